@@ -55,7 +55,7 @@ def _session(draw: st.DrawFn, session: int, first_op: int) -> tuple[list[dict[st
                 "iteration": draw(st.none() | st.integers(0, 2)),
                 "block_x": draw(st.none() | st.sampled_from((32, 64))),
                 "op": op,
-                "op_join": "launch" if op is not None else "no launch record" if ops else None,
+                "op_join": "launch" if op is not None else "launch not recorded" if ops else None,
             }
         )
     # As loaders give them: in order of start.

@@ -107,7 +107,11 @@ def test_what_the_input_summed_itself_is_left_out_and_said() -> None:
     part = aggregated(made, Aggregation(1, 1))
     assert part["summary"].is_empty()
     assert part["issues"].select("session", "severity", "reason").rows() == [
-        (0, "info", "1 row that the input summed over the whole run cannot be told of iteration 1 alone: left out")
+        (
+            0,
+            "info",
+            "1 row that the input summed over the whole run cannot be split by iteration: left out of iteration 1",
+        )
     ]
     assert set(part["issues"].schema.items()) == set(FRAMES["issues"].items())
 
@@ -117,7 +121,8 @@ def test_a_run_that_does_not_repeat_is_iteration_0_whole() -> None:
     part = aggregated(made, Aggregation(0, 0))
     assert (part["activities"].height, part["summary"].height, part["issues"].height) == (1, 1, 0)
     with pytest.raises(
-        ProftuiError, match=r"no iteration 1 here; the only one is 0 \(whole run: no pattern can repeat"
+        ProftuiError,
+        match=r"there is no iteration 1 here; the only one is 0 \(whole run: no pattern can repeat in 1 launch\)",
     ):
         aggregated(made, Aggregation(1, 1))
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import profile
-from tui.analysis.gpu_time.gaps import gaps, idle_time
-from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.breakdown import utilization
+from tui.analysis.gpu_time.idle_gaps import busy_time, gaps, idle_time
 from tui.analysis.gpu_time.streams import streams
-from tui.analysis.gpu_time.utilisation import utilisation
 from tui.analysis.gpus import gpus
 from tui.analysis.kernels import kernels
 
@@ -57,7 +56,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
     } == {key: (busy[key], len(rows)) for key, rows in on.items()}
     assert all(row["span_ns"] == spans[row["session"]] for row in found.iter_rows(named=True))
     assert all(row["busy_ns"] + row["idle_ns"] == row["span_ns"] for row in found.iter_rows(named=True))
-    used = utilisation(made)
+    used = utilization(made)
     assert {(s, d): b for s, d, b in used.select("session", "device", "busy_ns").iter_rows()} == busy
     for row in used.iter_rows(named=True):
         wall, own = row["wall_ns"], busy[row["session"], row["device"]]

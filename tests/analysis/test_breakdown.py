@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.gpu_time.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
-from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.gpu_time.host_phases import HostPhase, phases_of
+from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.tensor_cores.verdicts import with_verdicts
 from tui.loaders.registry import load_one
 
@@ -64,7 +64,7 @@ def test_each_instant_belongs_to_the_first_category_that_is_on() -> None:
         "Other": 5 + 30,
     }
     assert breakdown(FULL)["wall_ns"].unique().to_list() == [500]
-    assert whys(FULL)["Kernels, tensor cores unknown"] == "nothing says whether these kernels use tensor cores"
+    assert whys(FULL)["Kernels, tensor cores unknown"] == "tensor-core use of these kernels unknown"
     assert whys(FULL)["Other"] is None
     assert BREAKDOWN.columns[0].name == "category"
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_told_is_null_and_its_time_is_in_other() -> None:
         "CPU": None,
         "Other": 60,
     }
-    assert whys(made)["Other"] == "with the time of what cannot be told: Dataloader, I/O, CPU"
+    assert whys(made)["Other"] == "includes what is not recorded: Dataloader, I/O, CPU"
 
 
 def test_kernels_of_which_nothing_says_are_no_category_of_dlprofs() -> None:
@@ -95,7 +95,7 @@ def test_kernels_of_which_nothing_says_are_no_category_of_dlprofs() -> None:
     found = times(made)
     assert (found["Using tensor cores"], found["Not using tensor cores"]) == (None, None)
     assert found["Kernels, tensor cores unknown"] == 5
-    assert whys(made)["Using tensor cores"] == "nothing says of any kernel whether it uses tensor cores"
+    assert whys(made)["Using tensor cores"] == "tensor-core use of all kernels unknown"
 
 
 def test_the_input_has_the_last_word_on_tensor_cores() -> None:
@@ -109,7 +109,7 @@ def test_rocprof_without_copies_does_not_say_that_there_were_none() -> None:
         activities=[kernel("a", 5, start_ns=0, device=0)],
     )
     assert times(made)["Memory"] is None
-    assert whys(made)["Memory"] == "the input records kernels alone"
+    assert whys(made)["Memory"] == "only kernels recorded"
 
 
 def test_sessions_are_apart_and_gpus_of_one_are_averaged() -> None:

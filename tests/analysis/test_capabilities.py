@@ -4,8 +4,7 @@ import json
 from collections.abc import Callable
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.inputs.capabilities import OK, views, why_none
-from tui.analysis.inputs.inspect import inspect
+from tui.analysis.inputs.capabilities import OK, inspect, views, why_none
 from tui.analysis.inputs.needs import ALLOCATIONS
 from tui.loaders import registry
 from tui.model.profile import Profile, joined
@@ -38,12 +37,12 @@ def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
     assert found["kernels"] == found["ops-and-kernels"] == OK
     assert found["metrics"] == "no metrics: record with nvprof --metrics all"
     assert found["api-calls"] == "no API calls: record with nvprof --print-api-trace"
-    assert found["layers"] == "no layer times: open the output of caffe time or of Paleo"
+    assert found["layers"] == "no layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo"
 
 
 def test_what_no_recording_of_a_tool_holds_is_not_asked_for() -> None:
     made = profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
-    assert why_none(made, ALLOCATIONS) == "no allocations: a recording of this kind cannot tell"
+    assert why_none(made, ALLOCATIONS) == "no allocations: this kind of recording does not hold it"
     told = "no allocations: open a PyTorch trace recorded with profile_memory=True"
     assert why_none(profile(), ALLOCATIONS) == told
 
@@ -106,8 +105,12 @@ def test_inspect_tells_what_each_session_holds() -> None:
         },
     }
     assert second["frames"] == {
-        "summary": {"gpu": {"rows": 1, "calls": 2, "total_ns": 30}, "api": {"rows": 1, "calls": 3, "total_ns": 40}},
-        "metrics": {"rows": 1},
+        "summary": {
+            "gpu": {"rows": 1, "calls": 2, "total_ns": 30, "duration_ns": 30},
+            "api": {"rows": 1, "calls": 3, "total_ns": 40, "duration_ns": 40},
+            "rows": 2,
+        },
+        "metrics": {"rows": 1, "launches": 0},
     }
     assert "partial" not in told
 

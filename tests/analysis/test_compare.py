@@ -12,12 +12,20 @@ from tests.analysis.frames import Row, copy, kernel
 from tests.analysis.frames import profile as made
 from tests.corpus import recording_file
 from tests.screens.opening import sample
-from tui.analysis.compare.findings import changed_findings
+from tui.analysis.compare.changed_findings import changed_findings
+from tui.analysis.compare.changes import (
+    CHANGED_KERNELS,
+    base_call,
+    changed_api,
+    changed_kernels,
+    changed_op_types,
+    changed_ops,
+    family,
+    op_family,
+)
 from tui.analysis.compare.headline import Figure, headline
-from tui.analysis.compare.judging import judged
-from tui.analysis.compare.matching import base_call, family, op_family
 from tui.analysis.compare.sides import sides
-from tui.analysis.compare.tables import CHANGED_KERNELS, changed_api, changed_kernels, changed_op_types, changed_ops
+from tui.analysis.compare.verdict import judged, verdict_sentence
 from tui.analysis.iterations.tables import iterations
 from tui.loaders.registry import load, load_one
 from tui.model.columns import ColumnKind
@@ -47,7 +55,7 @@ def test_both_sides_are_told_per_iteration_where_both_have_some(tools: Sides) ->
     assert tools.per_iteration
     assert tools.a.count == 5
     assert tools.b.count == 5
-    assert tools.why == "per iteration: 5 before, 5 now"
+    assert tools.why == "per iteration: baseline 5, candidate 5"
     whole = profile(TRACE)["activities"]["duration_ns"].sum()
     assert tools.b.left_out_ns + tools.b.profile["activities"]["duration_ns"].sum() == whole
 
@@ -90,8 +98,8 @@ def test_what_is_new_and_what_is_gone() -> None:
         return with_work(whole, pl.col("name") != name)
 
     compared = sides(without(first), without(second), ("a", "b"), whole_runs=True)
-    rows = changed_kernels(compared).filter(pl.col("change") != "").sort("change")
-    assert rows.select("change", "name").rows() == [("gone", second), ("new", first)]
+    rows = changed_kernels(compared).filter(pl.col("change") != "").sort("change", descending=True)
+    assert rows.select("change", "name").rows() == [("removed", second), ("new", first)]
     own = work.filter(pl.col("name") == second)["duration_ns"].sum()
     assert rows.row(0, named=True)["delta_ns"] == -own
     assert rows["delta_pct"].to_list() == [-100.0, None]
@@ -175,7 +183,7 @@ def test_ops_of_one_family(one: str, other: str) -> None:
         ("aten::linear", "aten::linear_backward"),
         ("FSDP::pre_forward (blocks.2._wrapped)", "FSDP::pre_forward (blocks.3._wrapped)"),
         ("AddmmBackward0", "autograd::engine::evaluate_function: AddmmBackward0"),
-        ("(no op: no launch record)", "(no op: no op around the launch)"),
+        ("(unattributed: launch not recorded)", "(unattributed: launched outside any op)"),
     ],
 )
 def test_ops_of_two_families(one: str, other: str) -> None:
@@ -211,14 +219,14 @@ def test_calls_of_another_version_are_matched_when_asked_and_marked() -> None:
     shown = ("name", "change", "a_total_ns", "b_total_ns", "a_calls", "b_calls", "alike", "a_name", "b_name")
     assert changed_api(compared).select("name", "change", "delta_ns").rows() == [
         ("cuMemAlloc_v2", "new", 50),
-        ("cuMemAlloc", "gone", -30),
-        ("cudaFree_v3020", "gone", -1),
+        ("cuMemAlloc", "removed", -30),
+        ("cudaFree_v3020", "removed", -1),
         ("cudaFree", "", 0),
     ]
     assert changed_api(compared, tolerant=True).select(shown).rows() == [
         ("cuMemAlloc", "alike", 30, 50, 1, 2, True, "cuMemAlloc", "cuMemAlloc_v2"),
         # The other side has the name as it stands: nothing else is taken for it.
-        ("cudaFree_v3020", "gone", 1, None, 1, None, False, None, None),
+        ("cudaFree_v3020", "removed", 1, None, 1, None, False, None, None),
         ("cudaFree", "", 5, 5, 1, 1, False, None, None),
     ]
 
@@ -262,7 +270,7 @@ def test_a_sum_that_lacks_the_part_of_a_session_is_unknown_and_says_why() -> Non
     rows = changed_api(sides(before, made(api_calls=parts), ("a", "b")))
     assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "b_calls", "b_avg_ns", "untold").rows() == [
         ("cudaMalloc", 7, 7, 0, 1, 7, None),
-        ("cudaFree", 5, None, None, 2, None, "now: no time of session 1"),
+        ("cudaFree", 5, None, None, 2, None, "candidate: no time of session 1"),
     ]
     figures = {figure.name: figure for figure in headline(sides(before, made(api_calls=parts), ("a", "b")))}
     assert (figures["api_ns"].before, figures["api_ns"].now, figures["api_calls"].now) == (12, None, 3)
@@ -272,7 +280,7 @@ def test_a_row_of_alike_names_of_which_one_is_unknown_is_unknown() -> None:
     before = made(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
     rows = changed_kernels(sides(before, made(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
     assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "untold").rows() == [
-        ("f", None, 20, None, "before: no time")
+        ("f", None, 20, None, "baseline: no time")
     ]
 
 
@@ -281,7 +289,7 @@ def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
     compared = sides(before, made(activities=[kernel("f", 12)]), ("a", "b"))
     for rows in (changed_kernels(compared), changed_ops(compared), changed_op_types(compared)):
         assert rows.select("a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "untold").rows() == [
-            (10, 2, 10, 12, 20, "before: at least (calls without time: 1)")
+            (10, 2, 10, 12, 20, "baseline: at least (calls without time: 1)")
         ]
 
 
@@ -291,16 +299,16 @@ def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known(
     before = made(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
     compared = sides(before, before, ("a", "b"))
     shown = ("op", "a_total_ns", "a_calls", "a_avg_ns", "untold")
-    lacking = "before: at least (calls without time: 1); now: at least (calls without time: 1)"
+    lacking = "baseline: at least (calls without time: 1); candidate: at least (calls without time: 1)"
     types = changed_op_types(compared).select(shown).rows()
     assert [row[:4] for row in types] == [
         ("gemm", 10, 3, 10),
-        ("(no op: the input does not say why)", 8, 2, 8),
+        ("(unattributed: reason not recorded)", 8, 2, 8),
         ("unknown", 6, 2, 6),
     ]
     assert [row[4] for row in types] == [lacking.replace("1", "2"), lacking, lacking]
     assert changed_ops(compared).select(shown).rows()[1:] == [
-        ("(no op: the input does not say why)", 8, 2, 8, lacking),
+        ("(unattributed: reason not recorded)", 8, 2, 8, lacking),
         ("unknown", 6, 2, 6, lacking),
     ]
 
@@ -314,7 +322,7 @@ def test_whole_runs_say_over_how_many_sessions_they_are_summed() -> None:
     one = made(activities=[kernel("a", 1)])
     two = made(activities=[kernel("a", 1), kernel("a", 2, session=1)])
     assert sides(one, two, ("a", "a")).why == (
-        "of the whole runs, summed over the sessions (1 before, 2 now): no iterations in a"
+        "of the whole runs, summed over the sessions (baseline 1, candidate 2): no iterations in a"
     )
 
 
@@ -341,7 +349,7 @@ def test_families_match_what_another_tool_spells_otherwise(tools: Sides) -> None
 def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
     compared = sides(before, now, ("fp32", "amp"))
-    assert compared.why == "per iteration: 3 before, 5 now"
+    assert compared.why == "per iteration: baseline 3, candidate 5"
     figures = {figure.name: figure for figure in headline(compared)}
     assert figures["gpu_ns"].before == pytest.approx(31_599_732.67, abs=0.01)
     assert figures["gpu_ns"].now == pytest.approx(15_874_738.6, abs=0.01)
@@ -349,8 +357,21 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     verdict = judged(headline(compared), 5.0)
     assert verdict is not None
     assert verdict.fails
-    assert verdict.figure.delta_pct == pytest.approx(34.36, abs=0.01)
-    assert set(changed_kernels(compared).filter(pl.col("change") == "gone")["delta_pct"]) == {-100.0}
+    assert verdict.figure.delta_pct == pytest.approx(23.44, abs=0.01)
+    assert set(changed_kernels(compared).filter(pl.col("change") == "removed")["delta_pct"]) == {-100.0}
+    assert verdict.outcome == "FAIL"
+    assert verdict_sentence(compared, headline(compared)) == (
+        "REGRESSION +23 % (median iteration, 33.2 ms to 41 ms). GPU work -50 %, GPU busy 95 to 37 %: now launch-bound."
+    )
+    other = sides(now, before, ("amp", "fp32"))
+    assert verdict_sentence(other, headline(other)).startswith(
+        "IMPROVEMENT -19 % (median iteration, 41 ms to 33.2 ms). "
+    )
+    same = sides(now, now, ("amp", "amp"))
+    assert verdict_sentence(same, headline(same)) == "NO CHANGE 0 % (median iteration, 41 ms to 41 ms)."
+    unchanged = judged(headline(same), 5.0)
+    assert unchanged is not None
+    assert unchanged.outcome == "NO CHANGE"
 
 
 def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tests.analysis.frames import Row, copy, kernel, printed
 from tests.analysis.frames import profile as made
+from tui.analysis.compare.changes import changed_kernels
 from tui.analysis.compare.headline import Figure, headline, untold_words
-from tui.analysis.compare.judging import Spread, spread
 from tui.analysis.compare.sides import Sides, sides
-from tui.analysis.compare.tables import changed_kernels
+from tui.analysis.compare.verdict import Spread, spread
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -40,20 +40,21 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
         "gpu_ns": ("", no_work),
         "kernel_ns": ("", no_work),
         "launches": ("", no_work),
-        "tc_share_pct": ("nothing is known of this GPU, which may have no tensor cores: name it with --gpu", no_work),
+        "tc_share_pct": ("unknown GPU, which may have no tensor cores: name it with --gpu", no_work),
         "api_ns": (no_calls, ""),
         "api_calls": (no_calls, ""),
     }
     assert figures["span_ns"].untold == (
-        "before: no start times: record with nvprof --print-gpu-trace; now: no GPU activities: record with nvprof"
+        "baseline: no start times: record with nvprof --print-gpu-trace; "
+        "candidate: no GPU activities: record with nvprof"
     )
     assert untold_words(figures.values()) == (
-        "Span and GPU busy before are unknown: no start times: record with nvprof --print-gpu-trace.",
-        "Span, GPU busy, GPU time, kernel time, kernel launches and time on tensor cores now are unknown: "
+        "Span and GPU busy of the baseline are unknown: no start times: record with nvprof --print-gpu-trace.",
+        "Span, GPU busy, GPU time, kernel time, kernel launches and time on tensor cores of the candidate are unknown: "
         "no GPU activities: record with nvprof.",
-        "Time on tensor cores before is unknown: nothing is known of this GPU, which may have no tensor cores: name it "
-        "with --gpu.",
-        "API time and API calls before are unknown: no API calls: record with nvprof --print-api-trace.",
+        "Time on tensor cores of the baseline is unknown: unknown GPU, which may have no tensor "
+        "cores: name it with --gpu.",
+        "API time and API calls of the baseline are unknown: no API calls: record with nvprof --print-api-trace.",
     )
 
 
@@ -114,7 +115,7 @@ def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
     )
     assert (figures["launches"].before, figures["launches"].now, figures["launches"].untold) == (3, 2, None)
     words = untold_words(figures.values())
-    assert "GPU time and kernel time before: at least (calls without time: 1)." in words
+    assert "GPU time and kernel time of the baseline: at least (calls without time: 1)." in words
 
 
 def test_where_a_printed_table_lacks_rows_a_kind_without_a_row_is_not_nothing() -> None:
@@ -139,20 +140,20 @@ def test_time_on_tensor_cores_says_of_how_much_it_is_not_told() -> None:
     sgemm = "volta_sgemm_128x32_nn"
     told, open_name = (made(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
     both = made(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
-    why = "not told of 100.00% of the kernel time: record with "
+    why = "tensor-core use unknown for 100.00% of the kernel time: record with "
     assert compared(open_name, told)[1]["tc_share_pct"].reasons[0].startswith(why)
     of_both = untold_words(compared(open_name, open_name)[1].values())
-    assert any(said.startswith(f"Time on tensor cores before and now is unknown: {why}") for said in of_both)
+    assert any(said.startswith(f"Time on tensor cores of both is unknown: {why}") for said in of_both)
     figure = compared(told, both)[1]["tc_share_pct"]
     assert figure.now == 0
-    assert figure.reasons == ("", "without 25.00% of the kernel time, of which it is not told")
+    assert figure.reasons == ("", "without 25.00% of the kernel time of unknown tensor-core use")
 
 
 def test_of_a_part_of_an_input_only_what_is_there_is_told() -> None:
     whole = made(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
     part = replace(made(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="cut off after 1 event")
     both, figures = compared(whole, part)
-    assert both.in_part == "Of a part of the input only: cut off after 1 event (now)."
+    assert both.in_part == "Partial results: cut off after 1 event (candidate)."
     assert figures["memcpy_ns"].now is None
 
 
@@ -181,6 +182,7 @@ def test_how_far_iterations_lie_apart() -> None:
     assert both.per_iteration
     assert spread(both.a) == Spread(5, 11_000_000, 13_000_000)
     assert spread(both.b) == Spread(3, None, None)
+    assert spread(sides(steps(10, 11, 12, 13, 14, 90), steps(12), ("a", "b")).a) == Spread(6, 11_250_000, 13_750_000)
     for other, overlaps in ((Spread(5, 13_000_000, 20_000_000), True), (Spread(5, 13_000_001, 20_000_000), False)):
         assert spread(both.a).overlaps(other) is other.overlaps(spread(both.a)) is overlaps
     assert not spread(both.a).overlaps(spread(both.b))
@@ -196,15 +198,15 @@ def test_what_a_side_may_have_had_all_the_same_is_neither_new_nor_gone() -> None
         sessions=[NVPROF],
     )
     pasted = made(summary=[printed("gpu", "f", 2, 60, time_pct=60.0)], sessions=[NVPROF])
-    reason = "may be in the rows that the printed table lacks"
-    assert rows(whole, pasted) == [("f", "", -10, None), ("g", "", None, f"now: {reason}")]
-    assert rows(pasted, whole) == [("f", "", 10, None), ("g", "", None, f"before: {reason}")]
+    reason = "may be in rows missing from the printed table"
+    assert rows(whole, pasted) == [("f", "", -10, None), ("g", "", None, f"candidate: {reason}")]
+    assert rows(pasted, whole) == [("f", "", 10, None), ("g", "", None, f"baseline: {reason}")]
     cut = replace(made(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="cut off after 1 event")
-    assert rows(whole, cut)[1] == ("g", "", None, "now: may be in the part that was not read")
+    assert rows(whole, cut)[1] == ("g", "", None, "candidate: may be in the part that was not read")
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
     kernels_alone = made(activities=[kernel("f", 10), kernel("h", 4)], sessions=[rocprof])
     assert rows(kernels_alone, made(activities=[kernel("f", 10), copy("HtoD", 3)])) == [
-        ("h", "gone", -4, None),
+        ("h", "removed", -4, None),
         ("f", "", 0, None),
-        ("[CUDA memcpy HtoD]", "", None, "before: may not have been recorded"),
+        ("[CUDA memcpy HtoD]", "", None, "baseline: may not have been recorded"),
     ]

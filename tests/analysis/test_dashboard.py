@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.idle import PATIENCE_S
+from tui.analysis.copies import copies
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
 from tui.analysis.dashboard.advice import advice
-from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpus import gpus
 from tui.analysis.memo import once_per_profile
-from tui.analysis.transfers.copies import copies
 from tui.loaders import registry
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_what_totals_cannot_tell_is_unknown_with_the_command_that_records_it() -
     assert [need.missing for need in board.missing] == [
         "no start times: record with nvprof --print-gpu-trace",
         "no launch configurations: record with nvprof --print-gpu-trace",
-        "this input does not name its GPUs: record with nvprof --print-gpu-trace",
+        "GPU models not recorded in this profile: record with nvprof --print-gpu-trace",
         "no API calls: record with nvprof --print-api-trace",
         "no metrics: record with nvprof --metrics all",
         "no NVTX ranges: record with nvprof ./app, with NVTX ranges in the program",
@@ -291,6 +291,15 @@ def test_a_real_trace(corpus: Callable[[str], str]) -> None:
     assert board.devices.select("name", "compute_capability", "sm_count").rows() == [("Tesla K40c", "3.5", 15)]
 
 
+def test_work_without_a_launch_record_is_told_above_a_hundredth(corpus: Callable[[str], str]) -> None:
+    board = dashboard(registry.load_one(corpus("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")))
+    assert value(board, "unlaunched_ns") == 13_741_827
+    (told,) = [known for known in board.performance if known.name == "unlaunched_ns"]
+    assert told.source.startswith("30.10% of the GPU time: work launched before recording began")
+    other = dashboard(registry.load_one(corpus("kineto/gaunernst_bert-small-uncased__1016001.json.gz")))
+    assert "unlaunched_ns" not in {known.name for known in other.performance}
+
+
 def test_whole_graphs_are_counted_beside_kernels() -> None:
     read = registry.load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
     board = dashboard(read)
@@ -370,7 +379,8 @@ def test_the_advice_is_of_the_gravest_findings_of_different_rules() -> None:
     told = advice(profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
     assert told.gravest["rule"].n_unique() == told.gravest.height > 0
     first = told.gravest.row(0, named=True)
-    assert told.guidance == f"Begin with {first['rule']}: {first['recommendation']}"
-    assert f"{told.counts['warning']} warning" in told.summary
+    assert told.guidance == f"Start here: {first['recommendation']}"
+    assert told.gravest["cause"].is_unique().all()
+    assert "1 warning" in told.summary
     assert advice(profile()).guidance != ""
     assert advice(profile()).gravest.is_empty()

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tui.analysis.durations import figures, timed
-from tui.analysis.figures_by_key import MANY, figures_by
-from tui.analysis.grouping import grouped
+from tui.analysis.durations import MANY, figures, figures_by, timed
+from tui.analysis.grouping import group_rows
 
 _KEYS = ("session", "kind", "name")
 
@@ -21,7 +20,7 @@ def _rows(told: list[tuple[int, str, str, int | None]], lines: list[int | None] 
 
 
 def _by_group(rows: pl.DataFrame) -> pl.DataFrame:
-    return grouped(rows, _KEYS, [*figures(), timed(), pl.col("line").min(), pl.col("short_name").first()])
+    return group_rows(rows, _KEYS, [*figures(), timed(), pl.col("line").min(), pl.col("short_name").first()])
 
 
 def _same(rows: pl.DataFrame) -> None:

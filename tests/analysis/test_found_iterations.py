@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import shared_file
-from tui.analysis.inputs.inspect import inspect
+from tui.analysis.inputs.capabilities import inspect
 from tui.analysis.iterations.tables import iterations, reasons, sources, with_iterations
 from tui.loaders.registry import load_one
 

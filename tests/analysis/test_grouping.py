@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.grouping import distinct, grouped, present
+from tui.analysis.grouping import distinct_rows, group_rows, unique_values
 
 ROWS = st.lists(
     st.tuples(
@@ -26,16 +26,16 @@ SCHEMA = {"session": pl.UInt32, "stream": pl.Int64, "name": pl.Categorical, "tol
 def test_grouped_is_group_by(rows: list[tuple[object, ...]], keys: list[str]) -> None:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     sums = [pl.len().alias("calls"), pl.col("duration_ns").sum()]
-    found, expected = grouped(frame, keys, sums), frame.group_by(keys).agg(*sums)
+    found, expected = group_rows(frame, keys, sums), frame.group_by(keys).agg(*sums)
     assert found.schema == expected.schema
     assert sorted(found.rows(), key=str) == sorted(expected.rows(), key=str)
-    assert sorted(distinct(frame, keys).rows(), key=str) == sorted(frame.select(keys).unique().rows(), key=str)
+    assert sorted(distinct_rows(frame, keys).rows(), key=str) == sorted(frame.select(keys).unique().rows(), key=str)
 
 
 @pytest.mark.parametrize("values", [[], [None], [1, 1], [1, None], [2, 1, 2]])
 def test_present_is_unique(values: list[int | None]) -> None:
     column = pl.Series(values, dtype=pl.Int64)
-    assert sorted(present(column).to_list(), key=str) == sorted(column.unique().to_list(), key=str)
+    assert sorted(unique_values(column).to_list(), key=str) == sorted(column.unique().to_list(), key=str)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_present_is_unique(values: list[int | None]) -> None:
 def test_each_value_of_a_long_column_is_met_once(values: pl.Series) -> None:
     """Of a long column of few values rows of each are looked up, rather than grouped."""
     expected = sorted(values.unique().to_list(), key=str)
-    found = present(values)
+    found = unique_values(values)
     assert (found.dtype, sorted(found.to_list(), key=str)) == (values.dtype, expected)
     frame = pl.DataFrame({"session": pl.repeat(4, len(values), dtype=pl.UInt32, eager=True), "value": values})
-    rows = distinct(frame, ("session", "value"))
+    rows = distinct_rows(frame, ("session", "value"))
     assert rows.schema == frame.schema
     assert sorted(rows.rows(), key=str) == [(4, value) for value in expected]

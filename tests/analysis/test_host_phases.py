@@ -30,7 +30,7 @@ def test_a_users_rules_are_tried_first(tmp_path: Path, monkeypatch: pytest.Monke
         ("[[rule", "mine.toml: not TOML"),
         ("rule = 3", "mine.toml: expected [[rule]] tables"),
         ('[[rule]]\nphase = "gpu"\npattern = "x"', "mine.toml: rule 1: phase must be dataloader or io, not gpu"),
-        ('[[rule]]\nphase = "io"', "mine.toml: rule 1: pattern must be a text"),
+        ('[[rule]]\nphase = "io"', "mine.toml: rule 1: pattern must be a string"),
         ('[[rule]]\nphase = "io"\npattern = "("', "mine.toml: rule 1: pattern is not a regular expression"),
     ],
 )

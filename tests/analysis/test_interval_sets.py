@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tui.analysis.gpu_time.interval_sets import (
     EMPTY,
     IntervalSet,
-    at_least,
-    most_at_once,
-    overlaps,
+    covered_at_least,
+    max_concurrent,
+    overlapping_pairs,
     union_length,
     union_of,
 )
@@ -73,9 +73,9 @@ def test_so_many_are_on_at_once(intervals: list[tuple[int, int]], count: int) ->
         for moment in range(-20, END)
         if sum(start <= moment < start + length for start, length in intervals) >= count
     }
-    assert covered(at_least(starts, ends, count)) == expected
+    assert covered(covered_at_least(starts, ends, count)) == expected
     depths = [sum(start <= moment < start + length for start, length in intervals) for moment in range(-20, END)]
-    assert most_at_once(starts, ends) == max(*depths, min(1, len(intervals)))
+    assert max_concurrent(starts, ends) == max(*depths, min(1, len(intervals)))
     assert union_length(starts, ends) == len(instants(intervals))
 
 
@@ -88,7 +88,7 @@ def test_what_lies_between_two_moments(intervals: list[tuple[int, int]], x: int,
 
 def test_pairs_that_overlap_are_those_that_share_time() -> None:
     a, b = interval_set([(0, 10), (20, 10)]), interval_set([(5, 3), (9, 15), (28, 9)])
-    mine, theirs = overlaps(a, b)
+    mine, theirs = overlapping_pairs(a, b)
     assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
 
 
@@ -98,4 +98,4 @@ def test_nothing_is_a_set_too() -> None:
     assert ((EMPTY & some).length, (EMPTY - some).length, (some & EMPTY).length) == (0, 0, 0)
     assert EMPTY.gaps(2, 9).length == 7
     assert EMPTY.until(np.array([5])).tolist() == [0]
-    assert at_least(EMPTY.starts, EMPTY.ends, 1).length == 0
+    assert covered_at_least(EMPTY.starts, EMPTY.ends, 1).length == 0

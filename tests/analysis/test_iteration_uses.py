@@ -13,7 +13,7 @@ from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.iterations.aggregation import aggregated
 from tui.analysis.iterations.chart import BarRows, chart_rows, scale_ns
 from tui.analysis.iterations.tables import iterations, with_iterations
-from tui.analysis.iterations.uses import GPU_USES, USES, iterations_with_uses
+from tui.analysis.iterations.times import GPU_USES, USES, iterations_with_uses
 from tui.analysis.iterations.work import iteration_work
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
@@ -42,9 +42,9 @@ def two_steps() -> Any:
 
 def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
     rows = iterations_with_uses(two_steps())
-    # Tensor cores from 10 to 40 and 95 to 100; relu alone from 40 to 50; the copy alone from 50 to 65; odd 90 to 95.
-    assert rows.select(USES).rows() == [(35, 10, 5, 15, None, None, None, 35), (25, 0, 0, 0, None, None, None, 75)]
-    assert rows["busy_ns"].to_list() == [65, 25]
+    # Tensor cores from 10 to 40 and 95 to 165; relu alone from 40 to 50; the copy alone from 50 to 65; odd 90 to 95.
+    assert rows.select(USES).rows() == [(100, 10, 5, 15, None, None, None, 35), (10, 0, 0, 0, None, None, None, 75)]
+    assert rows["busy_ns"].to_list() == [130, 10]
     assert rows["aggregated"].to_list() == [None, None]
 
 
@@ -56,9 +56,9 @@ def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> 
         of_all = function(made).filter(pl.col("iteration") == 6).select(shares)
         assert of_all.equals(function(chosen).select(shares))
         assert of_all.equals(function(aggregated(chosen, Aggregation(6, 6))).select(shares))
-    # The last kernel of the first step runs on in the second one.
-    assert iterations_with_uses(chosen).select("busy_ns", "tensor_core_ns").rows() == [(25, 25)]
-    assert iteration_work(chosen)["kernel_pct"].to_list() == [12.5]
+    # The last kernel of the first step ends after the second one has begun on the CPU: it counts for the first.
+    assert iterations_with_uses(chosen).select("busy_ns", "tensor_core_ns").rows() == [(10, 10)]
+    assert iteration_work(chosen)["kernel_pct"].to_list() == [pytest.approx(100 * 10 / 85 / 2)]
 
 
 def test_what_is_not_told_of_kernels_and_copies_is_unknown() -> None:

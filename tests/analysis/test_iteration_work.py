@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.screens.opening import sample
-from tui.analysis.iterations.key_choices import holding, key_choices
-from tui.analysis.iterations.op_work import launches_of_iteration_op, ops_of_iteration, ops_of_slowest
+from tui.analysis.iterations.candidate_keys import holding, key_choices
 from tui.analysis.iterations.tables import iterations, with_iterations
 from tui.analysis.iterations.work import (
     iteration_work,
     launches_of_iteration,
+    launches_of_iteration_op,
     launches_of_slowest,
+    ops_of_iteration,
+    ops_of_slowest,
     slowest_iteration,
 )
 from tui.loaders.registry import load_one
@@ -62,12 +64,15 @@ def test_shares_of_an_iteration_are_of_time_and_never_above_it() -> None:
             activities=[
                 kernel("gemm", 90, start_ns=10, iteration=0, stream=1, uses_tensor_core=True),
                 kernel("relu", 80, start_ns=20, iteration=0, stream=2, uses_tensor_core=False),
-                # It runs on into the next iteration, and counts for each by its time there.
+                # It ends after the step on the CPU has: the iteration lasts until then.
                 kernel("relu", 20, start_ns=90, iteration=0, stream=3, uses_tensor_core=False),
             ],
         )
     )
-    assert rows.select("kernel_ns", "kernel_pct", "tc_pct").rows() == [(190, 90.0, 90.0), (0, 10.0, 0.0)]
+    assert rows.select("kernel_ns", "kernel_pct", "tc_pct").rows() == [
+        (190, pytest.approx(100 * 100 / 110), pytest.approx(100 * 90 / 110)),
+        (0, 0.0, 0.0),
+    ]
 
 
 def test_kernels_without_durations_take_an_unknown_time_not_none() -> None:
@@ -110,6 +115,16 @@ def test_without_gpu_work_there_are_no_figures_of_it() -> None:
     assert ops_of_slowest(profile()).is_empty()
 
 
+def test_the_slowest_iteration_is_that_which_took_longest() -> None:
+    ranges = [
+        {"name": f"step {at}", "start_ns": 100 * at, "duration_ns": length_ns, "iteration": at}
+        for at, length_ns in ((3, 70), (4, 90), (5, 80), (6, 90))
+    ]
+    found = profile(ranges=ranges, activities=[kernel("k", 5, start_ns=410, iteration=4)])
+    assert slowest_iteration(found) == (0, 4)
+    assert launches_of_slowest(found)["name"].to_list() == ["k"]
+
+
 def test_launches_of_an_iteration_are_in_order_of_time_whatever_they_are() -> None:
     rows = launches_of_iteration(made(), session=0, iteration=3)
     assert rows["name"].to_list() == ["[CUDA memcpy HtoD]", "gemm", "relu"]
@@ -129,7 +144,7 @@ def test_ops_of_an_iteration_are_recorded_and_what_has_none_says_why() -> None:
     rows = ops_of_iteration(made(), session=0, iteration=3)
     assert rows.select("op", "op_source", "why_no_op", "gpu_ns", "tc_ns", "data_type", "input_shapes").rows() == [
         ("aten::mm", "recorded", None, 40, 40, "float", "[[2, 3], [3, 4]]"),
-        ("(no op: the input does not say why)", None, "the input does not say why", 30, 0, None, None),
+        ("(unattributed: reason not recorded)", None, "reason not recorded", 30, 0, None, None),
     ]
     assert rows["time_pct"].sum() == pytest.approx(100)
 

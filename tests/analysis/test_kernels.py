@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.api import API, API_INSTANCES, api, api_instances
+from tui.analysis.api_calls import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.ops.drill import KERNELS_OF_OP, kernels_of_recorded_op
-from tui.analysis.ops.tables import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
+from tui.analysis.ops.op_details import KERNELS_OF_OP, kernels_of_recorded_op
+from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
 from tui.loaders import registry
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
             "time_pct": 100.0,
             "uses_tensor_core": False,
             "timed_calls": 4,
-            "tensor_core_reason": "assumed, since nothing is known of the GPU: a gemm whose name names no tensor "
+            "tensor_core_reason": "assumed, since the GPU is unknown: a gemm whose name names no tensor "
             "core instruction",
             "line": 6,
         }

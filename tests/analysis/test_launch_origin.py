@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.frames import kernel, profile
+from tui.analysis.activities import activity_row
+from tui.analysis.hardware_metrics import Measured, measured_metrics
 from tui.analysis.kernels import launches
-from tui.analysis.launches.measured_metrics import Measured, measured_metrics
 from tui.analysis.launches.origin import launch_origin
-from tui.analysis.launches.row import activity_row
 
 SHAPE = {"grid_x": 8, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
 CALL = {"name": "cudaLaunchKernel", "start_ns": 100, "duration_ns": 7, "pid": 5, "tid": 6, "correlation": 3}
@@ -56,11 +56,11 @@ def test_a_launch_tells_its_call_op_and_iteration() -> None:
 
 
 def test_what_the_input_does_not_say_of_a_launch_stays_unknown() -> None:
-    origin = launch_origin(profile(activities=[kernel("k", 5, start_ns=140, op_join="no launch record")]), 0)
+    origin = launch_origin(profile(activities=[kernel("k", 5, start_ns=140, op_join="launch not recorded")]), 0)
     assert (origin.call, origin.delay_ns, origin.op, origin.tid) == (None, None, None, None)
-    assert (origin.op_join, origin.call_reason) == ("no launch record", None)
+    assert (origin.op_join, origin.call_reason) == ("launch not recorded", None)
     lost = launch_origin(profile(activities=[kernel("k", 5, correlation=4)], api_calls=[CALL]), 0)
-    assert (lost.call, lost.call_reason) == (None, "no call of its correlation is recorded")
+    assert (lost.call, lost.call_reason) == (None, "no API call with its correlation id recorded")
     with pytest.raises(KeyError):
         launch_origin(profile(), 0)
 

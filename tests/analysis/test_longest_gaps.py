@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.gpu_time.gaps import gaps, longest_gaps
+from tui.analysis.gpu_time.idle_gaps import gaps, longest_gaps
 from tui.loaders.registry import load_one
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
@@ -35,6 +35,6 @@ def test_those_of_several_gpus_are_in_one_order_and_calls_outside_them_do_not_co
     assert_frame_equal(longest_gaps(read, 3), gaps(read).head(3))
     assert longest_gaps(read, 2).select("device", "duration_ns", "cpu_in").rows() == [
         (1, 75, "memory call"),
-        (0, 20, "no call"),
+        (0, 20, "outside CUDA"),
     ]
     assert longest_gaps(profile(), 3).is_empty()

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from tests.corpus import oracle_file, recording_file
-from tui.analysis.gpu_time.api_classes import ApiClass, api_class
-from tui.analysis.gpu_time.gaps import gaps
-from tui.analysis.gpu_time.low_use import low_use
+from tui.analysis.gpu_time.host_calls import ApiClass, api_class
+from tui.analysis.gpu_time.idle_gaps import gaps
+from tui.analysis.gpu_time.utilization_over_time import low_utilization
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 
@@ -45,7 +45,7 @@ def test_stretches_of_low_use(name: str) -> None:
     whole = recording(name)
     # Nsight's rule does not count whole graphs as work, and counts what overlaps twice.
     single = whole["activities"].filter(pl.col("kind") != "graph")
-    found = low_use(Profile({**whole.frames, "activities": single}, whole.sources))
+    found = low_utilization(Profile({**whole.frames, "activities": single}, whole.sources))
     ends = pl.col("start_ns") + pl.col("duration_ns")
     theirs = {int(row[5]): row for row in table(name, "gpu_time_util")}
     assert found.height == len(theirs)

@@ -12,7 +12,7 @@ from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.inputs.devices import device_facts, find_gpu, known_gpus
 from tui.analysis.kernels import launches
 from tui.analysis.launches.config import launch_config
-from tui.analysis.occupancy.theoretical import capabilities, occupancy
+from tui.analysis.occupancy import capabilities, occupancy
 from tui.loaders import registry
 from tui.model.errors import ProftuiError
 
@@ -60,17 +60,25 @@ def test_checked_values(gpu: str, changes: dict[str, Any], blocks: int, pct: flo
 @pytest.mark.parametrize(
     ("gpu", "changes", "reason"),
     [
-        (None, {}, "nothing is known of this GPU: name it with --gpu"),
-        ("Graphics 3000", {}, "nothing is known of this GPU: name it with --gpu"),
-        ("Tesla K40c", {"block_x": None}, "the input has no block size"),
-        ("Tesla K40c", {"block_x": -8, "block_y": -8}, "the input has no block size"),
-        ("Tesla K40c", {"registers": None}, "the input has no registers per thread"),
-        ("Tesla K40c", {"dynamic_shared_bytes": None}, "the input has no shared memory"),
-        ("Tesla K40c", {"block_x": 2048}, "such a launch does not fit compute capability 3.5"),
-        ("Tesla K40c", {"registers": 256}, "such a launch does not fit compute capability 3.5"),
-        ("GTX 680", {"registers": 64}, "such a launch does not fit compute capability 3.0"),
-        ("Tesla K40c", {"static_shared_bytes": 48 * KB + 1}, "such a launch does not fit compute capability 3.5"),
-        ("Jetson TX2", {"block_x": 1024, "registers": 64}, "such a launch does not fit compute capability 6.2"),
+        (None, {}, "unknown GPU: name it with --gpu"),
+        ("Graphics 3000", {}, "unknown GPU: name it with --gpu"),
+        ("Tesla K40c", {"block_x": None}, "block size not recorded"),
+        ("Tesla K40c", {"block_x": -8, "block_y": -8}, "block size not recorded"),
+        ("Tesla K40c", {"registers": None}, "registers per thread not recorded"),
+        ("Tesla K40c", {"dynamic_shared_bytes": None}, "shared memory not recorded"),
+        ("Tesla K40c", {"block_x": 2048}, "launch configuration exceeds the limits of compute capability 3.5"),
+        ("Tesla K40c", {"registers": 256}, "launch configuration exceeds the limits of compute capability 3.5"),
+        ("GTX 680", {"registers": 64}, "launch configuration exceeds the limits of compute capability 3.0"),
+        (
+            "Tesla K40c",
+            {"static_shared_bytes": 48 * KB + 1},
+            "launch configuration exceeds the limits of compute capability 3.5",
+        ),
+        (
+            "Jetson TX2",
+            {"block_x": 1024, "registers": 64},
+            "launch configuration exceeds the limits of compute capability 6.2",
+        ),
     ],
 )
 def test_what_cannot_be_told_is_null_with_the_reason(gpu: str | None, changes: dict[str, Any], reason: str) -> None:
@@ -122,7 +130,7 @@ def test_launch_config_holds_all_that_is_known() -> None:
 def test_launch_config_of_a_copy_says_why_it_has_no_occupancy() -> None:
     config = launch_config(profile(activities=[copy("HtoD", 5, size_bytes=10)]), 0)
     assert (config.grid, config.threads, config.occupancy_pct, config.size_bytes) == (None, None, None, 10)
-    assert config.occupancy_reason == "a memcpy occupies no SM"
+    assert config.occupancy_reason == "not applicable: a memcpy occupies no SM"
 
 
 def test_launch_config_of_nothing_is_an_error() -> None:
@@ -223,7 +231,7 @@ def test_what_the_input_says_of_a_device_stands() -> None:
 def test_an_unknown_gpu_option_is_an_error_that_names_its_neighbours() -> None:
     with pytest.raises(ProftuiError) as error:
         device_facts(profile(), gpu="RTX 3099")
-    assert error.value.message == "--gpu RTX 3099: nothing is known of a GPU of this name"
+    assert error.value.message == "--gpu RTX 3099: unknown GPU"
     assert "RTX 3090" in error.value.hint
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
 from tui.analysis.launches.config import launch_config
-from tui.analysis.occupancy.advice import Advice, occupancy_advice
-from tui.analysis.occupancy.theoretical import capabilities, occupancy
+from tui.analysis.occupancy import Advice, capabilities, occupancy, occupancy_advice
 from tui.loaders import registry
 
 KB = 1024

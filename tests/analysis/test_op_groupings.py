@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.analysis.op_profiles import op_profiles
-from tui.analysis.dashboard.sums import ops_over_sessions
+from tui.analysis.dashboard.board import ops_over_sessions
 from tui.analysis.kernels import kernels
-from tui.analysis.ops import kernel_classes, rules
-from tui.analysis.ops.by_instance import instances
-from tui.analysis.ops.by_type import kinds_of_work, op_types
-from tui.analysis.ops.claimed import claimed, claimed_words
+from tui.analysis.ops import kernel_classes, op_type_rules
+from tui.analysis.ops.coverage import coverage, coverage_note
 from tui.analysis.ops.groupings import GROUPINGS, grouping_of
 from tui.analysis.ops.kernel_classes import by_class, parse_classes
-from tui.analysis.ops.places import by_range
+from tui.analysis.ops.op_instances import instances
+from tui.analysis.ops.op_trees import TREES, by_range
+from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
+from tui.analysis.ops.ops_by_name import inferred_ops
 from tui.analysis.ops.recorded import recorded_ops
-from tui.analysis.ops.tables import inferred_ops
-from tui.analysis.ops.trees import TREES
-from tui.analysis.ops.type_summary import op_type_summary
 from tui.model.errors import ProftuiError
 from tui.model.forest import forest_of
 
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui.model.profile import Profile
-
-MANY = settings(max_examples=25, deadline=None)
 
 
 def gpu_ns(given: Profile) -> dict[int, int]:
@@ -49,7 +45,6 @@ def positive(given: dict[int, int]) -> dict[int, int]:
     return dict(sorted((session, value) for session, value in given.items() if value))
 
 
-@MANY
 @given(op_profiles())
 def test_groupings_add_up_to_all_gpu_time(made: Profile) -> None:
     whole = positive(gpu_ns(made))
@@ -60,10 +55,9 @@ def test_groupings_add_up_to_all_gpu_time(made: Profile) -> None:
         assert rows.select(grouping.spec.key).is_duplicated().any() is False
     assert sums(op_type_summary(made), "gpu_ns") == whole
     assert sums(instances(made), "gpu_ns") == whole
-    assert claimed(made).total_ns == sum(whole.values())
+    assert coverage(made).total_ns == sum(whole.values())
 
 
-@MANY
 @given(op_profiles())
 def test_what_lies_behind_rows_adds_up_to_them(made: Profile) -> None:
     for grouping in GROUPINGS:
@@ -81,7 +75,6 @@ def test_what_lies_behind_rows_adds_up_to_them(made: Profile) -> None:
         assert sorted(seen) == made["activities"]["activity"].to_list(), grouping.name
 
 
-@MANY
 @given(op_profiles())
 def test_every_level_of_every_tree_adds_up(made: Profile) -> None:
     whole = positive(gpu_ns(made))
@@ -109,7 +102,7 @@ def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.Mon
         activities=[kernel("my_gemm", 5), kernel("my_gemm_relu", 7), kernel("flash", 3), copy("HtoD", 4)],
         summary=[printed("gpu", "my_gemm", 2, 30, session=1)],
     )
-    assert grouping_of("class").why_not(made) == f"no classes are defined in {path}"
+    assert grouping_of("class").why_not(made) == f"no kernel classes defined in {path}"
     assert by_class(made).select("session", "kernel_class", "total_ns").rows() == [(1, "other", 30), (0, "other", 19)]
     path.write_text('[[class]]\nname = "fused"\npattern = "RELU"\n\n[[class]]\nname = "gemm"\npattern = "gemm"\n')
     assert grouping_of("class").why_not(made) == ""
@@ -128,9 +121,9 @@ def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.Mon
     [
         ("[[class]", "not TOML"),
         ('[[class]]\nname = "a"', "expected name and pattern"),
-        ('[[class]]\nname = "a"\npattern = 5', "must be texts"),
+        ('[[class]]\nname = "a"\npattern = 5', "must be strings"),
         ('[[class]]\nname = "a"\npattern = "("', "not a regular expression"),
-        ('[[class]]\nname = "other"\npattern = "a"', "other is the class of what no pattern finds"),
+        ('[[class]]\nname = "other"\npattern = "a"', "other is reserved for kernels that match no pattern"),
         ("[class]\nname = 1", "expected"),
         ("wrong = 1", "expected"),
     ],
@@ -143,11 +136,11 @@ def test_a_wrong_file_of_classes_says_where(text: str, complaint: str) -> None:
 
 def test_what_nothing_claims_is_told() -> None:
     made = profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
-    told = claimed(made)
+    told = coverage(made)
     assert (told.inferred_ns, told.unknown_ns) == (75, 25)
-    assert claimed_words(made) == ("Ops inferred from the names of kernels; no rule knows 25 ns (25.00% of GPU time)")
+    assert coverage_note(made) == ("Ops inferred from kernel names; 25 ns (25.00% of GPU time) unclassified")
     known = profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
-    assert claimed_words(known) == "Ops inferred from the names of kernels; rules know all of them"
+    assert coverage_note(known) == "Ops inferred from kernel names; all classified"
     whole = profile(
         activities=[
             kernel("volta_sgemm", 75, start_ns=0),
@@ -155,13 +148,12 @@ def test_what_nothing_claims_is_told() -> None:
             {"kind": "graph", "name": "[CUDA graph]", "duration_ns": 5, "start_ns": 100},
         ]
     )
-    assert claimed(whole).graph_ns == 25
-    assert claimed_words(whole) == (
-        "Ops inferred from the names of kernels; rules know all of them; 25.00% of GPU time is CUDA graphs recorded "
-        "whole"
+    assert coverage(whole).graph_ns == 25
+    assert coverage_note(whole) == (
+        "Ops inferred from kernel names; all classified; 25.00% of GPU time is in CUDA graphs recorded as a whole"
     )
-    assert claimed_words(profile()) == ""
-    assert claimed_words(profile(activities=[copy("HtoD", 5)])) == "Copies and sets alone"
+    assert coverage_note(profile()) == ""
+    assert coverage_note(profile(activities=[copy("HtoD", 5)])) == "Only memcpy and memset"
 
 
 def test_a_tree_of_work_whose_time_is_unknown_has_no_times() -> None:
@@ -216,7 +208,7 @@ def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, mon
         '[[rule]]\nop_type = "fancy"\ndirection = "bprop"\npattern = "^two"\n'
         '[groups]\nfancy = ["fancy backward"]\n'
     )
-    monkeypatch.setattr(rules, "user_rules_path", lambda: own)
+    monkeypatch.setattr(op_type_rules, "user_rules_path", lambda: own)
     made = profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
     assert inferred_ops(made)["op"].to_list() == ["fancy backward", "fancy backward"]
     tree = next(tree for tree in TREES if tree.name == "type").tree(made)

@@ -10,9 +10,9 @@ import pytest
 from tests.analysis.frames import kernel, profile
 from tests.screens.opening import sample
 from tui.analysis.iterations.tables import with_iterations
-from tui.analysis.ops.by_instance import OUTSIDE, UNCLAIMED, by_instance, instances
-from tui.analysis.ops.inferred_instances import inferred_instances
-from tui.analysis.ops.type_summary import op_type_summary
+from tui.analysis.ops.inferred_ops import inferred_instances
+from tui.analysis.ops.op_instances import OUTSIDE, UNATTRIBUTED, by_instance, instances
+from tui.analysis.ops.op_types import op_type_summary
 from tui.loaders import registry
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_what_no_rule_knows_ends_an_op_and_is_in_none() -> None:
     made = run(GEMM, None, GEMM)
     assert ids(made) == [("GEMM_1", 1, 10), ("GEMM_2", 1, 10)]
     left = instances(made).filter(pl.col("op_source").is_null())
-    assert left.select("op", "launches", "gpu_ns").rows() == [(UNCLAIMED, 1, 10)]
+    assert left.select("op", "launches", "gpu_ns").rows() == [(UNATTRIBUTED, 1, 10)]
 
 
 def test_streams_do_not_cut_each_others_ops() -> None:
@@ -107,13 +107,13 @@ def test_recorded_ops_stay_as_they_are() -> None:
         ops=[{"op": 0, "name": "aten::mm", "op_id": "MM_1", "start_ns": 0, "duration_ns": 5, "op_source": "recorded"}],
         activities=[
             kernel(GEMM, 10, start_ns=0, op=0, op_join="launch"),
-            kernel(RELU, 7, start_ns=20, op_join="no launch record"),
+            kernel(RELU, 7, start_ns=20, op_join="launch not recorded"),
         ],
     )
     assert inferred_instances(made).is_empty()
     assert by_instance(made).select("op_id", "op", "op_source", "total_ns").rows() == [
         ("MM_1", "aten::mm", "recorded", 10),
-        ("(no op: no launch record)", None, None, 7),
+        ("(unattributed: launch not recorded)", None, None, 7),
     ]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.ops.overheads import op_overheads, overheads_by_name
+from tui.analysis.ops.op_costs import op_overheads, overheads_by_name
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:

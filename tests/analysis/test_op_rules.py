@@ -9,12 +9,12 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
-from tui.analysis import kept
+from tui.analysis import cached_results
+from tui.analysis.cached_results import results_to_cache
 from tui.analysis.iterations.tables import with_iterations
-from tui.analysis.kept import kept_results
-from tui.analysis.ops import rules as op_rules
-from tui.analysis.ops.rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
-from tui.analysis.ops.tables import op_name, ops
+from tui.analysis.ops import op_type_rules as op_rules
+from tui.analysis.ops.op_type_rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
+from tui.analysis.ops.ops_by_name import op_name, ops
 from tui.data import user_files
 from tui.model.errors import ProftuiError
 
@@ -204,8 +204,8 @@ def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
         ("[[rule]", "not TOML"),
         ("rule = 3", "expected [[rule]] tables"),
         ("rule = [3]", "expected [[rule]] tables"),
-        ('[[rule]]\nop_type = "x"', "rule 1: pattern must be a text"),
-        ('[[rule]]\nop_type = 3\npattern = "a"', "rule 1: op_type must be a text"),
+        ('[[rule]]\nop_type = "x"', "rule 1: pattern must be a string"),
+        ('[[rule]]\nop_type = 3\npattern = "a"', "rule 1: op_type must be a string"),
         ('[[rule]]\nop_type = "x"\npattern = "a"\ndirection = "up"', "direction must be fprop, bprop or empty, not up"),
         ('[[rule]]\nop_type = "x"\npattern = "a"\nnoet = "b"', "rule 1: has no key noet"),
         ('[[rule]]\nop_type = "x"\npattern = "(a"', "rule 1: pattern is not a regular expression"),
@@ -267,9 +267,9 @@ def locked_folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(op_rules, "user_rules_path", lambda: locked_folder / "op_types.toml")
-    monkeypatch.setattr(kept, "user_path", lambda name: locked_folder / "proftui" / name)
+    monkeypatch.setattr(cached_results, "user_path", lambda name: locked_folder / "proftui" / name)
     assert user_files.stamp(locked_folder / "op_types.toml") is None
     made = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)], ops=[{"op": 0, "name": "aten::mm"}])
-    assert ops(made)["op"].to_list() == ["(no op: the input does not say why)", "aten::mm"]
-    results = kept_results(made, with_iterations(made))
+    assert ops(made)["op"].to_list() == ["(unattributed: reason not recorded)", "aten::mm"]
+    results = results_to_cache(made, with_iterations(made))
     assert results["rules"].rows() == [("",)]

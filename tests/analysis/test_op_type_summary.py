@@ -8,8 +8,8 @@ import polars as pl
 
 from tests.analysis.frames import kernel, printed, profile
 from tests.analysis.test_op_instances import opened
-from tui.analysis.ops.tables import OPS, ops
-from tui.analysis.ops.type_summary import FOLDS, OP_TYPE_SUMMARY, op_type_summary
+from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
+from tui.analysis.ops.ops_by_name import OPS, ops
 from tui.model.view import TableState
 from tui.query.apply import apply
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.streams import streams
 from tui.loaders.registry import load_one

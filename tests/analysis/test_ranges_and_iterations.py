@@ -3,23 +3,28 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
+from tests.corpus import recording_file
 from tui.analysis.gpus import gpus
-from tui.analysis.iterations.tables import OUTSIDE, iterations
+from tui.analysis.iterations.tables import OUTSIDE_WORDS, iterations
+from tui.analysis.iterations.times import iteration_times
 from tui.analysis.kernels import kernels
-from tui.analysis.range_depths import ranges_by_depth, work_in_range
 from tui.analysis.ranges import (
     RANGE_INSTANCES,
     RANGES,
     RANGES_MEANWHILE,
     instances_of,
     range_instances,
+    ranges_by_depth,
     ranges_by_name,
+    work_in_range,
 )
-from tui.query.telling import worth_showing
+from tui.loaders.registry import load_one
+from tui.query.column_relevance import informative_columns
 
 
 def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:
@@ -63,7 +68,7 @@ TWO_THREADS = profile(**FRAMES)
 
 def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
     shown = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
-    assert (shown[0].name, shown[0].title) == ("meanwhile_gpu_ns", "Others' GPU time")
+    assert (shown[0].name, shown[0].title) == ("meanwhile_gpu_ns", "GPU time (other threads)")
 
 
 def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> None:
@@ -71,7 +76,7 @@ def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> N
     one_thread = profile(**{name: [row for row in rows if row.get("tid") != 2] for name, rows in FRAMES.items()})
     for made, told in ((TWO_THREADS, columns), (one_thread, set())):
         for spec, rows in ((RANGES, ranges_by_name(made)), (RANGE_INSTANCES, range_instances(made))):
-            assert {column.name for column in worth_showing(spec, rows)[0]} & columns == told
+            assert {column.name for column in informative_columns(spec, rows)[0]} & columns == told
 
 
 def test_a_range_within_one_of_its_name_counts_twice_and_the_help_says_so() -> None:
@@ -80,7 +85,7 @@ def test_a_range_within_one_of_its_name_counts_twice_and_the_help_says_so() -> N
     assert twice.select("calls", "total_ns").rows() == [(2, 60)]
     for spec in (RANGES, RANGES_MEANWHILE):
         (total,) = (column.help for column in spec.columns if column.name == "total_ns")
-        assert total.endswith("one that lies in another of the same name counts as well.")
+        assert total.endswith("nested ranges of the same name count as well.")
 
 
 def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_launch() -> None:
@@ -223,14 +228,15 @@ def test_iterations_keep_their_numbers_and_the_last_row_is_what_lies_in_none() -
     )
     rows = iterations(made)
     assert rows.select("rank", "iteration", "name", "start_ns", "duration_ns").rows() == [
-        (3, 17, "ProfilerStep#17", 100, 100),
-        (3, 18, "ProfilerStep#18", 200, 100),
+        # Its GPU work goes on for 20 after the step on the CPU; that of the next one ends with the one after it.
+        (3, 17, "ProfilerStep#17", 100, 120),
+        (3, 18, "ProfilerStep#18", 220, 180),
         (3, 19, "ProfilerStep#19", 300, 100),
-        (3, None, OUTSIDE, None, None),
+        (3, None, OUTSIDE_WORDS, None, None),
     ]
     assert rows.select("kernels_launched", "gpu_ns", "busy_ns", "idle_ns", "busy_pct").rows() == [
-        (2, 80, 50, 50, 50.0),
-        (1, 105, 70, 30, 70.0),
+        (2, 80, 70, 50, pytest.approx(100 * 70 / 120)),
+        (1, 105, 105, 75, pytest.approx(100 * 105 / 180)),
         (0, 0, 55, 45, 55.0),
         (1, 20, None, None, None),
     ]
@@ -311,9 +317,50 @@ def test_gpus_tell_what_the_file_says_of_them_and_how_they_were_used() -> None:
     assert (first["rank"], first["host"], first["sm_count"], first["compute_capability"]) == (1, "node7", 66, "9.0")
     assert (first["gpu_ns"], first["kernel_ns"], first["copy_ns"], first["kernels_launched"]) == (125, 100, 25, 2)
     assert (first["busy_ns"], first["idle_ns"], first["busy_pct"]) == (100, 0, 100.0)
-    # The second is named and nothing ran there: that is no utilisation of 0 %.
+    # The second is named and nothing ran there: that is no utilization of 0 %.
     assert (first["gpu_activity"], second["gpu_activity"]) == ("recorded", "none recorded")
     assert (second["gpu_ns"], second["busy_ns"], second["busy_pct"], second["sm_count"]) == (None, None, None, 15)
     assert gpus(profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]
     assert gpus(made)["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
     assert gpus(profile()).schema["gpu_ns"] == pl.Int64
+
+
+def test_an_iteration_lasts_until_its_gpu_work_ends_where_the_cpu_runs_ahead() -> None:
+    made = profile(
+        ranges=[named(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
+        activities=[kernel("warm-up", 40, start_ns=10)]
+        + [kernel("gemm", 380, start_ns=50 + 400 * at, iteration=at) for at in range(3)],
+    )
+    rows = iterations(made).drop_nulls("iteration")
+    # The GPU is busy with the warm-up until 50: the first iteration waits for it.
+    assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns", "gpu_ns", "busy_ns").rows() == [
+        (50, 380, 90, 380, 380),
+        (430, 400, 90, 380, 380),
+        (830, 400, 90, 380, 380),
+    ]
+    times = iteration_times(made).row(0, named=True)
+    assert (times["median_ns"], times["cpu_avg_ns"], times["gpu_avg_ns"], times["runs_ahead"]) == (400, 90, 380, True)
+
+
+def test_the_steps_of_a_recording_that_replays_graphs_take_as_long_as_the_gpu_does() -> None:
+    read = load_one(recording_file("gpt_cudagraph.pt.trace.json.gz"))
+    assert iterations(read).drop_nulls("iteration").select("duration_ns", "iteration_cpu_ns", "gpu_ns").rows() == [
+        (4_771_079, 1_742_683, 3_826_592),
+        (4_786_982, 1_757_039, 3_843_151),
+        (4_777_158, 1_734_775, 3_831_748),
+    ]
+    assert iteration_times(read)["runs_ahead"].to_list() == [True]
+
+
+def test_where_the_cpu_waits_for_the_gpu_an_iteration_is_the_recorded_one() -> None:
+    made = profile(
+        ranges=[named(f"ProfilerStep#{at}", 100 * at, 90, iteration=at) for at in range(3)],
+        activities=[kernel("gemm", 50, start_ns=30 + 100 * at, iteration=at) for at in range(3)],
+    )
+    rows = iterations(made).drop_nulls("iteration")
+    assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns").rows() == [
+        (0, 90, 90),
+        (100, 90, 90),
+        (200, 90, 90),
+    ]
+    assert iteration_times(made)["runs_ahead"].to_list() == [False]

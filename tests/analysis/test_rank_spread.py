@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.screens.opening import SAMPLES
 from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.ranks.rank_summary import iteration_ranks, ranks
 from tui.analysis.ranks.spread import (
     OP_TYPE_RANKS,
     SLOWEST_RANKS,
@@ -21,7 +22,6 @@ from tui.analysis.ranks.spread import (
     ranks_of_op,
     slowest_ranks,
 )
-from tui.analysis.ranks.tables import iteration_ranks, ranks
 from tui.loaders.registry import load_one
 from tui.model.schema import NAME
 
@@ -106,7 +106,6 @@ def test_an_op_that_only_some_ranks_have_counts_those() -> None:
     assert (alone["op_spread_pct"], alone["apart_ns"], alone["most_rank"]) == (None, 0, "rank 2")
 
 
-@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(1, 90 * MS), min_size=1, max_size=4), min_size=2, max_size=5))
 def test_all_levels_add_up_to_the_work_in_iterations(times: list[list[int]]) -> None:
     made = job(times)

@@ -13,10 +13,10 @@ from tests.corpus import recording_file
 from tui.analysis.expert.findings import findings
 from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.ranks.collectives import collectives, matched, stragglers
-from tui.analysis.ranks.tables import RANKS, rank_iterations, ranks, straggler_words, why_no_ranks
+from tui.analysis.ranks.rank_summary import RANKS, rank_iterations, ranks, straggler_words, why_no_ranks
 from tui.analysis.ranks.waits import matched_collectives
 from tui.loaders.registry import load
-from tui.screens.rank_parts import no_ranks
+from tui.screens.ranks import no_ranks
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -52,8 +52,8 @@ def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() 
     verdict = straggler_words(made)
     assert verdict.session == 1
     assert verdict.said == (
-        "Rank 1 is the straggler: last to the long collectives in 3 of 3 iterations; "
-        "another rank waits up to 9.0000 ms for it"
+        "Rank 1 is the straggler: it arrives last at the long collectives in 3 of 3 iterations; "
+        "other ranks wait up to 9.0000 ms for it"
     )
     assert "never clocks" in verdict.how
 
@@ -67,7 +67,7 @@ def test_clocks_of_ranks_are_not_compared() -> None:
 def test_where_the_ranks_take_turns_none_is_named() -> None:
     verdict = straggler_words(run([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
     assert verdict.session is None
-    assert verdict.said.startswith("no rank comes last again and again")
+    assert verdict.said.startswith("no single straggler")
 
 
 def test_ranks_that_come_together_wait_for_none() -> None:
@@ -76,10 +76,7 @@ def test_ranks_that_come_together_wait_for_none() -> None:
     assert stragglers(even).by_iteration.rows() == [(step, None, 50_000) for step in range(4)]
     assert rank_iterations(even, session=0)["last_rank"].to_list() == [None] * 4
     assert ranks(even).select("came_last", "waited_ns").rows() == [(0, 200_000), (0, 0)]
-    assert (
-        straggler_words(even).said
-        == "nobody is waited for long: no rank waits for more than 1% of a mean iteration in any iteration"
-    )
+    assert straggler_words(even).said == "no straggler: no rank waits more than 1% of a mean iteration in any iteration"
     rule = findings(even).filter(rule="C5")
     assert rule.select("state", "reason").rows() == [
         ("clean", "no rank waits for more than 1% of a mean iteration in the collectives of any iteration")
@@ -97,9 +94,7 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
     assert matched(sent).height == 4
     verdict = straggler_words(sent)
     assert verdict.session is None
-    assert verdict.said == (
-        "who is waited for cannot be told: no matched collective is known to be of a kind that all ranks leave together"
-    )
+    assert verdict.said == ("straggler unknown: no matched collective is of a kind that all ranks leave together")
     assert ranks(sent)["came_last"].to_list() == [None, None]
     assert findings(sent).filter(rule="C5")["state"].to_list() == ["cannot tell"]
     assert matched_collectives(sent)["last_rank"].to_list() == [None, None]
@@ -113,9 +108,10 @@ def test_kernels_of_old_nccl_tell_their_collective() -> None:
 
 def test_others_that_are_not_open_may_come_later_still() -> None:
     made = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
-    part = "2 of 8 ranks of a process group are open: another may come later still"
+    part = "2 of 8 ranks of a process group are open: another rank may arrive later"
     assert straggler_words(made).said.endswith(f"; {part}")
-    assert findings(made).filter(rule="C5")["problem"][0].endswith(f" {part}.")
+    opened = "2 of 8 ranks of a process group are open: another may be slower still."
+    assert findings(made).filter(rule="C5")["problem"][0].endswith(f". {opened}")
 
 
 def test_an_iteration_with_other_collectives_on_one_rank_is_left_out() -> None:
@@ -129,7 +125,7 @@ def test_one_session_has_nothing_to_be_compared_with() -> None:
     assert ranks(alone).is_empty()
     assert ranks(alone).columns == [column.name for column in RANKS.columns]
     assert rank_iterations(alone).is_empty()
-    assert straggler_words(alone).said.startswith("who is waited for cannot be told")
+    assert straggler_words(alone).said.startswith("straggler not applicable")
 
 
 def test_ranks_without_collectives_are_compared_and_nobody_is_named() -> None:
@@ -181,23 +177,25 @@ def test_the_recording_of_two_ranks_names_the_one_with_more_to_do(ddp: Profile) 
 def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
     found = findings(ddp).filter(rule="C5")
     assert found["state"].to_list() == ["found"]
-    assert "Rank 1 comes last to collectives in 4 of 4 iterations" in found["problem"][0]
+    assert found["problem"][0] == (
+        "Rank 1 is the straggler: it arrives last in 4 of 4 iterations, and rank 0 waits up to 63.9 ms in all."
+    )
     assert found["cost_ns"].to_list() == [63_904_511]
 
 
 def test_why_there_are_no_ranks_is_what_is_so() -> None:
     assert why_no_ranks(profile(activities=[kernel("a", 5, start_ns=0)])) == (
-        "one rank is recorded: open the recordings of several together"
+        "only one rank recorded: open the recordings of several ranks together"
     )
     two = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
     assert why_no_ranks(two) == ""
     assert why_no_ranks(two.only_session(1)) == "one session of 2 is shown"
     untimed = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, session=1)])
-    assert why_no_ranks(untimed) == "of 2 sessions, fewer than two have GPU work with its times"
+    assert why_no_ranks(untimed) == "fewer than two of 2 sessions have GPU work with start times"
 
 
 def test_all_sessions_are_offered_only_where_there_are_more() -> None:
     two = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
     assert no_ranks(two.only_session(0)) == "one session of 2 is shown: press S for all"
     alone = no_ranks(profile(activities=[kernel("a", 5, start_ns=0)]))
-    assert alone == "one rank is recorded: open the recordings of several together"
+    assert alone == "only one rank recorded: open the recordings of several ranks together"

@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
-from tui.analysis.ops.by_shapes import by_shapes
-from tui.analysis.ops.by_type import kinds_of_work, op_types
-from tui.analysis.ops.call_times import own_times
-from tui.analysis.ops.drill import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
-from tui.analysis.ops.instances import op_instances
-from tui.analysis.ops.overheads import op_overheads
-from tui.analysis.ops.places import by_path
-from tui.analysis.ops.recorded import by_name as recorded_by_name
-from tui.analysis.ops.recorded import recorded_ops
-from tui.analysis.ops.tables import (
+from tui.analysis.ops.groupings import by_shapes
+from tui.analysis.ops.op_attribution import classified_work, op_tree, work_by_op
+from tui.analysis.ops.op_costs import op_instances, op_overheads, self_times
+from tui.analysis.ops.op_details import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
+from tui.analysis.ops.op_trees import by_path
+from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
+from tui.analysis.ops.ops_by_name import (
     OPS,
     RECORDED_OPS,
     by_name,
@@ -30,9 +27,8 @@ from tui.analysis.ops.tables import (
     ops,
     ops_spec,
 )
-from tui.analysis.ops.tree import op_tree
-from tui.analysis.ops.type_summary import op_type_summary
-from tui.analysis.ops.work import classified_work, work_by_op
+from tui.analysis.ops.recorded import by_name as recorded_by_name
+from tui.analysis.ops.recorded import recorded_ops
 from tui.model.profile import Profile, joined
 
 if TYPE_CHECKING:
@@ -82,9 +78,9 @@ def linear(**frames: Any) -> Profile:
         launched(1, "[CUDA memset]", 20, kind="memset"),
         launched(2, RELU, 100),
         launched(4, GEMM, 300),
-        launched(None, RELU, 40, op_join="no launch record"),
-        launched(None, RED, 30, op_join="no op around the launch"),
-        launched(None, RED, 10, op_join="no op around the launch"),
+        launched(None, RELU, 40, op_join="launch not recorded"),
+        launched(None, RED, 30, op_join="launched outside any op"),
+        launched(None, RED, 10, op_join="launched outside any op"),
         **frames,
     )
 
@@ -109,8 +105,8 @@ def test_ops_by_name_and_what_has_no_op_add_up_to_the_gpu_time() -> None:
     assert found.select(columns).rows() == [
         ("aten::addmm", 2, 820, 820, 80, 80, 3, 2),
         ("aten::relu", 1, 100, 100, 30, 30, 1, 1),
-        ("(no op: no launch record)", None, 40, None, None, None, 1, 1),
-        ("(no op: no op around the launch)", None, 40, None, None, None, 2, 1),
+        ("(unattributed: launch not recorded)", None, 40, None, None, None, 1, 1),
+        ("(unattributed: launched outside any op)", None, 40, None, None, None, 2, 1),
         ("aten::linear", 2, 0, 820, 150, 70, 0, 0),
         ("aten::empty", 1, 0, 0, 5, 5, 0, 0),
     ]
@@ -195,7 +191,7 @@ def test_work_of_an_unknown_op_or_for_no_reason_is_not_lost() -> None:
         launched(0, GEMM, 2),
     )
     assert recorded_ops(found).select("op", "gpu_self_ns", "launches").rows() == [
-        ("(no op: the input does not say why)", 8, 2),
+        ("(unattributed: reason not recorded)", 8, 2),
         ("f", 2, 1),
     ]
 
@@ -221,7 +217,7 @@ def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
     found = two_sessions()
     assert ops_spec(found) is RECORDED_OPS
     assert by_name(found).select("session", "op", "gpu_self_ns", "time_pct", "op_source").rows() == [
-        (2, "(no op: totals only)", 90, 100.0, None),
+        (2, "(unattributed: totals only)", 90, 100.0, None),
         (0, "aten::mm", 70, 70.0, "recorded"),
         (1, "gemm", 60, 60.0, "inferred"),
         (1, "activation", 40, 40.0, "inferred"),
@@ -246,17 +242,17 @@ def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
         launched(0, RED, 5),
         launched(0, "[CUDA memcpy HtoD]", 3, kind="memcpy"),
         launched(1, RED, 2),
-        launched(None, GEMM, 1, op_join="no launch record"),
+        launched(None, GEMM, 1, op_join="launch not recorded"),
     )
     assert kinds_of_work(found).select("op_type", "group", "calls", "total_ns").rows() == [
-        ("layer norm", "normalisation", 1, 5),
+        ("layer norm", "normalization", 1, 5),
         ("memcpy HtoD", "memory", 1, 3),
         ("reduction", "reduction", 1, 2),
         ("gemm", "gemm", 1, 1),
     ]
     board = dashboard(found)
     assert board.split.select("group", "total_ns").rows() == [
-        ("normalisation", 5),
+        ("normalization", 5),
         ("memory", 3),
         ("reduction", 2),
         ("gemm", 1),
@@ -266,14 +262,14 @@ def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
     assert board.top_ops.select("op", "total_ns", "calls", "launches", "op_source").rows() == [
         ("aten::layer_norm", 8, 1, 2, "recorded"),
         ("training step", 2, 1, 1, "recorded"),
-        # What belongs to no op has launches, and no calls.
-        ("(no op: no launch record)", 1, None, 1, None),
+        # What not attributed to any op has launches, and no calls.
+        ("(unattributed: launch not recorded)", 1, None, 1, None),
     ]
     # The name of the range says nothing, so it is what its kernels are.
     assert by_name(found).select("op", "op_type", "group").rows() == [
-        ("aten::layer_norm", "layer norm", "normalisation, memory"),
+        ("aten::layer_norm", "layer norm", "normalization, memory"),
         ("training step", "reduction", "reduction"),
-        ("(no op: no launch record)", "gemm", "gemm"),
+        ("(unattributed: launch not recorded)", "gemm", "gemm"),
     ]
     rules = {row["name"]: row["rule"] for row in classified_work(found).to_dicts() if row["op"] != "aten::layer_norm"}
     assert all(rules.values())
@@ -319,8 +315,8 @@ def test_op_types_sum_the_ops_of_a_type() -> None:
     assert found.select(columns).rows() == [
         ("gemm", "gemm", "gemm", 2, 4, 820, 205, 0, 520, 150),
         ("activation", "activation", "activation", 1, 1, 100, 100, 100, 100, 30),
-        ("(no op: no launch record)", None, "activation", None, None, 40, None, None, None, None),
-        ("(no op: no op around the launch)", None, "reduction", None, None, 40, None, None, None, None),
+        ("(unattributed: launch not recorded)", None, "activation", None, None, 40, None, None, None, None),
+        ("(unattributed: launched outside any op)", None, "reduction", None, None, 40, None, None, None, None),
         ("allocation", "allocation", "data movement", 1, 1, 0, 0, 0, 0, 5),
     ]
     assert op_types(two_sessions())["total_ns"].sum() == 290
@@ -353,7 +349,7 @@ def test_from_an_op_to_its_kernels_to_their_launches() -> None:
     of_gemm: dict[str, Any] = {"session": 0, "kind": "kernel", "name": GEMM, "launched_by": "aten::addmm"}
     assert launches_of_recorded_op(found, **of_gemm, op="aten::linear")["duration_ns"].to_list() == [500, 300]
     assert launches_of_recorded_op(found, **of_gemm, op="aten::relu").is_empty()
-    reason = "no op around the launch"
+    reason = "launched outside any op"
     rest = kernels_of_recorded_op(found, session=0, why_no_op=reason)
     assert rest.select("launched_by", "name", "calls", "total_ns").rows() == [(None, RED, 2, 40)]
     behind = launches_of_recorded_op(found, session=0, kind="kernel", name=RED, launched_by=None, why_no_op=reason)
@@ -452,7 +448,7 @@ def test_work_without_a_duration_is_counted_and_takes_an_unknown_time() -> None:
         (2, 1, 300, 300),
         (0, 0, 0, 0),
     ]
-    own = own_times(untimed())
+    own = self_times(untimed())
     assert own.select("gpu_ns", "gpu_busy_ns", "gpu_idle_ns").rows() == [
         (0, 0, 0),
         (None, None, None),

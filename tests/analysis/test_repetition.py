@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import shared_file
-from tui.analysis.iterations.repetition import Repetition, find_repetition
+from tui.analysis.iterations.repeating_pattern import Repetition, find_repetition
 from tui.loaders.registry import load_one
 
 

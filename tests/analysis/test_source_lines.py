@@ -35,7 +35,7 @@ def test_an_event_says_its_line_and_how_to_see_it() -> None:
 def test_a_database_says_which_row_it_is() -> None:
     made = of("run.sqlite", None)
     assert where_from(made, {"session": 0, "activity": 7}) == (
-        "run.sqlite has tables, not lines: GPU work 7, in the order of the input"
+        "run.sqlite has tables, not lines: GPU work 7, in input order"
     )
     assert where_from(made, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
     assert no_text(made) == TABLES == views(made)["log"]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.gpu_time import blocks, interval_sets
-from tui.analysis.gpu_time.blocks import apart_by, values_of
-from tui.analysis.gpu_time.interval_sets import at_least, joint_length, most_at_once, union_of
-from tui.analysis.gpu_time.sweeps import lengths_by_class, together, unions_by_class
+from tui.analysis.gpu_time.blocks import distinct_values, find_gaps
+from tui.analysis.gpu_time.interval_sets import covered_at_least, length_of_union, max_concurrent, union_of
+from tui.analysis.gpu_time.sweeps import concurrency, lengths_by_class, unions_by_class
 from tui.analysis.gpu_time.timelines import Timeline
 
 WORK = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=30)
@@ -48,9 +48,9 @@ def test_together(work: list[tuple[int, int, int]], resolution_ns: int) -> None:
     chosen = classes != 3
     starts = line.starts[chosen]
     ends = np.maximum(starts, line.ends[chosen] - (resolution_ns - 1))
-    found = together(line, chosen)
-    assert found.length == at_least(starts, ends, 2).length
-    assert found.most == most_at_once(starts, ends)
+    found = concurrency(line, chosen)
+    assert found.length == covered_at_least(starts, ends, 2).length
+    assert found.most == max_concurrent(starts, ends)
 
 
 @given(WORK)
@@ -68,7 +68,7 @@ def test_unions_by_class(work: list[tuple[int, int, int]]) -> None:
 @given(WORK, WORK)
 def test_joint_length(one: list[tuple[int, int, int]], other: list[tuple[int, int, int]]) -> None:
     first, second = (union_of(line.starts, line.ends) for line, _ in (line_of(one), line_of(other)))
-    assert joint_length(first, second) == (first | second).length
+    assert length_of_union(first, second) == (first | second).length
 
 
 @given(WORK, st.integers(1, 5))
@@ -76,7 +76,7 @@ def test_apart_by(work: list[tuple[int, int, int]], least: int) -> None:
     line, _ = line_of(work)
     reached = np.maximum.accumulate(line.ends)
     expected = np.flatnonzero(line.starts[1:] - reached[:-1] >= least) + 1
-    places, begun, last = apart_by(line.starts, line.ends, least)
+    places, begun, last = find_gaps(line.starts, line.ends, least)
     assert places.tolist() == expected.tolist()
     assert begun.tolist() == reached[expected - 1].tolist()
     assert last == reached[-1]
@@ -84,4 +84,4 @@ def test_apart_by(work: list[tuple[int, int, int]], least: int) -> None:
 
 def test_values_of_chosen_rows_as_they_are_met() -> None:
     column = np.array([7, 7, 20, 7, 5, 20, 9, 7], np.int64)
-    assert list(values_of(column, column != 5)) == [7, 20, 9]
+    assert list(distinct_values(column, column != 5)) == [7, 20, 9]

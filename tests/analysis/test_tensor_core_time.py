@@ -174,7 +174,7 @@ def test_kernels_on_tensor_cores_without_durations_are_no_share_of_0() -> None:
         assert dict(tensor_core_time(found).select("name", "total_ns").rows()) == {TC: None, FP32: 5}
         figures = use(found)
         assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (5, None, None)
-        assert figures.reason == "no duration of kernels that use tensor cores is known"
+        assert figures.reason == "durations of tensor-core kernels not recorded"
         facts = {fact.name: fact for fact in dashboard(found).performance}
         assert (facts["tc_share_pct"].value, facts["tc_share_pct"].source) == (None, figures.reason)
 
@@ -191,7 +191,7 @@ def test_of_a_gpu_that_may_have_none_nothing_is_told_until_it_is_named() -> None
     for found in (totals, profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
         figures = use(found)
         assert (figures.efficiency_pct, figures.share_pct, figures.guessed) == (None, None, True)
-        assert figures.reason == ("nothing is known of this GPU, which may have no tensor cores: name it with --gpu")
+        assert figures.reason == ("unknown GPU, which may have no tensor cores: name it with --gpu")
     old, new = use(replace(totals, gpu="Tesla M40")), use(replace(totals, gpu="A100"))
     assert (old.share_pct, old.reason) == (None, "no tensor cores: compute capability 5.2 has none")
     assert (new.efficiency_pct, new.share_pct, new.reason) == (0.0, 0.0, "")
@@ -202,13 +202,13 @@ def test_the_dashboard_names_both_figures() -> None:
     facts = {fact.name: fact for fact in dashboard(profile(activities=work, devices=A100)).performance}
     assert (facts["tc_efficiency_pct"].label, facts["tc_efficiency_pct"].value) == ("TC efficiency (DLProf)", 100.0)
     assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
-    left_out = "left out: {} of the time of {}, of which it is not told"
+    left_out = "left out: {} of the time of {} with unknown tensor-core use"
     assert facts["tc_share_pct"].source.endswith(left_out.format("20.00%", "all kernels"))
     assert facts["tc_efficiency_pct"].source.endswith(left_out.format("29.41%", "ops that could"))
     mostly = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 300, device=0)]
     untold = {fact.name: fact.source for fact in dashboard(profile(activities=mostly, devices=A100)).performance}
-    assert untold["tc_efficiency_pct"] == "not told of 83.33% of the time of ops that could"
-    assert untold["tc_share_pct"] == "not told of 75.00% of the time of all kernels"
+    assert untold["tc_efficiency_pct"] == "unknown for 83.33% of the time of ops that could"
+    assert untold["tc_share_pct"] == "unknown for 75.00% of the time of all kernels"
     assert facts["tc_unknown_pct"].value == 20.0
     old = dashboard(profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
     assert [(fact.value, fact.source) for fact in old if fact.name.startswith("tc_")] == [

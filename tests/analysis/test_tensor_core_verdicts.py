@@ -13,9 +13,9 @@ from tests.analysis.frames import Row, copy, kernel, printed, profile
 from tests.corpus import corpus_file, recording_file
 from tui.analysis.kernels import kernels, launches
 from tui.analysis.launches.origin import launch_origin
-from tui.analysis.ops.drill import kernels_of_recorded_op, launches_of_recorded_op
+from tui.analysis.ops.op_details import kernels_of_recorded_op, launches_of_recorded_op
 from tui.analysis.ops.recorded import recorded_ops
-from tui.analysis.tensor_cores import rules as tensor_core_rules
+from tui.analysis.tensor_cores import tensor_core_rules as tensor_core_rules
 from tui.analysis.tensor_cores.verdicts import (
     AS_RECORDED,
     ASSUMED,
@@ -42,7 +42,7 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
     [
         (kernel(HALF, 1), {"name": "Tesla T4"}, (True, BY_NAME)),
         (kernel(SINGLE, 1), {"name": "Tesla T4"}, (False, NO_GEMM)),
-        (kernel("Kernel", 1), {"name": "Tesla T4"}, (None, "its name does not say")),
+        (kernel("Kernel", 1), {"name": "Tesla T4"}, (None, "not evident from its name")),
         (kernel(HALF, 1), {"name": "Tesla K40c"}, (False, "compute capability 3.5 has none")),
         (kernel("Kernel", 1), {"compute_capability": "6.1"}, (False, "compute capability 6.1 has none")),
         (kernel(HALF, 1), {"compute_capability": "10.0"}, (True, BY_NAME)),
@@ -53,7 +53,7 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
         (kernel(HALF, 1), {"name": "GeForce GTX 1080"}, (False, "compute capability 6.1 has none")),
         (kernel(HALF, 1), {}, (True, ASSUMED.format(BY_NAME))),
         (kernel(SINGLE, 1), {"name": "Graphics 3000"}, (False, ASSUMED.format(NO_GEMM))),
-        (kernel("Kernel", 1), {}, (None, "its name does not say")),
+        (kernel("Kernel", 1), {}, (None, "not evident from its name")),
         (
             kernel("Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8", 1),
             {"name": "AMD Instinct MI250X", "compute_capability": "9.0"},
@@ -66,11 +66,11 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
             (True, "ncu: pipe"),
         ),
         (kernel(HALF, 1, uses_tensor_core=False), {"name": "Tesla T4"}, (False, AS_RECORDED)),
-        (copy("HtoD", 1), {"name": "Tesla T4"}, (False, "memory operations use none")),
+        (copy("HtoD", 1), {"name": "Tesla T4"}, (False, "not applicable to memory operations")),
         (
             {"kind": "graph", "name": "g", "duration_ns": 1},
             {"name": "K40c"},
-            (None, "the input records the graph as a whole"),
+            (None, "CUDA graph recorded as a whole"),
         ),
     ],
 )
@@ -110,7 +110,7 @@ def test_totals_have_verdicts_as_well() -> None:
     found = profile(summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla K40m"}])
     assert kernels(found).select("name", "uses_tensor_core", "tensor_core_reason").rows() == [
         (HALF, False, "compute capability 3.5 has none"),
-        ("[CUDA memcpy HtoD]", False, "memory operations use none"),
+        ("[CUDA memcpy HtoD]", False, "not applicable to memory operations"),
     ]
     either = profile(summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla T4"}])
     assert kernels(either)["tensor_core_reason"].to_list()[0] == ASSUMED.format(BY_NAME)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import corpus_file
-from tui.analysis.tensor_cores.rules import parse_rules, tensor_core_rules
+from tui.analysis.tensor_cores.tensor_core_rules import parse_rules, tensor_core_rules
 from tui.analysis.tensor_cores.verdicts import tensor_cores_by_name
 from tui.model.errors import ProftuiError
 
@@ -70,7 +70,7 @@ def test_names_of_the_public_agree_with_a_prototype_or_are_unknown() -> None:
 
 
 def test_op_types_without_tensor_cores_are_op_types() -> None:
-    from tui.analysis.ops.rules import op_rules
+    from tui.analysis.ops.op_type_rules import op_rules
 
     assert tensor_core_rules().without <= {rule.op_type for rule in op_rules().rules}
 
@@ -84,7 +84,7 @@ def test_op_types_without_tensor_cores_are_op_types() -> None:
         ("rule = 1", r"expected \[\[rule\]\] tables"),
         ("a = ", "not TOML"),
         ("devices_without = ['(']", "devices_without 1: pattern is not a regular expression"),
-        ("eligible_types = 'gemm'", "expected a list of texts called eligible_types"),
+        ("eligible_types = 'gemm'", "expected a list of strings called eligible_types"),
         ("[[eligible]]\nof = 'layer'\nverdict = 'yes'\npattern = 'a'", "of must be op or kernel"),
         ("[[eligible]]\nof = 'op'\nverdict = 'yes'\npattern = '('", "eligible 1: pattern is not a regular expression"),
     ],

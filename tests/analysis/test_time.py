@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
+from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.gpu_time.breakdown import breakdown
-from tui.analysis.gpu_time.busy_over_time import busy_over_time
+from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.intervals import busy_time
-from tui.analysis.gpu_time.placed import placed_timelines
+from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
 from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.iterations.uses import iterations_with_uses
+from tui.analysis.gpu_time.utilization_over_time import busy_over_time
+from tui.analysis.iterations.times import iterations_with_uses
 from tui.analysis.iterations.work import iteration_work
-from tui.analysis.launches.neighbours import neighbours
+from tui.analysis.launches.origin import neighbors
 from tui.analysis.sessions import session_times
-from tui.analysis.what_if import what_if
 
 
 def activity(number: int, start: int, duration: int | None, **more: object) -> dict[str, object]:
@@ -60,14 +60,14 @@ def test_the_steps_add_up_to_the_busy_time(intervals: list[tuple[int, int]], bin
 
 
 def test_neighbours_are_those_on_the_same_stream_with_the_gap_between() -> None:
-    before, after = neighbours(OVERLAPPING, 2)
+    before, after = neighbors(OVERLAPPING, 2)
     assert before is not None
     assert (before.activity, before.name, before.gap_ns) == (0, "k0", 200)
     assert after is not None
     assert (after.activity, after.gap_ns) == (3, None)
-    assert neighbours(OVERLAPPING, 1) == (None, None)
+    assert neighbors(OVERLAPPING, 1) == (None, None)
     with pytest.raises(KeyError):
-        neighbours(OVERLAPPING, 9)
+        neighbors(OVERLAPPING, 9)
 
 
 def test_a_gap_below_what_the_start_times_tell_is_not_told() -> None:
@@ -75,7 +75,7 @@ def test_a_gap_below_what_the_start_times_tell_is_not_told() -> None:
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10_000}],
         activities=[activity(0, 0, 5_000), activity(1, 10_000, 5_000), activity(2, 30_000, 5_000)],
     )
-    before, after = neighbours(rounded, 1)
+    before, after = neighbors(rounded, 1)
     assert before is not None
     assert before.gap_ns is None
     assert after is not None
@@ -136,7 +136,7 @@ ROUNDED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 25), st.sampled_f
 def test_work_of_rounded_starts_is_placed_so_that_it_takes_as_long_as_is_told(work: list[tuple[int, int, int]]) -> None:
     rows = [activity(n, 10 * at, length, stream=on) for n, (at, length, on) in enumerate(sorted(work))]
     made = profile(sessions=[{"session": 0, "start_resolution_ns": 10}], activities=rows)
-    (line,), (placed,) = timelines(made), placed_timelines(made)
+    (line,), (placed,) = timelines(made), adjusted_timelines(made)
     starts, lengths = (np.array([row[name] for row in rows]) for name in ("start_ns", "duration_ns"))
     ends = starts + lengths
     before = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
@@ -166,5 +166,5 @@ def test_iterations_and_wall_time_count_what_only_rounding_lets_overlap() -> Non
     assert iteration_work(made)["kernel_pct"].to_list() == [45, 45, 60]
     assert breakdown(made)["time_ns"].drop_nulls().to_list() == [900, 2_100, 0, 3_000]
     assert busy_time(made)["busy_ns"].to_list() == [3_000]
-    (gain,) = what_if(made, pl.Series([1, 4, 7], dtype=pl.UInt32))
+    (gain,) = estimated_savings(made, pl.Series([1, 4, 7], dtype=pl.UInt32))
     assert (gain.time_ns, gain.alone_ns, gain.half_ns, gain.busy_ns) == (900, 900, 450, 3_000)

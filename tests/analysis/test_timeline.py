@@ -13,22 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.timeline import segments
-from tui.analysis.timeline.bins import NOTHING, bins
-from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, lane_cells
-from tui.analysis.timeline.find import find_name
-from tui.analysis.timeline.lanes import FIRST, GAP_BLOCK, Lane, LaneKind, lanes
-from tui.analysis.timeline.looks import Look
-from tui.analysis.timeline.ruler import ruler
-from tui.analysis.timeline.segments import BLOCK, flattened
-from tui.analysis.timeline.shown import fitting_lanes, label, shown_lanes, title
-from tui.analysis.timeline.tables import timeline_lanes
-from tui.analysis.timeline.under import (
-    Stretch,
+from tui.analysis.timeline import lanes as lanes_module
+from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, NOTHING, bins, lane_cells
+from tui.analysis.timeline.item_kinds import ItemKind
+from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, Lane, LaneKind, flattened, lanes
+from tui.analysis.timeline.lookup import (
+    Interval,
     between,
+    find_name,
     gap_at,
     linked_rows,
     longest_gaps,
@@ -38,7 +33,8 @@ from tui.analysis.timeline.under import (
     next_gap,
     places_of,
 )
-from tui.analysis.timeline.window import whole_window
+from tui.analysis.timeline.shown import fitting_lanes, label, shown_lanes, timeline_lanes, title
+from tui.analysis.timeline.window import ruler, whole_window
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
@@ -105,14 +101,14 @@ def test_a_slice_shows_what_took_most_of_it_and_how_much_of_it_was_busy() -> Non
     stream = lane_of(run(), LaneKind.STREAM, 7)
     found = bins(stream, np.array([0, 100, 200, 300, 900, 1000]))
     assert found.busy_ns.tolist() == [0, 90, 60, 0, 50]
-    assert found.looks.tolist() == [NOTHING, Look.TENSOR, Look.TENSOR, NOTHING, Look.KERNEL]
+    assert found.looks.tolist() == [NOTHING, ItemKind.TENSOR, ItemKind.TENSOR, NOTHING, ItemKind.KERNEL]
     assert found.begun.tolist() == [0, 2, 1, 0, 1]
 
 
 def test_a_kernel_counts_before_a_copy_beside_it_where_streams_share_a_lane() -> None:
     gpu = lane_of(run(), LaneKind.GPU)
     found = bins(gpu, np.array([200, 250, 260, 400]))
-    assert found.looks.tolist() == [Look.TENSOR, Look.KERNEL, Look.FROM_GPU]
+    assert found.looks.tolist() == [ItemKind.TENSOR, ItemKind.KERNEL, ItemKind.FROM_GPU]
     assert found.busy_ns.tolist() == [50, 10, 140]
 
 
@@ -123,8 +119,8 @@ def test_what_takes_no_time_is_seen_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("glyphs", [GLYPHS, ASCII_GLYPHS], ids=["usual", "ascii"])
-def test_no_two_looks_of_a_lane_share_a_glyph(glyphs: dict[Look, str]) -> None:
-    for of_lane in (list(Look)[: Look.LAUNCH], list(Look)[Look.LAUNCH : Look.OP]):
+def test_no_two_looks_of_a_lane_share_a_glyph(glyphs: dict[ItemKind, str]) -> None:
+    for of_lane in (list(ItemKind)[: ItemKind.LAUNCH], list(ItemKind)[ItemKind.LAUNCH : ItemKind.OP]):
         drawn = "".join(glyphs[look] for look in of_lane)
         assert len(set(drawn)) == len(drawn)
 
@@ -206,15 +202,15 @@ def test_what_lies_under_a_cursor() -> None:
 
 def test_gaps_follow_each_other_and_the_longest_come_first() -> None:
     stream = lane_of(run(), LaneKind.STREAM, 7)
-    assert longest_gaps(stream, 5) == [Stretch(260, 900), Stretch(140, 150)]
-    assert longest_gaps(stream, 1) == [Stretch(260, 900)]
-    assert next_gap(stream, 0, 1, least_ns=1) == Stretch(140, 150)
-    assert next_gap(stream, 0, 1, least_ns=11) == Stretch(260, 900)
-    assert next_gap(stream, 140, 1, least_ns=1) == Stretch(260, 900)
+    assert longest_gaps(stream, 5) == [Interval(260, 900), Interval(140, 150)]
+    assert longest_gaps(stream, 1) == [Interval(260, 900)]
+    assert next_gap(stream, 0, 1, least_ns=1) == Interval(140, 150)
+    assert next_gap(stream, 0, 1, least_ns=11) == Interval(260, 900)
+    assert next_gap(stream, 140, 1, least_ns=1) == Interval(260, 900)
     assert next_gap(stream, 260, 1, least_ns=1) is None
-    assert next_gap(stream, 260, -1, least_ns=1) == Stretch(140, 150)
+    assert next_gap(stream, 260, -1, least_ns=1) == Interval(140, 150)
     assert next_gap(stream, 140, -1, least_ns=1) is None
-    assert gap_at(stream, 600) == Stretch(260, 900)
+    assert gap_at(stream, 600) == Interval(260, 900)
     assert gap_at(stream, 200) is None
 
 
@@ -226,7 +222,7 @@ def test_stepping_from_gap_to_gap_finds_them_all(parts: list[tuple[int, int]], l
     ]
     (lane,) = lanes(profile(activities=rows))
     starts, stops = lane.gaps()
-    expected = [Stretch(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= least]
+    expected = [Interval(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= least]
     onwards, at = [], -1
     while (gap := next_gap(lane, at, 1, least_ns=least)) is not None:
         onwards.append(gap)
@@ -248,11 +244,11 @@ def test_few_long_gaps_among_many_short_ones_are_found() -> None:
         at += gap + 5
     (lane,) = lanes(profile(activities=rows))
     starts, ends = lane.gaps()
-    long = [Stretch(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if b - a >= 500]
-    onwards: list[Stretch] = []
+    long = [Interval(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if b - a >= 500]
+    onwards: list[Interval] = []
     while (found := next_gap(lane, onwards[-1].start_ns if onwards else -1, 1, least_ns=500)) is not None:
         onwards.append(found)
-    back: list[Stretch] = []
+    back: list[Interval] = []
     while (found := next_gap(lane, back[-1].start_ns if back else at, -1, least_ns=500)) is not None:
         back.append(found)
     assert len(long) > 3
@@ -390,14 +386,14 @@ def test_a_log_without_start_times_has_no_lanes() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9), st.sampled_from(sorted(Look))), min_size=1),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9), st.sampled_from(sorted(ItemKind))), min_size=1),
     st.integers(1, 5),
 )
 def test_cutting_in_parts_between_pauses_changes_nothing(items: list[tuple[int, int, int]], at_once: int) -> None:
     starts, lengths, looks = (np.array(values) for values in zip(*sorted(items), strict=True))
     made = []
     for count in (len(items) + 1, at_once):
-        with patch.object(segments, "AT_ONCE", count):
+        with patch.object(lanes_module, "SEGMENTS_AT_ONCE", count):
             found = flattened(starts, starts + lengths, looks.astype(np.int8), resolution_ns=1, before=FIRST)
         made.append((found.starts.tolist(), found.ends.tolist(), found.looks.tolist()))
     assert made[0] == made[1]

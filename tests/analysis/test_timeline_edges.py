@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tests.analysis.frames import copy, kernel, profile
-from tui.analysis.gpu_time.gaps import gaps
+from tui.analysis.gpu_time.idle_gaps import gaps
 from tui.analysis.gpu_time.streams import streams
 from tui.analysis.iterations.tables import with_iterations
-from tui.analysis.timeline.bins import bins
-from tui.analysis.timeline.drawing import lane_cells
-from tui.analysis.timeline.find import find_name
+from tui.analysis.timeline.drawing import bins, lane_cells
+from tui.analysis.timeline.item_kinds import ItemKind
 from tui.analysis.timeline.lanes import lanes
-from tui.analysis.timeline.looks import Look
-from tui.analysis.timeline.marks import iteration_marks
-from tui.analysis.timeline.shown import shown_lanes
-from tui.analysis.timeline.tables import timeline_lanes
-from tui.analysis.timeline.under import longest_gaps, names_around
+from tui.analysis.timeline.lookup import find_name, longest_gaps, names_around
+from tui.analysis.timeline.shown import iteration_marks, shown_lanes, timeline_lanes
 from tui.analysis.timeline.window import whole_window
 
 
@@ -56,7 +52,7 @@ def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:
     )
     drawn = lane_cells(lanes(made)[0], np.arange(0, 121, 10), lambda item: ["relu", "nccl"][item])
     assert "".join(drawn.texts) == "▓relu     ● "
-    assert drawn.looks.tolist() == [Look.KERNEL] * 10 + [Look.COMMUNICATION, -1]
+    assert drawn.looks.tolist() == [ItemKind.KERNEL] * 10 + [ItemKind.COMMUNICATION, -1]
 
 
 def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.transfers.copies import copies
-from tui.analysis.transfers.copy_runs import TINY_RUNS, tiny_runs
-from tui.analysis.transfers.moves import impossible_rates, single_transfers
-from tui.analysis.transfers.tables import (
+from tui.analysis.copies import TINY_RUNS, copies, impossible_rates, single_transfers, tiny_runs
+from tui.analysis.transfer_summary import (
     NO_BANDWIDTH,
     NO_LINK,
     NO_PEER_LINK,
@@ -99,6 +97,11 @@ def test_impossible_rates_are_told_with_the_limit() -> None:
     assert (row["activity"], row["size_bytes"], row["limit"]) == (6, 10_501, 1e12)
     assert row["factor"] == pytest.approx(1.0501)
     assert impossible_rates(MADE).height == 1
+
+
+def test_rates_up_to_a_twentieth_above_the_limit_are_possible() -> None:
+    work = [memset(10, size_bytes=size, device=0) for size in (10_000, 10_499, 10_501)]
+    assert impossible_rates(profile(devices=[GPU], activities=work))["size_bytes"].to_list() == [10_501]
 
 
 def test_the_logs_own_totals_have_no_sizes() -> None:

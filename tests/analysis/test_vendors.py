@@ -30,7 +30,7 @@ def test_a_gpu_of_amd_has_no_compute_capability_and_no_occupancy_of_nvidia(frame
     assert (facts["vendor"], facts["compute_capability"], facts["facts_source"]) == ("AMD", None, "unknown")
     config = launch_config(made, 0)
     assert (config.occupancy_pct, config.shared_bytes) == (None, 1024)
-    assert config.occupancy_reason == "occupancy is worked out by NVIDIA's rules, and this GPU is AMD's"
+    assert config.occupancy_reason == "not applicable: NVIDIA's occupancy formula, and this GPU is by AMD"
 
 
 def test_calls_of_cuda_are_of_no_amd_gpu() -> None:

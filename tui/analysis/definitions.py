@@ -1,4 +1,4 @@
-"""What the figures mean: definition, unit, formula and source of each, from one table that can be read and extended."""
+"""Definitions of figures: meaning, unit, formula and source, from a data file that users can extend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the durations of a kernel's launches are spread, what its variants are, and where the slow launches are."""
+"""Distribution of a kernel's launch durations, its variants, and where the slow launches are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.activities import with_shapes
 from tui.analysis.durations import figures
-from tui.analysis.launches.shapes import with_shapes
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 SLOW: Final = 1.5
 """A launch is slow that took more than so many times the median."""
@@ -129,7 +130,7 @@ def _parts(known: pl.DataFrame, slow: pl.Expr, column: str) -> tuple[SlowPart, .
 def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
     """The launches of a kernel by what they were launched with, most time first.
 
-    Columns: those of `VARIANT` (null where the input does not say), calls, total_ns and the other figures of
+    Columns: those of `VARIANT` (null where it is not recorded), calls, total_ns and the other figures of
     `tui.analysis.durations.figures`.
 
     Args:

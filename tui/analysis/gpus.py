@@ -1,4 +1,4 @@
-"""GPUs: what each one is, and how much of its time it had work."""
+"""GPUs: their properties and utilization."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import total
-from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.inputs.devices import device_facts
-from tui.analysis.inputs.replayed import sessions_of_kernels_alone
+from tui.analysis.sessions import sessions_of_kernels_alone
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+
 GPUS: Final = TableSpec(
     "gpus",
     "GPUs",
     (
         *columns("gpu_name", "session"),
-        # Several GPUs of one name are told apart by their numbers.
+        # Several GPUs of one name are distinguished by their numbers.
         replace(columns("device")[0], priority=2),
         *columns("gpu_activity"),
         replace(
             columns("busy_pct")[0],
             help="Busy time as a share of the span, from the session's first GPU work to its last; the dashboard and "
-            "DLProf tell it of the wall time, which is no shorter.",
+            "DLProf use wall time, which is at least as long.",
         ),
         *columns("busy_ns"),
-        replace(columns("idle_ns")[0], help="The rest of the span: this GPU had no work."),
+        replace(columns("idle_ns")[0], help="Time of the span without work on this GPU."),
         *columns("gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"),
         *columns("compute_capability", "sm_count", "memory_bytes", "memory_bandwidth", "shared_memory_per_sm_bytes"),
         *columns("registers_per_sm", "max_threads_per_sm", "span_ns", "facts_source", "vendor", "rank", "host"),

@@ -1,19 +1,20 @@
-"""Grouping of millions of rows by many columns, most of which say the same in all of them."""
+"""Fast grouping of millions of rows: constant columns are left out, keys are packed into one number."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.blocks import blocks
-from tui.model.compact import looked_at
+from tui.model.constant_columns import column_view
 
 
-def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:
+def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:
     """What ``group_by(keys).agg(aggregations)`` gives, in no particular order.
 
     Columns that hold one value only (a session, a device, a verdict that no row has) are left out of the grouping and
@@ -21,12 +22,12 @@ def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.E
     sums.
 
     >>> frame = pl.DataFrame({"session": [0, 0], "name": ["a", "a"], "calls": [2, 3]})
-    >>> grouped(frame, ["session", "name"], [pl.col("calls").sum()]).rows()
+    >>> group_rows(frame, ["session", "name"], [pl.col("calls").sum()]).rows()
     [(0, 'a', 5)]
     """
     if rows.is_empty():
         return rows.group_by(keys).agg(*aggregations)
-    constant = [key for key in keys if is_constant(looked_at(rows, key))]
+    constant = [key for key in keys if is_constant(column_view(rows, key))]
     varying = [key for key in keys if key not in constant]
     values = rows.select(constant).head(1)
     if not varying:
@@ -41,18 +42,18 @@ def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.E
     )
 
 
-def distinct(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The distinct values of some columns together, in no particular order, as cheaply as `grouped`."""
-    varying = [key for key in keys if not is_constant(looked_at(rows, key))]
+def distinct_rows(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The distinct values of some columns together, in no particular order, as cheaply as `group_rows`."""
+    varying = [key for key in keys if not is_constant(column_view(rows, key))]
     if len(varying) == 1 and (firsts := _one_of_each(rows[varying[0]])) is not None:
         return rows.select(pl.col(keys).gather(firsts))
-    return grouped(rows.select(keys), keys, ())
+    return group_rows(rows.select(keys), keys, ())
 
 
-def present(column: pl.Series) -> pl.Series:
+def unique_values(column: pl.Series) -> pl.Series:
     """What ``unique`` gives, at once where all values are alike, as the session of millions of rows mostly is.
 
-    >>> present(pl.Series([3, 3, 3])).to_list()
+    >>> unique_values(pl.Series([3, 3, 3])).to_list()
     [3]
     """
     if is_constant(column):
@@ -160,3 +161,29 @@ def _packed(rows: pl.DataFrame, keys: Sequence[str]) -> _Packed | None:
         if scale > _KEY_LIMIT:
             return None
     return _Packed(digits)
+
+
+def partition_by_session(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
+    """The rows of each session that a frame has rows of, in the frame's order.
+
+    To filter a frame for one session after another takes as many passes as there are sessions; this takes one.
+
+    >>> import polars as pl
+    >>> {key: rows.height for key, rows in partition_by_session(pl.DataFrame({"session": [1, 0, 1]})).items()}
+    {1: 2, 0: 1}
+    """
+    if frame.is_empty():
+        return {}
+    sessions = column_view(frame, "session")
+    if is_constant(sessions):
+        return {sessions[0]: frame}
+    if not sessions.null_count() and sessions.is_sorted():
+        # Where the rows of each session lie together, they stay where they lie.
+        numbers = sessions.unique(maintain_order=True)
+        firsts = [*sessions.set_sorted().search_sorted(numbers, side="left"), frame.height]
+        return {
+            number: frame.slice(first, end - first)
+            for number, (first, end) in zip(numbers, pairwise(firsts), strict=True)
+        }
+    parts = frame.partition_by("session", as_dict=True, maintain_order=True)
+    return {key[0]: rows for key, rows in parts.items()}

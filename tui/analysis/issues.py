@@ -1,4 +1,4 @@
-"""What in the input could not be used as it stood."""
+"""Issues: parts of the input that could not be used as they stood."""
 
 from __future__ import annotations
 

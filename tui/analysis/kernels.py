@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.by_name import activities_by_name
-from tui.analysis.durations import FIGURES, merged_figures, share, timed_calls
-from tui.analysis.grouping import present
-from tui.analysis.kinds import kind_by_name
+from tui.analysis.activities import with_shapes
+from tui.analysis.durations import FIGURES, activities_by_name, merged_figures, share, timed_calls
+from tui.analysis.grouping import unique_values
 from tui.analysis.launches.origin import with_launched_by
-from tui.analysis.launches.shapes import with_shapes
 from tui.analysis.memo import once_per_profile
-from tui.analysis.occupancy.theoretical import with_occupancy
+from tui.analysis.occupancy import with_occupancy
 from tui.analysis.tensor_cores.verdicts import verdicts_by_name, with_verdicts
 from tui.model.columns import columns
-from tui.model.names import short_name
+from tui.model.names import kind_by_name, short_name
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 BY_NAME: Final = (*FIGURES, "time_pct", "uses_tensor_core")
 """What is told of the calls of one name."""
@@ -121,6 +120,11 @@ def kernels(profile: Profile) -> pl.DataFrame:
     )
 
 
+def exported_kernels(profile: Profile) -> pl.DataFrame:
+    """`kernels` with the columns of the export."""
+    return kernels(profile).select(KERNEL_EXPORT)
+
+
 def _short_names(names: pl.Series) -> pl.DataFrame:
     """For each distinct name its short form: columns ``name`` and ``short_name``."""
     distinct = names.unique().drop_nulls()
@@ -133,7 +137,9 @@ def _short_names(names: pl.Series) -> pl.DataFrame:
 
 def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.DataFrame:
     """The rows of a section of ``summary`` by session and name, for the sessions that are not in ``without``."""
-    rows = profile["summary"].filter(pl.col("section") == section, ~pl.col("session").is_in(present(without).implode()))
+    rows = profile["summary"].filter(
+        pl.col("section") == section, ~pl.col("session").is_in(unique_values(without).implode())
+    )
     return (
         rows.group_by("session", "name")
         .agg(
@@ -160,7 +166,7 @@ def launches(
 
     Their own columns, with the verdict on tensor cores completed (`tensor_cores.verdicts.with_verdicts`), ``grid``
     and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
-    (`tui.analysis.occupancy.theoretical.with_occupancy`), and when and by which op it was launched
+    (`tui.analysis.occupancy.with_occupancy`), and when and by which op it was launched
     (`tui.analysis.launches.origin.with_launched_by`).
 
     Args:

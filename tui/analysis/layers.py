@@ -1,4 +1,4 @@
-"""Layers of a model: what they took, what was predicted, and how the two compare."""
+"""Layers of a model: measured and predicted times, and how they compare."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.activities import activities_where
 from tui.analysis.durations import total
-from tui.analysis.gpu_work import gpu_work
-from tui.analysis.ops.inferred_instances import inferred_instances, instance_of_activities
+from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui.model.profile import Profile
+
 
 LAYERS: Final = TableSpec(
     "layers",
@@ -35,6 +36,9 @@ LAYERS: Final = TableSpec(
             "filter_shape",
             "params",
             "position",
+            "median_ns",
+            "total_ns",
+            "calls",
             "model",
             "session",
             "line",
@@ -50,8 +54,8 @@ LAYER_TOTALS: Final = TableSpec(
     "Totals by phase",
     (
         *columns("phase", "executor", "layers", "measured_ns"),
-        replace(COLUMNS["predicted_ns"], help="Sum of all predictions, also of layers that were not measured."),
-        replace(COLUMNS["ratio"], help="Predicted / measured, over the layers of which both are known."),
+        replace(COLUMNS["predicted_ns"], help="Sum of all predictions, including layers that were not measured."),
+        replace(COLUMNS["ratio"], help="Predicted / measured, over the layers where both are known."),
         *columns("model", "session"),
     ),
     key=("session", "model", "phase", "executor"),
@@ -97,6 +101,9 @@ def layers(profile: Profile) -> pl.DataFrame:
             "output_shape",
             "filter_shape",
             "params",
+            "median_ns",
+            "total_ns",
+            "calls",
             "line",
         )
     )
@@ -137,7 +144,7 @@ def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
 
     A layer itself says nothing of kernels. Where ops or NVTX ranges are recorded, it is what was launched in one that
     is named as the layer, or in one within it; else what its type of layer tells for sure
-    (`tui.analysis.ops.layers_of_ops`), of the layer's phase.
+    (`tui.analysis.ops.inferred_ops`), of the layer's phase.
 
     Args:
         profile: Where to look.
@@ -145,12 +152,12 @@ def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """
     layer, ops = row["layer"], profile["ops"]
     if layer is None:
-        return gpu_work(profile)
+        return activities_where(profile)
     if ops.is_empty():
         return _inferred_work(profile, row)
     within = pl.col("group").cast(pl.String).str.split("/").list.contains(layer)
     own = ops.lazy().filter((pl.col("name").cast(pl.String) == layer) | within).select("op").collect()["op"]
-    return gpu_work(profile, pl.col("op").is_in(own.implode()))
+    return activities_where(profile, pl.col("op").is_in(own.implode()))
 
 
 def _inferred_work(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
@@ -162,9 +169,9 @@ def _inferred_work(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         .alias("own")
     )["own"]
     if not own.any():
-        return gpu_work(profile)
+        return activities_where(profile)
     inside = instance_of_activities(profile)
-    return gpu_work(profile, pl.lit(pl.Series(np.append(own.to_numpy(), False)[inside])))
+    return activities_where(profile, pl.lit(pl.Series(np.append(own.to_numpy(), False)[inside])))
 
 
 def _ratio() -> pl.Expr:

@@ -1,4 +1,4 @@
-"""Aggregates that several views ask for again and again are computed once for each profile."""
+"""Memoization of results by profile: computed once, shared by all views."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tui.cache.parking import held_bytes, is_on, parked
+from tui.cache.spill import held_bytes, low_memory, spill_to_disk
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,8 +29,8 @@ Result = TypeVar("Result")
 _PUTTING: Final[dict[Any, Callable[[Profile, Any], None]]] = {}
 
 
-def remember(function: Callable[[Profile], Result], profile: Profile, result: Result) -> None:
-    """Let a function that remembers its results know one, so that it need not be worked out."""
+def store_result(function: Callable[[Profile], Result], profile: Profile, result: Result) -> None:
+    """Let a function that remembers its results know one, so that it need not be computed."""
     _PUTTING[function](profile, result)
 
 
@@ -70,7 +70,7 @@ _HELD: Final = _Held()
 def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Callable[[Profile], Result]]:
     """Make a function of a profile remember its results, which nobody changes.
 
-    Frames never change once they are made, so a result holds for as long as the profile has the very same frames, and
+    Frames never change once they are made, so a result holds for as long as the profile has the same frames, and
     the same name of a GPU from the user.
 
     Args:
@@ -82,7 +82,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
             OrderedDict()
         )
 
-        # A view that asks for what a thread is working out waits for it, rather than to work it out a second time.
+        # A view that asks for what a thread is computing waits for it, rather than to work it out a second time.
         # Functions ask each other in one direction alone, so that no two threads can wait for each other.
         lock = threading.RLock()
 
@@ -99,7 +99,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
                         kept.move_to_end(key)
                     _HELD.asked_for(kept, key)
                     return held[1]
-                result = parked(function(profile))
+                result = spill_to_disk(function(profile))
                 put(profile, result)
                 return result
 
@@ -111,7 +111,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
                 kept.move_to_end(key)
                 while len(kept) > KEPT:
                     _HELD.gone(kept, kept.popitem(last=False)[0])
-                if is_on():
+                if low_memory():
                     _HELD.add(kept, key, result)
 
         _PUTTING[remembered] = put

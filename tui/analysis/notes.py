@@ -1,4 +1,4 @@
-"""The notes that the user wrote on rows, as a table."""
+"""Notes of the user on rows, as a table."""
 
 from __future__ import annotations
 

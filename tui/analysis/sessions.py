@@ -1,16 +1,23 @@
-"""The profiled processes of an input, side by side."""
+"""Sessions: the profiled processes of an input, their labels, and those whose kernels were replayed for metrics."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.analysis.durations import total
+from tui.analysis.grouping import unique_values
+from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.kernels import kernels
+from tui.model.constant_columns import column_view
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.model.profile import Profile
+
 
 _HOLDS: Final = {"api_calls": "API call", "ops": "op", "ranges": "range", "metrics": "metric", "layers": "layer time"}
 """Frames that a session without GPU work may have rows of, and what a row is called."""
@@ -66,3 +73,61 @@ def _held_in_words(profile: Profile, session: int) -> str:
         if rows[name].height
     ]
     return ", ".join([first, *parts])
+
+
+def sessions_of_kernels_alone(profile: Profile) -> set[int]:
+    """The sessions of Nsight Compute: of other GPU work than kernels they say nothing."""
+    named = profile["sessions"].select("session", "format", "tool").iter_rows()
+    return {session for session, format_name, tool in named if tool_of(format_name, tool) is Tool.NCU}
+
+
+def replayed_sessions(profile: Profile) -> tuple[int, ...]:
+    """The sessions of Nsight Compute, where another session holds GPU times of a real run; else none."""
+    replayed = sessions_of_kernels_alone(profile)
+    if not replayed:
+        return ()
+    in_summary = profile["summary"].filter(pl.col("section") == "gpu")["session"].unique()
+    with_work = {*unique_values(column_view(profile["activities"], "session")).to_list(), *in_summary.to_list()}
+    return tuple(sorted(replayed)) if with_work - replayed else ()
+
+
+def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
+    """The same profile without the rows of some sessions; numbers stay as they are."""
+    if not sessions:
+        return profile
+    left = pl.col("session").is_in(list(sessions)).fill_null(False)
+    frames = {name: data.filter(~left) for name, data in profile.frames.items()}
+    steps = None if profile.steps is None else profile.steps.filter(~left)
+    return replace(profile, frames=frames, steps=steps)
+
+
+def why_left_out(sessions: Sequence[int]) -> str:
+    """What to say of sessions that are not added up; empty where there are none.
+
+    >>> why_left_out([1])
+    'session 1 is of Nsight Compute, which replays kernels: its times are not added to those of the run'
+    """
+    if not sessions:
+        return ""
+    numbers = ", ".join(map(str, sessions))
+    several = len(sessions) > 1
+    return (
+        f"session{'s' if several else ''} {numbers} {'are' if several else 'is'} of Nsight Compute, which replays "
+        f"kernels: {'their' if several else 'its'} times are not added to those of the run"
+    )
+
+
+def labels(profile: Profile) -> dict[int, str]:
+    """What each session is called: its rank, else its number and process."""
+    session = pl.col("session")
+    process = pl.format("session {} (pid {})", session, "pid")
+    told = profile["sessions"].select("session", rank_words(), process.alias("process"))
+    return {
+        number: (rank or (process or f"session {number}")).partition(" of ")[0]
+        for number, rank, process in told.iter_rows()
+    }
+
+
+def named(profile: Profile, session: str, name: str) -> pl.Expr:
+    """A column of numbers of sessions as one of what they are called."""
+    return pl.col(session).replace_strict(labels(profile), default=None, return_dtype=pl.String).alias(name)

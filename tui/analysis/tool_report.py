@@ -1,4 +1,4 @@
-"""What the recording tool itself worked out and advises: as it says it, never mixed with figures of ours."""
+"""Results of the recording tool itself: its findings, its figures and its other summaries, never mixed with ours."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.model.columns import columns
+from tui.model.columns import ColumnKind, columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+
 FINDING: Final = "finding"
 """The ``section`` of what the tool's own advisor says."""
 
-_SECTION: Final = replace(columns("section")[0], help="Part of the tool's report; finding: its advisor's words.")
-_SEVERITY: Final = replace(columns("severity")[0], priority=5, help="As the tool's advisor gives it.")
-_TEXT: Final = replace(columns("text")[0], title="In words", help="What it says, or advises.", priority=2)
+_SECTION: Final = replace(columns("section")[0], help="Section of the report; finding: advice of the tool.")
+_SEVERITY: Final = replace(columns("severity")[0], priority=5, help="Severity given by the tool.")
+_TEXT: Final = replace(columns("text")[0], title="Text", help="Statement or advice of the tool.", priority=2)
 # Values are written with a unit that suits each of them.
 _BASE_UNIT: Final = replace(columns("unit")[0], title="Base unit")
 
@@ -32,7 +33,7 @@ HEADLINE_FINDINGS: Final = 3
 
 TOOL_REPORT: Final = TableSpec(
     "tool_report",
-    "Tool's report",
+    "Profiler report",
     (
         *columns("tool_name", "tool_value"),
         _TEXT,
@@ -89,3 +90,39 @@ def headlines(profile: Profile) -> pl.DataFrame:
     figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), telling)
     findings = rows.filter(pl.col("section") == FINDING)
     return pl.concat([figures.head(HEADLINES), findings.head(HEADLINE_FINDINGS)])
+
+
+# These names are words of the profiler and of the program, not C++ to be shortened.
+_NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT)
+_RANGE: Final = replace(columns("range")[0], priority=2)
+"""What a row of an NVTX range is about: nothing without it."""
+_FIGURES: Final = ("total_ns", "time_pct", "calls", "avg_ns", "min_ns", "max_ns", "repaired", "session", "line")
+_OF_OPS: Final = (
+    "cpu_self_ns",
+    "gpu_total_ns",
+    "gpu_self_ns",
+    "cpu_memory_bytes",
+    "cpu_self_memory_bytes",
+    "gpu_memory_bytes",
+    "gpu_self_memory_bytes",
+    "flops",
+    "input_shapes",
+    "stack",
+)
+"""What PyTorch's tables say of ops besides."""
+
+OTHER_SUMMARIES: Final = TableSpec(
+    "other_summaries",
+    "Other summaries",
+    (_NAME, columns("section")[0], _RANGE, *columns(*_FIGURES, *_OF_OPS)),
+    key=("session", "section", "line"),
+    weight="",
+)
+
+
+def other_summaries(profile: Profile) -> pl.DataFrame:
+    """The rows of ``summary`` that are neither GPU work nor API calls, in the order of the input.
+
+    Rows of different sections overlap in time, as do those of nested NVTX ranges: their times are not to be added up.
+    """
+    return profile["summary"].filter(~pl.col("section").cast(pl.String).is_in(["gpu", "api"]))

@@ -13,7 +13,7 @@ from tests.corpus import recording_file
 from tui.analysis.expert import needs
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.registry import RULES
-from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.tables import iterations
 
 TRAINING: Final = str(Path(__file__).parents[3] / "sample_logs" / "resnet50_training.nvprof.log")
@@ -60,8 +60,8 @@ def test_iterations_by_a_key_are_said_to_be() -> None:
 
 def test_a_single_one_that_was_chosen_is_no_lack() -> None:
     rows = findings(as_shown(TRAINING, iterations="3"))
-    assert (of_rule(rows, "I1")["state"], told(rows, "I1")) == ("clean", "iteration 3: chosen")
-    assert told(rows, "I10") == "start-up is not among the iterations that were chosen"
+    assert (of_rule(rows, "I1")["state"], told(rows, "I1")) == ("clean", "iteration 3 chosen")
+    assert told(rows, "I10") == "not applicable to chosen iterations"
     for rule in ("I2", "I3", "I4"):
         assert of_rule(rows, rule)["state"] == "cannot tell"
 
@@ -69,13 +69,13 @@ def test_a_single_one_that_was_chosen_is_no_lack() -> None:
 def test_sessions_keep_the_iterations_that_were_chosen() -> None:
     path = recording_file("ddp.nsys.sqlite.gz")
     whole, chosen = findings(as_shown(path)), findings(as_shown(path, iterations="3:4"))
-    assert found(whole)["A8"]["problem"].endswith("most in `cudaMalloc`.")
+    assert found(whole)["A8"]["problem"].endswith("mostly `cudaMalloc`.")
     for session in (0, 1):
         assert figures(of_rule(chosen, "I2", session))["iterations"] == 2
         assert told(chosen, "A8").startswith("0 calls in these iterations")
     assert found(whole, session=None).keys().isdisjoint({"C5"})
     assert found(chosen, session=None)["C5"]["problem"].startswith(
-        "Session 0 (pid 1306) comes last to collectives in 2"
+        "Session 0 (pid 1306) is the straggler: it arrives last in 2"
     )
 
 

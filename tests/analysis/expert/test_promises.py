@@ -27,7 +27,6 @@ from tests.analysis.frames import printed, profile
 from tui.analysis.expert.model import CannotTell, Clean, Found, Severity
 from tui.analysis.iterations.times import iteration_times
 from tui.keys import ACTIONS
-from tui.views import VIEWS
 
 
 def test_work_around_products_is_no_promise_of_tensor_cores() -> None:
@@ -39,7 +38,7 @@ def test_work_around_products_is_no_promise_of_tensor_cores() -> None:
     mixed = ask("P2", traced(*work, ops=ops))
     assert isinstance(mixed, Found)
     assert (mixed.cost_ns, mixed.numbers["could_ns"], mixed.numbers["around_ns"]) == (2 * MS, 4 * MS, 2 * MS)
-    assert "4.0000 ms could and does not, most of it `ampere_sgemm_128x64_tn`; 2.0000 ms more" in mixed.problem
+    assert "4 ms could use them and does not, mostly `ampere_sgemm_128x64_tn`. " in mixed.problem
     none = ask("P1", traced(work[0], work[2], ops=ops))
     assert isinstance(none, Found)
     assert (none.cost_ns, none.numbers["eligible_ns"]) == (2 * MS, 6 * MS)
@@ -80,7 +79,7 @@ def test_a_last_wave_that_is_nearly_full_is_no_tail() -> None:
     assert one.problem.endswith("of the GPU.")
     two = ask("L4", traced(run(0, MS, grid_x=900), run(MS, MS, ADD, grid_x=900)))
     assert isinstance(two, Found)
-    assert two.problem.endswith("; 1 other kernel of weight has such a tail.")
+    assert two.problem.endswith(" 1 more significant kernel has a tail.")
 
 
 def test_a_run_that_is_mostly_start_up_is_to_be_judged_without_it() -> None:
@@ -89,25 +88,27 @@ def test_a_run_that_is_mostly_start_up_is_to_be_judged_without_it() -> None:
     steps = [step(n, 90 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
     whole = ask("U1", traced(*work, ranges=steps))
     assert isinstance(whole, Found)
-    assert "89.000 ms of them before iteration 0, in start-up and warm-up" in whole.problem
-    assert "Judge the steady iterations alone: --iterations 0:3, or p in Iterations (7)." in whole.advice
+    assert "For 89 ms of the idle time the run was starting up, before iteration 0." in whole.problem
+    assert "Look at the steady iterations: --iterations 0:3, or p in Iterations." in whole.advice
     # The first iteration warms up: it is no cost of the others either.
     slow = [step(0, 0, 120 * MS), *(step(n, 110 * MS + n * 10 * MS, 10 * MS) for n in (1, 2, 3))]
     work = [run(0, MS, iteration=0), *(run(110 * MS + n * 10 * MS, 5 * MS, iteration=n) for n in (1, 2, 3))]
     first = ask("U1", traced(*work, ranges=slow))
     assert isinstance(first, Found)
-    assert "119.00 ms of them before iteration 1," in first.problem
+    assert "For 119 ms of the idle time the run was starting up, before iteration 1." in first.problem
     # Where none are steady, all that are warm are left.
     uneven = [step(0, 0, 120 * MS), step(1, 120 * MS, 10 * MS), step(2, 130 * MS, 15 * MS), step(3, 145 * MS, 10 * MS)]
     work = [run(0, MS, iteration=0), *(run(120 * MS + n * 10 * MS, 5 * MS, iteration=1 + n) for n in range(3))]
     rest = ask("U1", traced(*work, ranges=uneven))
     assert isinstance(rest, Found)
-    assert rest.advice.startswith("Judge what follows start-up alone: --iterations 1:3, or :aggregate 1:3. Start-up is")
+    assert rest.advice == (
+        "Start-up is paid once. Look at the iterations after start-up: --iterations 1:3, or :aggregate 1:3."
+    )
     # Where the idle time is between what repeats, start-up is not to blame.
     even = [run(n * 10 * MS, MS, iteration=n) for n in range(4)]
     spread = ask("U1", traced(*even, ranges=[step(n, n * 10 * MS, 10 * MS) for n in range(4)]))
     assert isinstance(spread, Found)
-    assert "start-up" not in spread.problem
+    assert "starting up" not in spread.problem
 
 
 def test_the_steady_iterations_of_the_rules_are_those_that_the_view_of_them_proposes() -> None:
@@ -121,17 +122,16 @@ def test_the_steady_iterations_of_the_rules_are_those_that_the_view_of_them_prop
     made = traced(*work, ranges=steps)
     times = iteration_times(made).row(0, named=True)
     assert (times["steady_first"], times["steady_last"]) == (1, 3)
-    said = "--iterations 1:3, or p in Iterations (7)."
+    said = "--iterations 1:3, or p in Iterations."
     for rule in ("U1", "I2", "I10"):
         verdict = ask(rule, made)
         assert isinstance(verdict, Found)
         assert said in verdict.advice
     assert [action.keys for action in ACTIONS if action.id == "iterations.steady"] == ["p"]
-    assert [view.key for view in VIEWS if view.name == "iterations"] == ["7"]
 
 
-@pytest.mark.parametrize(("gap", "severity", "costs"), [(2 * US, Severity.INFO, False), (40 * US, None, True)])
-def test_slow_launches_cost_only_where_the_gpu_waits_for_them(gap: int, severity: Severity | None, costs: bool) -> None:
+@pytest.mark.parametrize(("gap", "costs"), [(2 * US, False), (40 * US, True)])
+def test_slow_launches_are_found_only_where_the_gpu_waits_for_them(gap: int, costs: bool) -> None:
     """Calls of 6 us for kernels of 2 us: a loss where the GPU idles between, none where other work fills the time."""
     period = 20 * US + 2 * US + gap
     pairs = [
@@ -143,9 +143,8 @@ def test_slow_launches_cost_only_where_the_gpu_waits_for_them(gap: int, severity
         )
     ]
     verdict = ask("A3", with_calls(*pairs))
-    assert isinstance(verdict, Found)
-    assert (verdict.severity, verdict.cost_ns is not None) == (severity, costs)
-    assert ("the GPU hardly waits" in verdict.problem) is not costs
+    assert isinstance(verdict, Found) is costs
+    assert isinstance(verdict, Found) or "the GPU does not wait" in verdict.why  # type: ignore[union-attr]
 
 
 def test_late_launches_tell_what_of_them_is_in_long_holes() -> None:
@@ -153,29 +152,29 @@ def test_late_launches_tell_what_of_them_is_in_long_holes() -> None:
     late = ask("U6", with_calls(*work, launched(5 * MS, 10 * US, 4 * MS, 5 * US, 3)))
     assert isinstance(late, Found)
     assert (late.numbers["host_wait_ns"], late.numbers["long_ns"]) == (40 * US + 5 * MS - 60 * US, 5 * MS - 60 * US)
-    assert "4.9400 ms of that is in holes of 1 ms or more." in late.problem
-    assert "U2" in late.advice
+    assert "Gaps of 1 ms or more are 4.94 ms of it." in late.problem
+    assert "long gaps" in late.advice
 
 
-def test_the_cost_of_cudas_start_cannot_be_gained() -> None:
+def test_the_cost_of_cudas_start_is_what_its_calls_take() -> None:
     """Of the calls that CUDA starts in, all that take long are named."""
     calls = [("cudaFree", 42), ("cudaMemGetInfo", 32), ("cudaStreamCreate", 25), ("cudaGetDeviceProperties", 1)]
     rows = [printed("api", name, 1, took * MS, max_ns=took * MS) for name, took in calls]
     told = ask("A10", profile(summary=rows))
     assert isinstance(told, Found)
-    assert told.problem.endswith("CUDA starting up, as are `cudaMemGetInfo` and `cudaStreamCreate`.")
-    assert told.advice == "CUDA's start is paid once: leave it out of what you compare."
-    assert (told.cost_ns, told.basis) == (None, "none to gain: CUDA has to start, once")
+    assert told.problem.endswith("`cudaMemGetInfo` and `cudaStreamCreate` belong to it.")
+    assert told.advice == "CUDA starts once. Profile more iterations, or leave start-up out of what you compare."
+    assert (told.cost_ns, told.basis) == (99 * MS, "these calls, which a longer run pays only once")
 
 
 def test_what_is_recorded_already_is_not_advised_for_long_holes() -> None:
     for made, words in (
-        (with_calls(launched(0, MS, 0, US, 1), launched(90 * MS, MS, 89 * MS, US, 2)), " to see it here."),
-        (traced(run(0, MS), run(90 * MS, MS)), " and record API calls to see it here."),
+        (with_calls(launched(0, MS, 0, US, 1), launched(90 * MS, MS, 89 * MS, US, 2)), " name it."),
+        (traced(run(0, MS), run(90 * MS, MS)), " and record API calls name it."),
     ):
         told = ask("U2", made)
         assert isinstance(told, Found)
-        assert told.advice.endswith(f"name its phases with NVTX ranges{words}")
+        assert told.advice.endswith(f"NVTX ranges{words}")
 
 
 def test_a_late_first_iteration_says_from_what_it_is_counted() -> None:
@@ -183,7 +182,7 @@ def test_a_late_first_iteration_says_from_what_it_is_counted() -> None:
     work = [launched(900 * MS + n * 10 * MS, MS, 900 * MS + n * 10 * MS, US, n) for n in range(4)]
     told = ask("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps))
     assert isinstance(told, Found)
-    assert told.problem == "The first iteration begins 900.00 ms after the first API call (95.74% of the recording)."
+    assert told.problem == "The first iteration begins 900 ms after the first API call (96 % of the recording)."
 
 
 def test_one_rank_alone_may_wait_for_another() -> None:
@@ -195,7 +194,7 @@ def test_one_rank_alone_may_wait_for_another() -> None:
     assert "all ranks" not in verdict.advice
     alone = ask("C1", profile(sessions=[{**SESSION, "rank": 0, "world_size": 2}], activities=talking))
     assert isinstance(alone, Found)
-    assert alone.advice.startswith("Open the recordings of all ranks together first")
+    assert alone.advice.startswith("Open all ranks together first")
 
 
 def test_a_wait_costs_what_the_gpu_idles_after_it() -> None:
@@ -206,11 +205,10 @@ def test_a_wait_costs_what_the_gpu_idles_after_it() -> None:
     costly = ask("A1", with_calls(first, second, last, calls=waits[:2]))
     assert isinstance(costly, Found)
     assert (costly.cost_ns, costly.severity, costly.numbers["wait_ns"]) == (2 * MS, None, 18 * MS)
-    assert "A GPU idles for 2.0000 ms right after them." in costly.problem
+    assert "The GPU is idle for 2 ms right after them." in costly.problem
     free = ask("A1", with_calls(first, second, last, calls=[waits[0], waits[2]]))
-    assert isinstance(free, Found)
-    assert (free.cost_ns, free.severity) == (0, Severity.INFO)
-    assert "it is what is waited for" in free.problem
+    assert isinstance(free, Clean)
+    assert "but the GPU is busy meanwhile" in free.why
     brief = ask("A1", with_calls(first, second, last, calls=[call(99 * MS, MS + 10, "cudaStreamSynchronize")]))
     assert isinstance(brief, Clean)
 
@@ -237,8 +235,8 @@ def test_long_holes_in_which_input_is_loaded_are_told_as_that() -> None:
         told, untold = ask(rule, with_calls(*holes, ranges=loads)), ask(rule, with_calls(*holes))
         assert isinstance(told, Found)
         assert isinstance(untold, Found)
-        assert told.advice.startswith("The program loads input data for 27.000 ms of the long holes.")
-        assert not untold.advice.startswith("The program loads input data")
+        assert told.advice.startswith("Input loading takes 27 ms of these gaps.")
+        assert not untold.advice.startswith("Input loading")
 
 
 def graph(at: int, number: int) -> list[dict[str, Any]]:
@@ -252,7 +250,7 @@ def test_a_call_that_launched_a_graph_is_named_itself() -> None:
     verdict = ask("A3", traced(*graph(MS, 1), *graph(2 * MS, 2), api_calls=calls))
     assert isinstance(verdict, Found)
     assert verdict.problem.startswith(
-        "2 of 2 launches (100.00%) take the CPU longer than their kernel runs; most often `cudaGraphLaunch`."
+        "100 % of 2 launches take the CPU longer than the kernel runs; most often `cudaGraphLaunch`."
     )
     assert verdict.evidence is not None
     assert verdict.evidence.rows() == [("cudaGraphLaunch", 2, 5 * US, 9 * US)]
@@ -265,21 +263,19 @@ def test_calls_that_are_recorded_without_an_id_or_a_thread_are_not_said_to_be_mi
     calls = [call(n * MS - 9 * US, US, correlation=n if n == 1 else None, tid=None) for n in (1, 2, 3)]
     unlinked, on_no_thread = (ask(rule, traced(*work, api_calls=calls)) for rule in ("A3", "A13"))
     assert isinstance(unlinked, CannotTell)
-    assert unlinked.reason == (
-        "66.67% of the kernels cannot be linked to their launching call: many calls have no correlation id"
-    )
+    assert unlinked.reason == ("67 % of kernels are not linked to their launch call: many calls have no correlation id")
     assert isinstance(on_no_thread, CannotTell)
-    assert on_no_thread.reason == "the input does not tell which thread made which call, or when"
+    assert on_no_thread.reason == "threads or times of calls are not recorded"
     other = ask("A13", traced(*work, api_calls=[call(0, US, "cudaMalloc")]))
     assert isinstance(other, CannotTell)
-    assert other.reason == "no calls that launch single kernels are recorded"
+    assert other.reason == "calls that launch single kernels are not recorded"
 
 
 def test_nothing_is_said_to_come_most_often_where_two_names_come_equally_often() -> None:
     work = [run(n * 20 * US, 5 * US, name) for n, name in enumerate((ADD, SGEMM) * 5)]
     even, more = ask("A2", traced(*work)), ask("A2", traced(*work, run(MS, 5 * US, SGEMM)))
     assert isinstance(even, Found)
-    assert even.problem.endswith(" of the GPU time.")
+    assert even.problem.endswith(" of GPU time.")
     assert isinstance(more, Found)
     assert more.problem.endswith("; most often `ampere_sgemm_128x64_tn`.")
 
@@ -290,7 +286,7 @@ def test_nothing_is_said_to_come_most_often_where_two_names_come_equally_often()
         ("JAX", "one jax.jit of more of the step, lax.scan"),
         ("TensorFlow", "tf.function(jit_compile=True)"),
         ("PyTorch 2.9", "torch.compile"),
-        (None, "torch.compile"),
+        (None, "fuse "),
     ],
 )
 def test_advice_speaks_of_the_framework_of_the_session(framework: str | None, words: str) -> None:
@@ -308,8 +304,7 @@ SLOW_CALLS: Final = [launched(n * MS, MS, n * 70 * US, 60 * US, n + 1) for n in 
 def test_slow_calls_before_a_busy_gpu_cost_nothing() -> None:
     """Launches of 60 us each for kernels of 1 ms: the queue is never empty, or the GPU waits 4 ms for each."""
     busy = ask("A4", with_calls(*SLOW_CALLS))
-    assert isinstance(busy, Found)
-    assert (busy.cost_ns, busy.severity) == (None, Severity.INFO)
+    assert isinstance(busy, Clean)
     late = ask("A4", with_calls(*(launched(5 * n * MS, MS, 5 * n * MS - 70 * US, 60 * US, n + 1) for n in range(4))))
     assert isinstance(late, Found)
     assert (late.cost_ns, late.severity) == (4 * 60 * US, None)
@@ -318,7 +313,7 @@ def test_slow_calls_before_a_busy_gpu_cost_nothing() -> None:
 def test_launches_that_a_trace_calls_by_their_kernels_are_launches() -> None:
     named = [{**made, "name": "[kernel launch]"} for _, made in SLOW_CALLS]
     told = ask("A4", with_calls(*zip((work for work, _ in SLOW_CALLS), named, strict=True)))
-    assert isinstance(told, Found)
+    assert isinstance(told, Clean)
     assert (told.numbers["slow"], told.numbers["calls"]) == (4, 4)
     waits = [call(made["start_ns"] + 61 * US, US, "cuStreamSynchronize") for made in named]
     taking_turns = ask("A13", with_calls(*zip((work for work, _ in SLOW_CALLS), named, strict=True), calls=waits))
@@ -350,9 +345,7 @@ def test_what_the_recording_tool_reports_is_told_in_its_words() -> None:
     ]
     verdict = ask("Q2", traced(run(0, MS), issues=issues))
     assert isinstance(verdict, Found)
-    assert verdict.problem == (
-        "2 things could not be used as they stood; the first: reported by Nsight Systems: The driver is too new."
-    )
+    assert verdict.problem == ("2 issues while reading; the first: reported by Nsight Systems: The driver is too new.")
 
 
 def test_a_run_that_is_idle_all_along_has_no_stretch_of_its_own() -> None:
@@ -360,10 +353,10 @@ def test_a_run_that_is_idle_all_along_has_no_stretch_of_its_own() -> None:
     work = [*(run(n * 10 * MS, MS) for n in range(30)), run(299 * MS, MS)]
     even = ask("U3", traced(*work))
     assert isinstance(even, Found)
-    assert (even.cost_ns, even.problem) == (None, "In each of 30 equal parts of the run the GPU is busy less than 50%.")
+    assert (even.cost_ns, even.problem) == (None, "GPU busy less than 50 % in each of 30 equal parts of the run.")
     part = ask("U3", traced(run(300 * MS, 300 * MS), *work))
     assert isinstance(part, Found)
-    assert part.problem.startswith("1 stretch of the run")
+    assert part.problem.startswith("GPU busy less than 50 % in 1 stretch of the run.")
     assert part.cost_ns is not None
 
 
@@ -372,16 +365,15 @@ def test_totals_do_not_tell_what_waits_cost() -> None:
     verdict = ask("A1", profile(summary=rows))
     assert isinstance(verdict, Found)
     assert (verdict.cost_ns, verdict.severity, verdict.numbers["wait_ns"]) == (None, Severity.INFO, 60 * MS)
-    assert "the input does not tell" in verdict.problem
 
 
 def test_kernels_of_fewer_blocks_than_sms_are_counted_without_the_blocks_of_one() -> None:
     one = ask("L2", traced(run(0, MS, grid_x=27)))
     assert isinstance(one, Found)
-    assert one.problem.endswith("1 kernel of weight has fewer blocks than there are SMs.")
+    assert one.problem.startswith("1 significant kernel has fewer blocks than the GPU has SMs.")
     two = ask("L2", traced(run(0, MS, grid_x=27), run(MS, MS, ADD, grid_x=64)))
     assert isinstance(two, Found)
-    assert two.problem.endswith("; 2 kernels of weight have fewer blocks than there are SMs.")
+    assert two.problem.startswith("2 significant kernels have fewer blocks than the GPU has SMs.")
 
 
 def test_one_replay_of_a_whole_graph_is_no_several() -> None:
@@ -389,13 +381,12 @@ def test_one_replay_of_a_whole_graph_is_no_several() -> None:
     one = ask("Q6", traced(graph))
     assert isinstance(one, Found)
     assert one.problem == (
-        "1 replay of CUDA graphs is recorded whole: 1.0000 ms, 100.00% of the time of kernels and graphs. It counts as "
-        "busy time; which kernels it ran is not known."
+        "1 CUDA graph replay is recorded without its kernels: 1 ms, 100 % of kernel time. It counts as busy time."
     )
     two = ask("Q6", traced(graph, {**graph, "start_ns": 2 * MS}))
     assert isinstance(two, Found)
-    assert two.problem.startswith("2 replays of CUDA graphs are recorded whole: ")
-    assert two.problem.endswith(" They count as busy time; which kernels they ran is not known.")
+    assert two.problem.startswith("2 CUDA graph replays are recorded without their kernels: ")
+    assert two.problem.endswith(" They count as busy time.")
 
 
 def test_a_database_of_dlprof_without_a_configuration_is_not_told_to_be_of_another_tool() -> None:

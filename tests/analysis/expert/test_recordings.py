@@ -88,7 +88,7 @@ def test_replays_of_a_graph_are_one_launch() -> None:
 def test_a_straggler_is_named() -> None:
     paths = [recording_file(f"ddp_rank{rank}.pt.trace.json.gz") for rank in range(2)]
     row = found(findings(as_shown(*paths)), session=None)["C5"]
-    assert row["problem"].startswith("Rank 1 comes last to collectives in 4 of 4 iterations")
+    assert row["problem"].startswith("Rank 1 is the straggler: it arrives last in 4 of 4 iterations")
     assert row["filter"].startswith('name="nccl')
 
 
@@ -96,7 +96,7 @@ def test_where_the_ranks_wait_for_each_other_in_turn_none_is_named() -> None:
     rows = findings(as_shown(recording_file("ddp.nsys.sqlite.gz")))
     row = rows.filter(pl.col("rule") == "C5").row(0, named=True)
     assert row["state"] == "clean"
-    assert row["reason"] == "no rank is last again and again; session 0 (pid 1306) is in 2 of 4 iterations"
+    assert row["reason"] == "no rank is repeatedly last; session 0 (pid 1306) is in 2 of 4 iterations"
 
 
 def test_full_precision_costs_what_mixed_precision_saves() -> None:

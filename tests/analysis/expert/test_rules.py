@@ -14,7 +14,7 @@ from tests.analysis.expert.answers import (
     precision,
     quality,
     transfers,
-    utilisation,
+    utilization,
 )
 from tests.analysis.expert.judging import BY_ID, ask
 from tests.analysis.expert.profiles import GEMM, MS, SESSION
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.analysis.expert.answers.made import Answer
     from tui.model.profile import Profile
 
-FAMILIES: Final = (utilisation, transfers, launches, configuration, precision, iterations, communication, quality)
+FAMILIES: Final = (utilization, transfers, launches, configuration, precision, iterations, communication, quality)
 ANSWERS: Final = [answer for family in FAMILIES for answer in family.ANSWERS]
 IDS: Final = [answer.rule for answer in ANSWERS]
 
@@ -80,7 +80,7 @@ def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:
         assert isinstance(ask("Q5", shares(60.0, 40.0, tool=tool)), Clean)
         verdict = ask("Q5", shares(60.0, 20.0, tool=tool))
         assert isinstance(verdict, Found)
-        assert "The percentages of the tables of GPU activities add up to 180.00%" in verdict.problem
+        assert "The percentages of the tables of GPU activities add up to 180 %" in verdict.problem
     assert isinstance(ask("Q5", shares(60.0, 40.0, tool="nvprof-text")), Found)
 
 

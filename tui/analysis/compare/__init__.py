@@ -1,1 +1,1 @@
-"""Two profiles, or two parts of one, side by side: what changed, what is new, what is gone."""
+"""Two profiles, or two parts of one, side by side: what changed, what is new, what was removed."""

@@ -1,21 +1,225 @@
-"""The whole of two profiles in a few figures."""
+"""The figures that sum up both sides of a comparison, and why one is unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.compare.absence import KINDS
-from tui.analysis.compare.figures import figures_of
-from tui.fmt import NULL, column_unit, format_value, signed
+from tui.analysis.api_calls import api
+from tui.analysis.dashboard.facts import LEAST_TOLD_PCT
+from tui.analysis.gpu_time.idle_gaps import busy_time
+from tui.analysis.inputs.capabilities import how_to_record, why_none
+from tui.analysis.inputs.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES, records_copies
+from tui.analysis.iterations.tables import iterations
+from tui.analysis.kernels import kernels
+from tui.analysis.sessions import sessions_of_kernels_alone
+from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
+from tui.fmt import NULL, column_unit, count, format_value, percent, signed
 from tui.model.columns import COLUMNS, Column, ColumnKind
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
-    from tui.analysis.compare.sides import Sides
+    from collections.abc import Iterable
+
+    from tui.analysis.compare.sides import Side, Sides
+    from tui.analysis.inputs.needs import Need
+    from tui.model.profile import Profile
+
+
+KINDS: Final = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
+"""Kinds of GPU work whose time is a figure, and what several are called."""
+
+
+def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
+    """Why it cannot be told whether a side that has no row of a name had none of it; null where it had none.
+
+    Args:
+        side: It has rows of other names.
+        by: What names a row; a kind of GPU work where it is among it.
+        section: gpu or api.
+    """
+    if _is_cut(side):
+        return pl.lit("may be in the part that was not read")
+    if lost_rows(side.profile, section):
+        return pl.lit("may be in rows missing from the printed table")
+    if "kind" not in by:
+        return pl.lit(None, pl.String)
+    return pl.when(pl.col("kind").is_in(perhaps_unrecorded(side))).then(pl.lit("may not have been recorded"))
+
+
+def perhaps_unrecorded(side: Side) -> tuple[str, ...]:
+    """The kinds of GPU work that are not there, though the run may have had some, where there is GPU work at all."""
+    kinds = kernels(side.profile)["kind"].cast(pl.String).unique().to_list()
+    if not kinds or (records_copies(side.profile) and not _is_cut(side) and not lost_rows(side.profile, "gpu")):
+        return ()
+    return tuple(kind for kind in KINDS if kind not in kinds)
+
+
+def lost_rows(profile: Profile, section: str) -> bool:
+    """Whether the percentages of a table that the input prints add up to less than all, so that rows are missing.
+
+    As in `tui.analysis.kernels.aggregated`, which then takes shares as they are printed.
+    """
+    frame = "activities" if section == "gpu" else "api_calls"
+    single = profile[frame]["session"].unique()
+    printed = profile["summary"].filter(pl.col("section") == section, ~pl.col("session").is_in(single.implode()))
+    sums = printed.group_by("session").agg(pl.col("time_pct").sum())
+    return not sums.filter(pl.col("time_pct").is_between(1, 99, closed="left")).is_empty()
+
+
+def _is_cut(side: Side) -> bool:
+    """Whether a part of the run is missing; iterations that were read are whole."""
+    return bool(side.profile.partial) and not side.iterations
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A figure of one side."""
+
+    value: float | None
+    untold: str = ""
+    """Why it is unknown, and what records it; of a known one what it leaves out, if anything."""
+
+
+def figures_of(side: Side) -> dict[str, Told]:
+    """The figures of one side by the names of `tui.analysis.compare.headline.FIGURES`.
+
+    Times are nanoseconds, shares per cent; sums are per iteration where the side is.
+    """
+    return _times(side) | _work(side) | {"tc_share_pct": _tensor_cores(side.profile)} | _calls(side)
+
+
+def _times(side: Side) -> dict[str, Told]:
+    """Of iterations, else of the whole run: how long they took, and the share in which a GPU had work."""
+    profile = side.profile
+    if not side.iterations:
+        return _times_of_run(profile)
+    counted = iterations(profile).drop_nulls("iteration")
+    timed = counted.drop_nulls("duration_ns")
+    taken = timed["duration_ns"]
+    left_out = ""
+    if taken.is_empty():
+        left_out = f"no iteration has an end: {how_to_record(profile, ITERATIONS)}"
+    elif timed.height < counted.height:
+        left_out = f"of {count(timed.height)} of {count(counted.height)} iterations: the others have no end"
+    figures = {
+        "avg_iteration_ns": taken.mean(),
+        "median_iteration_ns": taken.median(),
+        "p95_iteration_ns": taken.quantile(0.95, "linear"),
+    }
+    times = {name: Told(_number(value), left_out) for name, value in figures.items()}
+    busy_pct = _share(timed["busy_ns"], taken)
+    no_work = f"work of an iteration has no times: {how_to_record(profile, START_TIMES)}"
+    return times | {"busy_pct": Told(busy_pct, no_work if busy_pct is None and taken.len() else left_out)}
+
+
+def _times_of_run(profile: Profile) -> dict[str, Told]:
+    busy = busy_time(profile)
+    why = _no_times(profile)
+    sessions = busy["session"].n_unique()
+    span = _number(busy["span_ns"].max()) if sessions == 1 else None
+    if sessions > 1:
+        why_no_span = f"the spans of {sessions} sessions do not add up: compare one session with another"
+    else:
+        why_no_span = why
+    busy_pct = _share(busy["busy_ns"], busy["span_ns"])
+    return {
+        "span_ns": Told(span, why_no_span if span is None else ""),
+        "busy_pct": Told(busy_pct, why if busy_pct is None else ""),
+    }
+
+
+def _no_times(profile: Profile) -> str:
+    return why_none(profile, GPU_WORK if kernels(profile).is_empty() else START_TIMES)
+
+
+def _work(side: Side) -> dict[str, Told]:
+    """Time and launches of GPU work, of all and by its kinds."""
+    work = kernels(side.profile)
+    if work.is_empty():
+        nothing = Told(None, why_none(side.profile, GPU_WORK))
+        return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), nothing)
+    of_kinds = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
+    told = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
+    unasked = perhaps_unrecorded(side)
+    gpu = _sum(side, work, "total_ns", GPU_WORK, "gpu")
+    if gpu.value is not None:
+        without = f"without {' and '.join(KINDS[kind] for kind in unasked)}, which may not have been recorded"
+        replayed = "of kernels that Nsight Compute replayed, which is of no run"
+        is_replayed = bool(sessions_of_kernels_alone(side.profile))
+        gpu = Told(gpu.value, "; ".join(filter(None, (gpu.untold, without * bool(unasked), replayed * is_replayed))))
+    return {**told, "gpu_ns": gpu, "launches": _of_kind(side, "kernel", of_kinds["kernel"], "calls")}
+
+
+def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> Told:
+    """A sum over the work of a kind: 0 where there is other work alone, and this would have been recorded with it."""
+    if rows.height:
+        return _sum(side, rows, column, GPU_WORK, "gpu")
+    if kind not in perhaps_unrecorded(side):
+        return Told(0.0)
+    how = how_to_record(side.profile, GPU_WORK if kind == "kernel" else COPIES)
+    return Told(None, f"no {KINDS[kind]}, which may not have been recorded: {how}")
+
+
+def _calls(side: Side) -> dict[str, Told]:
+    """Time and number of API calls."""
+    rows = api(side.profile)
+    if rows.is_empty():
+        return dict.fromkeys(("api_ns", "api_calls"), Told(None, why_none(side.profile, API_WORK)))
+    columns = {"api_ns": "total_ns", "api_calls": "calls"}
+    return {name: _sum(side, rows, column, API_WORK, "api") for name, column in columns.items()}
+
+
+def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) -> Told:
+    """A sum over sessions, each divided by its iterations; unknown where the part of any row is."""
+    is_time = column == "total_ns"
+    if unknown := rows[column].null_count():
+        what = "time" if is_time else "number of calls"
+        of = f"no {what} of {count(unknown)} of {count(rows.height)} names"
+        return Told(None, f"{of}: {how_to_record(side.profile, need)}")
+    parts = rows[column]
+    if side.iterations:
+        divided = rows.join(side.divisors, on="session", how="left")
+        parts = divided[column] / divided["per"]
+        if parts.null_count():
+            return Told(None, f"no iterations in some sessions: {how_to_record(side.profile, ITERATIONS)}")
+    untimed = int((rows["calls"] - rows["timed_calls"].fill_null(rows["calls"])).sum()) if is_time else 0
+    lost = lost_rows(side.profile, section)
+    lacking = (f"calls without time: {count(untimed)}" * bool(untimed), "rows of the printed table are missing" * lost)
+    least = "; ".join(filter(None, lacking))
+    return Told(float(parts.sum()), f"at least ({least})" if least else "")
+
+
+def _tensor_cores(profile: Profile) -> Told:
+    """Kernel time on tensor cores, as a share of what can be told to use them or not."""
+    use = tensor_core_use(tensor_core_time(profile))
+    open_time = f"{percent(use.unknown_pct)} of the kernel time"
+    if use.share_pct is not None:
+        is_open = (use.unknown_pct or 0) >= LEAST_TOLD_PCT
+        return Told(use.share_pct, f"without {open_time} of unknown tensor-core use" if is_open else "")
+    if not use.kernel_ns:
+        return Told(None, _no_kernel_time(profile))
+    if use.untimed:
+        return Told(None, f"{use.reason}: {how_to_record(profile, START_TIMES)}")
+    return Told(None, use.reason or f"tensor-core use unknown for {open_time}: {how_to_record(profile, METRICS)}")
+
+
+def _no_kernel_time(profile: Profile) -> str:
+    if kernels(profile).is_empty():
+        return why_none(profile, GPU_WORK)
+    return f"no kernel time: {how_to_record(profile, GPU_WORK)}"
+
+
+def _share(part: pl.Series, whole: pl.Series) -> float | None:
+    total = float(whole.sum())
+    return 100 * float(part.sum()) / total if total and part.null_count() == 0 else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
 
 K = ColumnKind
 HEADLINE: Final = TableSpec(
@@ -76,8 +280,8 @@ class Figure:
 
     @property
     def untold(self) -> str | None:
-        """What is not told of it on either side, as in `tui.analysis.compare.tables.changes`."""
-        told = [f"{when}: {why}" for when, why in zip(_SIDES, self.reasons, strict=True) if why]
+        """What is not told of it on either side, as in `tui.analysis.compare.changes.changes`."""
+        told = [f"{when}: {why}" for when, why in zip(("baseline", "candidate"), self.reasons, strict=True) if why]
         return "; ".join(told) or None
 
     @property
@@ -138,7 +342,7 @@ def untold_words(figures: Iterable[Figure]) -> tuple[str, ...]:
 
     >>> figure = Figure("span_ns", "Span", ColumnKind.DURATION, None, 5.0, ("no start times", ""))
     >>> untold_words([figure])
-    ('Span before is unknown: no start times.',)
+    ('Span of the baseline is unknown: no start times.',)
     """
     by_reason: dict[tuple[str, bool], tuple[list[Figure], list[Figure]]] = {}
     for figure in figures:
@@ -147,11 +351,11 @@ def untold_words(figures: Iterable[Figure]) -> tuple[str, ...]:
                 by_reason.setdefault((why, value is None), ([], []))[place].append(figure)
     sentences = []
     for (why, is_unknown), (before, now) in by_reason.items():
-        same = [("before and now", before)] if before == now else [("before", before), ("now", now)]
+        same = [("both", before)] if before == now else [("the baseline", before), ("the candidate", now)]
         for when, some in same:
             if some:
                 is_what = "" if not is_unknown else " are unknown" if len(some) > 1 else " is unknown"
-                sentences.append(f"{_listed(some)} {when}{is_what}: {why}.")
+                sentences.append(f"{_listed(some)} of {when}{is_what}: {why}.")
     return tuple(sentences)
 
 

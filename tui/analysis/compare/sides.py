@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.inputs.replayed import replayed_sessions, without_sessions
 from tui.analysis.iterations.aggregation import aggregated
 from tui.analysis.iterations.tables import iterations, sources, with_iterations
+from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.fmt import duration
 from tui.model.aggregation import Aggregation
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 _WHOLE_RUN: Final = "whole run"
 
@@ -51,9 +54,9 @@ class Sides:
     """What is compared."""
 
     a: Side
-    """What was before."""
+    """The baseline."""
     b: Side
-    """What is now."""
+    """The candidate."""
     per_iteration: bool
     """Sums are divided by the number of iterations of their session."""
     why: str
@@ -62,16 +65,16 @@ class Sides:
     @property
     def left_out(self) -> str:
         """A sentence on the GPU time that is not compared; empty where all is."""
-        both = ((self.a, "before"), (self.b, "now"))
-        words = [f"{duration(side.left_out_ns)} {when}" for side, when in both if side.left_out_ns]
+        both = ((self.a, "baseline"), (self.b, "candidate"))
+        words = [f"{when} {duration(side.left_out_ns)}" for side, when in both if side.left_out_ns]
         return f"Outside iterations, and not compared: {', '.join(words)}." if words else ""
 
     @property
     def in_part(self) -> str:
         """A sentence where an input was not read to its end, so that totals lack the rest; empty where both were."""
-        both = ((self.a, "before"), (self.b, "now"))
+        both = ((self.a, "baseline"), (self.b, "candidate"))
         words = [f"{side.whole.partial} ({when})" for side, when in both if side.whole.partial]
-        return f"Of a part of the input only: {', '.join(words)}." if words else ""
+        return f"Partial results: {', '.join(words)}." if words else ""
 
     @property
     def swapped(self) -> Sides:
@@ -86,8 +89,8 @@ def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool =
     of the whole runs. Sessions whose kernels were replayed take no part: their times are of no run.
 
     Args:
-        a: What was before.
-        b: What is now; sessions and iterations of both are those that were chosen.
+        a: The baseline.
+        b: The candidate; sessions and iterations of both are those that were chosen.
         labels: What each is called.
         whole_runs: Do not divide by iterations, though there are some.
     """
@@ -99,7 +102,7 @@ def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool =
         one, other = (Side(label, p, (), p, 0) for label, p in zip(labels, profiles, strict=True))
         return Sides(one, other, False, why)
     one, other = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
-    return Sides(one, other, True, f"per iteration: {_counts(one)} before, {_counts(other)} now")
+    return Sides(one, other, True, f"per iteration: baseline {_counts(one)}, candidate {_counts(other)}")
 
 
 def _in_iterations(label: str, profile: Profile) -> Side:
@@ -124,7 +127,7 @@ def _has_iterations(profile: Profile) -> bool:
 def _sessions(one: Profile, other: Profile) -> str:
     """Over how many sessions the times of whole runs are summed; empty where each side has one."""
     counts = [profile["sessions"].height for profile in (one, other)]
-    return f", summed over the sessions ({counts[0]:,} before, {counts[1]:,} now)" if max(counts) > 1 else ""
+    return f", summed over the sessions (baseline {counts[0]:,}, candidate {counts[1]:,})" if max(counts) > 1 else ""
 
 
 def _counts(side: Side) -> str:
@@ -132,3 +135,48 @@ def _counts(side: Side) -> str:
     same = len(set(counts)) == 1
     words = f"{counts[0]:,}" if same else " and ".join(f"{count:,}" for count in counts)
     return f"{words} in each of {len(counts)} sessions" if same and len(counts) > 1 else words
+
+
+def two_sessions(profile: Profile, before: int, now: int, shown: Aggregation) -> Sides:
+    """Two sessions of a profile, of each the iterations that are shown.
+
+    Raises:
+        ProftuiError: It has no such session, or one of them no such iterations.
+    """
+    count = profile["sessions"].height
+    for session in (before, now):
+        if not 0 <= session < count:
+            raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
+    of = f", {shown.words}" if shown.words else ""
+    ranks = profile["sessions"]["rank"].to_list()
+    labels = (_session(before, ranks[before]) + of, _session(now, ranks[now]) + of)
+    one, other = (aggregated(profile.only_session(session), shown) for session in (before, now))
+    return sides(one, other, labels)
+
+
+def _session(number: int, rank: int | None) -> str:
+    return f"session {number}" if rank is None else f"session {number} (rank {rank})"
+
+
+def two_ranges(profile: Profile, before: Aggregation, now: Aggregation) -> Sides:
+    """Some iterations of a profile beside others.
+
+    Raises:
+        ProftuiError: There are no such iterations.
+    """
+    return sides(aggregated(profile, before), aggregated(profile, now), (before.words or "all iterations", now.words))
+
+
+def two_inputs(before: Profile, now: Profile) -> Sides:
+    """Two profiles that were read, called by their files and by the iterations that are shown of them."""
+    labels = [
+        f"{name_of(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}" for side in (before, now)
+    ]
+    return sides(before, now, (labels[0], labels[1]))
+
+
+def name_of(profile: Profile) -> str:
+    """What a profile is called: the name of its file, or how many there are."""
+    if len(profile.sources) == 1:
+        return "standard input" if profile.sources[0] == "-" else PurePath(profile.sources[0]).name
+    return f"{len(profile.sources)} files"

@@ -1,4 +1,4 @@
-"""What is wrong, in a few words: how many findings there are, the gravest of them, and where to begin."""
+"""What is wrong, in a few words: the most expensive causes that the rules found, and where to start."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import counts, leads, summary
 from tui.analysis.expert.model import Severity, State
-from tui.analysis.expert.view import TOLD_IN_PART, counts
 from tui.fmt import count
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 GRAVEST: Final = 3
-"""So many findings are told in words."""
+"""So many findings are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +26,23 @@ class Advice:
     """What the rules found, in short."""
 
     counts: Mapping[str, int]
-    """Number of findings by severity, and of rules that are clean or could not be told (`tui.analysis.expert.view`)."""
+    """Number of findings by severity, and of rules that are clean or could not be told (`findings_table.counts`)."""
 
     gravest: pl.DataFrame
-    """The `GRAVEST` findings, of each rule the gravest and dearest: rows of `tui.analysis.expert.findings.findings`."""
+    """The first finding of each of the `GRAVEST` most expensive causes: rows of `findings_table.leads`."""
 
     guidance: str
-    """What to do first, from the gravest finding; or why nothing can be said."""
+    """What to do first, about the most expensive cause; or why there is nothing to say."""
+
+    summary: str
+    """How many causes there are of each severity, in words."""
 
     reasons: frozenset[str]
-    """Why rules could not be told."""
-
-    @property
-    def summary(self) -> str:
-        """How much there is of each, in words."""
-        told = [(number, severity.value) for severity in Severity if (number := self.counts[severity.value])]
-        words = [f"{count(number)} {name}{'s' if number > 1 and name != 'info' else ''}" for number, name in told]
-        if says := self.counts["says"]:
-            words.append(f"{count(says)} of the tool's own")
-        if untold := self.counts[State.CANNOT_TELL.value]:
-            words.append(f"{count(untold)} cannot be told")
-        if partly := self.counts[TOLD_IN_PART]:
-            words.append(f"{count(partly)} {TOLD_IN_PART}")
-        return ", ".join(words)
+    """Why rules do not apply."""
 
 
 def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
-    """The gravest findings and where to begin.
+    """The most expensive findings, at most one a cause, and where to start.
 
     Args:
         profile: What was read.
@@ -60,18 +50,19 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     """
     rows = findings(profile, gpu=gpu)
     numbers = counts(rows)
-    found = rows.filter(pl.col("state") == State.FOUND.value)
-    gravest = found.unique(pl.coalesce("rule", "problem"), keep="first", maintain_order=True).head(GRAVEST)
+    first = leads(rows).head(GRAVEST)
     reasons = rows.filter(pl.col("state") == State.CANNOT_TELL.value)["reason"].drop_nulls()
-    return Advice(numbers, gravest, _guidance(gravest, numbers), frozenset(reasons))
+    return Advice(numbers, first, _guidance(first, numbers), summary(rows), frozenset(reasons))
 
 
-def _guidance(gravest: pl.DataFrame, numbers: Mapping[str, int]) -> str:
-    clean, untold = numbers[State.CLEAN.value], numbers[State.CANNOT_TELL.value]
-    if gravest.height:
-        first = gravest.row(0, named=True)
-        return f"Begin with {first['rule'] or first['tool']}: {first['recommendation'] or first['problem']}"
+def _guidance(first: pl.DataFrame, numbers: Mapping[str, int]) -> str:
+    clean, not_applicable = numbers[State.CLEAN.value], numbers[State.CANNOT_TELL.value]
+    if first.height:
+        row = first.row(0, named=True)
+        if row["severity"] == Severity.INFO.value:
+            return "No large cost found."
+        return f"Start here: {row['recommendation'] or row['problem']}"
     if clean:
         found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
-        return f"{found_nothing}; {count(untold)} cannot be told from this input."
-    return "No rule can be told from this input." if untold else ""
+        return f"{found_nothing}; {count(not_applicable)} do not apply to this profile."
+    return "No rule applies to this profile." if not_applicable else ""

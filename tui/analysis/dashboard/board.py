@@ -1,35 +1,172 @@
-"""The dashboard: where the time went, at a glance, and what the input cannot say. Values and frames, no drawing."""
+"""The dashboard: where the time went. Values and frames, no drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.api import api
-from tui.analysis.dashboard.performance import performance
-from tui.analysis.dashboard.sums import copies_over_sessions, ops_over_sessions, over_sessions, split
-from tui.analysis.dashboard.system import system
-from tui.analysis.dashboard.uses import gpu_uses_of
-from tui.analysis.gpu_time.utilisation import utilisation
+from tui.analysis.api_calls import api
+from tui.analysis.copies import copy_sums, throughput
+from tui.analysis.dashboard.facts import performance, system
+from tui.analysis.durations import average, share, timed_calls, total, whole
+from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.inputs.capabilities import to_ask_for
 from tui.analysis.inputs.devices import device_facts
-from tui.analysis.inputs.replayed import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.issues import issue_counts
 from tui.analysis.kernels import kernels
-from tui.analysis.ops.by_type import kinds_of_work
-from tui.analysis.ops.tables import inferred_ops
-from tui.analysis.ops.work import recorded_sessions
+from tui.analysis.ops.op_attribution import recorded_sessions
+from tui.analysis.ops.op_type_rules import UNKNOWN
+from tui.analysis.ops.op_types import kinds_of_work
+from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
+from tui.analysis.sessions import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.analysis.dashboard.facts import Fact
-    from tui.analysis.inputs.recording import Need
+    from tui.analysis.inputs.needs import Need
     from tui.analysis.tensor_cores.efficiency import TensorCoreUse
     from tui.model.profile import Profile
+
+
+class Use(StrEnum):
+    """What GPU time goes into."""
+
+    TENSOR_CORES = "Using tensor cores"
+    OTHER_KERNELS = "All other kernels"
+    UNKNOWN_KERNELS = "Kernels, tensor cores unknown"
+    MEMCPY = "Copies"
+    MEMSET = "Memsets"
+    UNIFIED_MEMORY = "Unified memory"
+
+
+_KINDS = {"memcpy": str(Use.MEMCPY), "memset": str(Use.MEMSET), "um": str(Use.UNIFIED_MEMORY)}
+
+
+def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
+    """GPU time by use: use, calls, total_ns, time_pct, in the order of `Use`; those without time are left out.
+
+    Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null where it is not known of all.
+
+    Args:
+        rows: `tui.analysis.kernels.kernels`.
+        kernel_time: `tui.analysis.tensor_cores.efficiency.tensor_core_time`.
+    """
+    uses, kind = pl.col("uses_tensor_core"), pl.col("kind").cast(pl.String)
+    told = pl.when(uses).then(pl.lit(str(Use.TENSOR_CORES))).otherwise(pl.lit(str(Use.OTHER_KERNELS)))
+    of_kernels = kernel_time.select(
+        pl.when(uses.is_null()).then(pl.lit(str(Use.UNKNOWN_KERNELS))).otherwise(told).alias("use"),
+        pl.col("launches").alias("calls"),
+        "total_ns",
+    )
+    others = rows.filter(kind.is_in(list(_KINDS))).select(kind.replace_strict(_KINDS).alias("use"), "calls", "total_ns")
+    found = pl.concat([of_kernels, others]).group_by("use").agg(whole("calls"), pl.col("total_ns").sum())
+    in_order = pl.DataFrame({"use": [str(use) for use in Use]})
+    shown = in_order.join(found, on="use", how="left", maintain_order="left").filter(pl.col("total_ns") > 0)
+    return shown.with_columns(share(of=None))
+
+
+SPLIT: Final = 7
+"""Groups of the split that are shown by name; what is left is one row."""
+
+REST: Final = "rest"
+"""The name of that row."""
+
+_ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
+
+
+def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Rows of the same name in several sessions as one, largest first; shares are of the sum of ``of``.
+
+    Columns: ``by``, kernels and launches (where the rows have them), calls (null where it is of any of the rows),
+    total_ns, avg_ns (of the ``timed_calls`` of the rows), time_pct, and of uses_tensor_core and tc_eligible those that
+    the rows have: whether it is so in any session.
+    """
+    whole_ns = (rows if of is None else of)["total_ns"].sum()
+    counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
+    mean = average(total("total_ns"), timed_calls("timed_calls"))
+    if "avg_ns" in rows.columns:
+        # As the row itself has it: some of its calls may have no time.
+        mean = pl.when(pl.len() == 1).then(pl.col("avg_ns").first()).otherwise(mean)
+    answers = [pl.col(name).any(ignore_nulls=False) for name in _ANSWERS if name in rows.columns]
+    return (
+        rows.group_by(by)
+        .agg(
+            *counted,
+            whole("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            mean.alias("avg_ns"),
+            *answers,
+        )
+        .with_columns((100 * pl.col("total_ns") / (whole_ns or None)).alias("time_pct"))
+        .sort("total_ns", by[0], descending=[True, False], nulls_last=True)
+    )
+
+
+def ops_over_sessions(profile: Profile) -> pl.DataFrame:
+    """Ops by GPU time over all sessions: `over_sessions`, with op_type, direction, group and op_source.
+
+    ``calls`` are of ops and null where none are recorded: there ``launches`` tells how often the GPU did it, and
+    ``avg_ns`` is of a launch where no op is recorded at all.
+    """
+    if not has_recorded_ops(profile):
+        inferred = over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
+        return inferred.rename({"calls": "launches"}).with_columns(
+            pl.lit(None, pl.Int64).alias("calls"), pl.lit(None, pl.Boolean).alias("tc_eligible")
+        )
+    rows = by_name(profile).filter(pl.col("gpu_self_ns") > 0)
+    told = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
+    summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"))
+    return over_sessions(summed, "op", "op_source").join(
+        told, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
+    )
+
+
+def split(kinds: pl.DataFrame) -> pl.DataFrame:
+    """The largest groups by name, and the rest as one row; what nothing claims is never in the rest."""
+    groups = (
+        kinds.with_columns(pl.col("group").cast(pl.String))
+        .group_by("group")
+        .agg(
+            whole("calls").alias("calls"), total("total_ns").alias("total_ns"), pl.len().cast(pl.Int64).alias("members")
+        )
+        .sort("total_ns", "group", descending=[True, False], nulls_last=True)
+    )
+    named, unclaimed = groups.filter(pl.col("group") != UNKNOWN), groups.filter(pl.col("group") == UNKNOWN)
+    shown, left = named.head(SPLIT - unclaimed.height), named.slice(SPLIT - unclaimed.height)
+    if left.height == 1:
+        shown, left = named, left.clear()
+    shown = pl.concat([shown, unclaimed]).sort("total_ns", "group", descending=[True, False], nulls_last=True)
+    if left.is_empty():
+        return shown.with_columns(share(of=None))
+    rest = left.select(
+        pl.lit(REST).alias("group"),
+        whole("calls").alias("calls"),
+        total("total_ns").alias("total_ns"),
+        pl.col("members").sum(),
+    )
+    return pl.concat([shown, rest]).with_columns(share(of=None))
+
+
+def copies_over_sessions(profile: Profile) -> pl.DataFrame:
+    """Copies by direction over all sessions: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
+    return (
+        copy_sums(profile)
+        .group_by("kind", "copy_kind")
+        .agg(
+            whole("calls").alias("calls"),
+            *(total(name).alias(name) for name in ("total_ns", "size_bytes", "moved_bytes", "moving_ns")),
+        )
+        .select("kind", "copy_kind", "calls", "total_ns", "size_bytes", throughput())
+        .with_columns(share(of=None))
+        .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
+    )
+
 
 TOP: Final = 10
 """Rows of the short tables."""
@@ -46,7 +183,7 @@ class Dashboard:
     """Performance summary."""
 
     split: pl.DataFrame
-    """GPU time by kind of work (`tui.analysis.ops.by_type.kinds_of_work`), largest first: group, calls, total_ns,
+    """GPU time by kind of work (`tui.analysis.ops.op_types.kinds_of_work`), largest first: group, calls, total_ns,
     time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REST`; they add up to the GPU
     time."""
 
@@ -65,7 +202,7 @@ class Dashboard:
     """Kernels by GPU time, the largest first: name, short_name, calls, total_ns, avg_ns, time_pct, uses_tensor_core."""
 
     gpu_uses: pl.DataFrame
-    """GPU time by what it went into (`tui.analysis.dashboard.uses`): use, calls, total_ns, time_pct; adds up to all."""
+    """GPU time by what it went into (`gpu_uses_of`): use, calls, total_ns, time_pct; adds up to all."""
 
     tensor_cores: TensorCoreUse
     """Kernel time that uses, or could use, tensor cores."""
@@ -144,7 +281,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     """
     whole, replayed = profile, replayed_sessions(profile)
     profile = without_sessions(profile, replayed)
-    rows, calls, busy = kernels(profile), api(profile), utilisation(profile)
+    rows, calls, busy = kernels(profile), api(profile), utilization(profile)
     kernel_time = tensor_core_time(profile)
     use = tensor_core_use(kernel_time)
     return Dashboard(

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tui.fmt import format_value, step
+import polars as pl
+
+from tui.analysis.gpu_time.breakdown import wall_bounds
+from tui.analysis.grouping import unique_values
+from tui.analysis.inputs.devices import tools_to_record
+from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
+from tui.analysis.iterations.tables import sources
+from tui.analysis.iterations.times import iteration_times
+from tui.analysis.sessions import rank_words
+from tui.fmt import format_value, percent, step
+from tui.model.columns import ColumnKind
+from tui.model.constant_columns import column_view
 
 if TYPE_CHECKING:
-    import polars as pl
+    from tui.analysis.inputs.needs import Need
+    from tui.analysis.tensor_cores.efficiency import TensorCoreUse
+    from tui.model.profile import Profile
 
-    from tui.analysis.inputs.recording import Need
-    from tui.model.columns import ColumnKind
 
 Value = int | float | str | None
 
@@ -53,3 +64,270 @@ def sum_of(name: str, label: str, values: pl.Series, kind: ColumnKind, source: s
     """The sum of what is known of some values; unknown where nothing is."""
     value = int(values.sum()) if values.len() > values.null_count() else None
     return fact_of(name, label, value, kind, source, need)
+
+
+K = ColumnKind
+
+OF_EACH: Final = "each session has its own"
+"""Why a figure that does not add up has no value over several sessions."""
+UNLAUNCHED: Final = "launch not recorded"
+"""The ``op_join`` of GPU work whose launch is not recorded."""
+LEAST_TOLD_PCT: Final = 0.05
+"""Less of the time that is left out is not worth words."""
+OUTSIDE_PART: Final = 0.01
+"""Less of the API time outside the wall time is not worth a figure."""
+WHOLE_RUN: Final = "whole run"
+"""The source of an iteration that is the whole run: there is nothing to compare it with."""
+
+KINDS: Final = (
+    ("kernel", "Kernel time"),
+    ("memcpy", "Copy time"),
+    ("memset", "Memset time"),
+    ("um", "Unified memory time"),
+    ("graph", "CUDA graph time"),
+)
+_PERIOD: Final = "recorded iterations, each to the end of the GPU work launched in it"
+_ITERATION_FACTS: Final = (
+    ("iterations", "iterations", "Iterations", K.COUNT),
+    ("iteration_first", "first", "First iteration", K.NUMBER),
+    ("iteration_last", "last", "Last iteration", K.NUMBER),
+    ("iteration_avg_ns", "avg_ns", "Average iteration", K.DURATION),
+    ("iteration_std_ns", "std_ns", "Std deviation", K.DURATION),
+    ("iteration_median_ns", "median_ns", "Median iteration", K.DURATION),
+    ("iteration_p95_ns", "p95_ns", "95th percentile", K.DURATION),
+)
+"""The names of facts, the columns of `iteration_times` that they are, their labels and kinds."""
+
+
+def performance(
+    profile: Profile, rows: pl.DataFrame, calls: pl.DataFrame, busy: pl.DataFrame, use: TensorCoreUse
+) -> tuple[Fact, ...]:
+    """All facts of the performance summary.
+
+    Args:
+        profile: What was read, without the sessions that are left out.
+        rows: Its `tui.analysis.kernels.kernels`.
+        calls: Its `tui.analysis.api_calls.api`.
+        busy: Its `tui.analysis.gpu_time.breakdown.utilization`.
+        use: What its kernels use of tensor cores.
+    """
+    tools = tools_to_record(profile)
+    gpu_work, api_work = GPU_WORK.with_tools(tools), API_WORK.with_tools(tools)
+    start_times = START_TIMES.with_tools(tools)
+    gpu_source = _source(profile, "activities", "gpu")
+    api_source = _source(profile, "api_calls", "api")
+    facts = [
+        _wall_fact(profile, start_times),
+        *_time_facts(busy, start_times, sessions=rows["session"].n_unique()),
+        *_iteration_facts(profile, ITERATIONS.with_tools(tools)),
+        sum_of("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, gpu_work),
+        *_unlaunched_facts(profile),
+    ]
+    for kind, label in KINDS:
+        part = rows.filter(pl.col("kind") == kind)["total_ns"]
+        if part.len():
+            facts.append(sum_of(f"{kind}_ns", label, part, K.DURATION, gpu_source, gpu_work))
+    only_kernels = rows.filter(pl.col("kind") == "kernel")
+    facts.append(sum_of("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
+    graphs = rows.filter(pl.col("kind") == "graph")["calls"]
+    if graphs.len():
+        facts.append(sum_of("graph_launches", "Graph launches", graphs, K.COUNT, gpu_source, gpu_work))
+    names = only_kernels["name"].n_unique() if only_kernels.height else None
+    facts.append(fact_of("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
+    facts += _tensor_core_facts(use)
+    facts.append(sum_of("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
+    facts += _outside_fact(profile)
+    facts.append(sum_of("api_calls", "API calls", calls["calls"], K.COUNT, api_source, api_work))
+    return tuple(facts)
+
+
+def _unlaunched_facts(profile: Profile) -> list[Fact]:
+    """The GPU time whose launches are not among the recorded ones, where it is more than a hundredth of all."""
+    with_calls = profile["api_calls"]["session"].unique()
+    work = profile["activities"].filter(pl.col("session").is_in(with_calls.implode()))
+    total = int(work["duration_ns"].sum())
+    value = int(work.filter(pl.col("op_join") == UNLAUNCHED)["duration_ns"].sum())
+    if 100 * value <= total:
+        return []
+    source = (
+        f"{percent(100 * value / total)} of the GPU time: work launched before recording began, or whose launch was "
+        "lost; it counts in GPU time and GPU busy, and is not attributed to any op"
+    )
+    return [Fact("unlaunched_ns", "Launch not recorded", value, K.DURATION, source)]
+
+
+def _wall_fact(profile: Profile, need: Need) -> Fact:
+    """The wall time; sessions ran beside or after each other, so that theirs do not add up."""
+    bounds = wall_bounds(profile)
+    if len(bounds) > 1:
+        return Fact("wall_ns", "Wall time", None, K.DURATION, OF_EACH)
+    value = next((last - first for first, last in bounds.values()), None)
+    source = "first begin to last end of ops, iterations and GPU activities, else of API calls"
+    return fact_of("wall_ns", "Wall time", value, K.DURATION, source, need)
+
+
+def _outside_fact(profile: Profile) -> list[Fact]:
+    """API time before and after the wall time, where that is much of it: shares of the wall time leave it out."""
+    bounds = wall_bounds(profile)
+    calls = profile["api_calls"].select("session", "start_ns", "duration_ns").drop_nulls()
+    if len(bounds) != 1 or calls.is_empty():
+        return []
+    first, last = next(iter(bounds.values()))
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    before = (pl.min_horizontal(end, first) - pl.col("start_ns")).clip(0)
+    after = (end - pl.max_horizontal("start_ns", last)).clip(0)
+    outside, total = calls.select((before + after).sum(), pl.col("duration_ns").sum()).row(0)
+    if outside <= OUTSIDE_PART * total:
+        return []
+    source = "API calls before the first or after the last op, iteration or GPU activity"
+    return [Fact("api_outside_ns", "API time outside wall time", int(outside), K.DURATION, source)]
+
+
+def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact, ...]:
+    """Utilization, span, busy and idle time; unknown where not every session with GPU work has start times.
+
+    Utilization and idle time are of the wall time, as DLProf's. Busy and idle time add up over GPUs, spans of sessions
+    do not: they can have run at once.
+    """
+    timed = busy["session"].n_unique()
+    partly = 0 < timed < sessions
+    span: Value = None
+    if busy.is_empty() or partly:
+        values: tuple[Value, ...] = (None, None, None)
+    else:
+        available, working = int(busy["wall_ns"].sum()), int(busy["busy_ns"].sum())
+        mean = busy["busy_pct"].mean()
+        values = (mean if isinstance(mean, float) else None, working, available - working)
+        span = int(busy["span_ns"][0]) if timed == 1 else None
+    source = "start times and durations of the GPU activities"
+    if busy.height > 1:
+        source += f", over {busy.height} GPUs" if timed == 1 else ", over all sessions and GPUs"
+    named = (
+        ("busy_pct", "GPU utilization", K.PERCENT, values[0]),
+        ("span_ns", "GPU span", K.DURATION, span),
+        ("busy_ns", "GPU busy", K.DURATION, values[1]),
+        ("idle_ns", "GPU idle", K.DURATION, values[2]),
+    )
+    facts = []
+    for name, label, kind, value in named:
+        if partly:
+            facts.append(
+                Fact(name, label, None, kind, f"start times in only {timed} of {sessions} sessions", need.record)
+            )
+        elif value is None and timed > 1:
+            facts.append(Fact(name, label, None, kind, OF_EACH))
+        else:
+            facts.append(fact_of(name, label, value, kind, source, need))
+    return tuple(facts)
+
+
+def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
+    """How many iterations there are and how long they take; of several sessions each has its own.
+
+    Where the CPU runs ahead of the GPU, also what an iteration takes on the CPU and how much GPU work it launches.
+    """
+    times, known = iteration_times(profile), sources(profile)
+    times = times.filter([known.get(session) != WHOLE_RUN for session in times["session"]])
+    if times.height > 1:
+        return tuple(Fact(name, label, None, kind, OF_EACH) for name, _, label, kind in _ITERATION_FACTS)
+    if times.is_empty():
+        return tuple(fact_of(name, label, None, kind, "", need) for name, _, label, kind in _ITERATION_FACTS)
+    row = times.row(0, named=True)
+    how = known.get(row["session"], "recorded")
+    words = _PERIOD if how == "recorded" else f"times of the iterations, {how} in the work"
+    facts = [
+        Fact(name, label, row[column], kind, words if row[column] is not None else "only one iteration")
+        for name, column, label, kind in _ITERATION_FACTS
+    ]
+    if row["runs_ahead"]:
+        ahead = (
+            Fact("iteration_cpu_ns", "CPU runs ahead: CPU time", row["cpu_avg_ns"], K.DURATION, "the recorded steps"),
+            Fact("iteration_gpu_ns", "GPU work per iteration", row["gpu_avg_ns"], K.DURATION, "launched in the steps"),
+        )
+        place = next(place for place, fact in enumerate(facts) if fact.name == "iteration_avg_ns") + 1
+        facts[place:place] = ahead
+    return tuple(facts)
+
+
+def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
+    """The two figures that tools call by nearly the same name, under their own names, and what cannot be told."""
+    if not use.kernel_ns:
+        return []
+    told = (
+        (
+            "tc_efficiency_pct",
+            "TC efficiency (DLProf)",
+            use.efficiency_pct,
+            "time of kernels that use tensor cores / kernel time of ops that could",
+            use.eligible_unknown_pct,
+            "ops that could",
+            "no work that could use tensor cores",
+        ),
+        (
+            "tc_share_pct",
+            "TC share (TensorBoard)",
+            use.share_pct,
+            "time of kernels that use tensor cores / time of all kernels",
+            use.unknown_pct,
+            "all kernels",
+            "",
+        ),
+    )
+    facts = []
+    for name, label, value, formula, unknown, of_what, nothing in told:
+        untold = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= LEAST_TOLD_PCT else ""
+        if value is None:
+            open_time = f"unknown for {untold}" if untold else ""
+            facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
+        else:
+            left_out = f"; left out: {untold} with unknown tensor-core use" if untold else ""
+            facts.append(Fact(name, label, value, K.PERCENT, formula + left_out))
+    if use.unknown_ns and not use.reason:
+        source = "kernel time with unknown tensor-core use"
+        facts.append(Fact("tc_unknown_pct", "TC unknown", use.unknown_pct, K.PERCENT, source))
+    return facts
+
+
+def _source(profile: Profile, frame: str, section: str) -> str:
+    """Where the figures of a kind of work come from, in words."""
+    single = profile[frame].height > 0
+    own = set(unique_values(column_view(profile[frame], "session")))
+    sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
+    printed = any(session not in own for session in sessions)
+    parts = ["the single records of the trace"] if single else []
+    return " and ".join([*parts, "the summary that the input holds"] if printed else parts)
+
+
+_SYSTEM: Final = (
+    ("command", "Command"),
+    ("pid", "Process"),
+    ("format", "Format"),
+    ("tool", "Profiler"),
+    ("tool_version", "Profiler version"),
+    ("framework", "Framework"),
+    ("driver_version", "Driver"),
+    ("cuda_version", "CUDA"),
+    ("cudnn_version", "cuDNN"),
+    ("host", "Host"),
+)
+
+
+def system(profile: Profile) -> tuple[Fact, ...]:
+    """What the input says of the system: each value once, those of several sessions joined by commas."""
+    facts = []
+    for column, label in _SYSTEM:
+        values = profile["sessions"][column].drop_nulls().unique(maintain_order=True).cast(pl.String).to_list()
+        if values:
+            facts.append(Fact(column, label, ", ".join(values), ColumnKind.TEXT, "as the input says"))
+    ranks = profile["sessions"].select(rank_words())["rank_words"].drop_nulls().unique(maintain_order=True).to_list()
+    if ranks:
+        told = ", ".join(words.removeprefix("rank ") for words in ranks)
+        facts.append(Fact("rank", "Rank", told, ColumnKind.TEXT, "as the input says"))
+    sessions = profile["sessions"].height
+    if sessions > 1:
+        facts.insert(0, Fact("sessions", "Sessions", sessions, ColumnKind.COUNT, "profiled processes in the input"))
+    step = profile["sessions"]["start_resolution_ns"].max()
+    if isinstance(step, int) and step > 1:
+        source = "the digits that the input gives"
+        facts.append(Fact("start_resolution_ns", "Start times to", step, ColumnKind.DURATION, source, is_step=True))
+    return tuple(facts)

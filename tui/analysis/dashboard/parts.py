@@ -1,21 +1,124 @@
-"""Everything that the dashboard shows, in parts that are there one after another."""
+"""Everything that the dashboard shows, in parts that are computed one after another."""
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import polars as pl
 
 from tui.analysis.dashboard.advice import Advice, advice
 from tui.analysis.dashboard.board import dashboard
-from tui.analysis.dashboard.times import idle_gaps, iteration_courses, iteration_courses_with_uses, wall_time
-from tui.analysis.gpu_time.busy_over_time import busy_stretches
-from tui.analysis.two_threads import in_two_threads
+from tui.analysis.dashboard.facts import WHOLE_RUN
+from tui.analysis.gpu_time.breakdown import breakdown
+from tui.analysis.gpu_time.idle_gaps import longest_gaps
+from tui.analysis.gpu_time.utilization_over_time import busy_intervals
+from tui.analysis.grouping import unique_values
+from tui.analysis.iterations.tables import iterations, sources
+from tui.analysis.iterations.times import USES, iteration_times, iterations_with_uses
+from tui.analysis.memo import once_per_profile
+from tui.cache.spill import low_memory
+from tui.model.constant_columns import column_view
 from tui.model.errors import ProftuiError
+from tui.runtime import COLUMN_BYTES, keep_freed_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui.model.profile import Profile
+
+
+def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
+    """The results of functions in their order; each is started in its order, by whichever thread is free.
+
+    Who stops asking stops those that have not started.
+
+    >>> list(in_two_threads([lambda: "a", lambda: "b"]))
+    ['a', 'b']
+    """
+    # Two at once take the memory of two, and so does what is kept: not of an input that memory may not hold.
+    may_take = not low_memory()
+    pool = ThreadPoolExecutor(2 if may_take else 1, "analysis")
+    with keep_freed_memory(COLUMN_BYTES) if may_take else nullcontext():
+        try:
+            begun: list[Future[Any]] = [pool.submit(make) for make in makers]
+            for future in begun:
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+GAPS: Final = 5
+"""So many idle gaps are shown."""
+
+
+@once_per_profile("activities", "api_calls", "sessions")
+def idle_gaps(profile: Profile) -> pl.DataFrame:
+    """The longest rows of `tui.analysis.gpu_time.idle_gaps.gaps`, with after_kind: the kind of the work after each."""
+    found = longest_gaps(profile, GAPS)
+    kinds = (
+        profile["activities"]
+        .lazy()
+        .filter(pl.col("activity").is_in(found["activity"].to_list()))
+        .select("session", "activity", pl.col("kind").cast(pl.String).alias("after_kind"))
+        .collect()
+    )
+    return found.join(kinds, on=["session", "activity"], how="left", maintain_order="left")
+
+
+def wall_time(profile: Profile) -> pl.DataFrame:
+    """The rows of `tui.analysis.gpu_time.breakdown.breakdown` of the sessions with GPU work of known times."""
+    rows = breakdown(profile)
+    activities = profile["activities"]
+    with_work = unique_values(column_view(activities, "session").filter(activities["start_ns"].is_not_null()))
+    return rows.filter(pl.col("session").is_in(with_work.implode()))
+
+
+def iteration_spreads(profile: Profile) -> pl.DataFrame:
+    """The rows of `tui.analysis.iterations.times.iteration_times` of the sessions that have more than the whole run."""
+    known = sources(profile)
+    rows = iteration_times(profile)
+    return rows.filter([known.get(session) != WHOLE_RUN for session in rows["session"]])
+
+
+@dataclass(frozen=True, slots=True)
+class IterationCourse:
+    """The iterations of one session."""
+
+    session: int
+    source: str
+    """How they are known: recorded, found or key."""
+    times: pl.DataFrame
+    """session, iteration, duration_ns, aggregated, and what the time was used for (`tui.analysis.iterations.times`), in
+    order of time; those that are not counted are left out."""
+    spread: dict[str, object]
+    """The session's row of `tui.analysis.iterations.times.iteration_times`."""
+
+
+def iteration_courses(profile: Profile) -> list[IterationCourse]:
+    """The iterations of every session that has more than the whole run; what they were used for is left open."""
+    unused = [pl.lit(None, pl.Int64).alias(use) for use in USES]
+    return _courses(profile, iterations(profile).with_columns(pl.lit(None, pl.Boolean).alias("aggregated"), *unused))
+
+
+def iteration_courses_with_uses(profile: Profile) -> list[IterationCourse]:
+    """The same with what they were used for, where that is known."""
+    return _courses(profile, iterations_with_uses(profile))
+
+
+def _courses(profile: Profile, rows: pl.DataFrame) -> list[IterationCourse]:
+    known = sources(profile)
+    rows = rows.drop_nulls(["iteration", "duration_ns"])
+    rows = rows.select("session", "iteration", "duration_ns", "aggregated", *USES)
+    courses = []
+    for spread in iteration_spreads(profile).iter_rows(named=True):
+        session = spread["session"]
+        own = rows.filter(pl.col("session") == session)
+        courses.append(IterationCourse(session, known.get(session, "recorded"), own, spread))
+    return courses
 
 
 class Parts(NamedTuple):
@@ -26,7 +129,7 @@ class Parts(NamedTuple):
     courses: Callable[..., Any]
     """`iteration_courses`."""
     busy: Callable[..., Any]
-    """`busy_stretches`: from then on `tui.analysis.gpu_time.busy_over_time.busy_over_time` is quick."""
+    """`busy_intervals`: from then on `tui.analysis.gpu_time.utilization_over_time.busy_over_time` is quick."""
     wall: Callable[..., Any]
     """`wall_time`."""
     gaps: Callable[..., Any]
@@ -50,7 +153,7 @@ def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
     makers = Parts(
         board=partial(dashboard, profile, gpu=gpu),
         courses=partial(iteration_courses, profile),
-        busy=partial(busy_stretches, profile),
+        busy=partial(busy_intervals, profile),
         wall=partial(wall_time, profile),
         gaps=partial(idle_gaps, profile),
         advice=partial(_advice, profile, gpu),

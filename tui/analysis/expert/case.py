@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
-from tui.analysis.expert.session_time import SessionTime
+import polars as pl
+
+from tui.analysis.api_calls import api
+from tui.analysis.expert.in_use import InUse
+from tui.analysis.expert.sequences import kernel_sequences
+from tui.analysis.expert.words import total
+from tui.analysis.gpu_time.breakdown import wall_bounds
+from tui.analysis.gpu_time.host_calls import call_intervals
+from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time, device_gaps
+from tui.analysis.gpu_time.interval_sets import EMPTY, intervals_of_rows
+from tui.analysis.gpu_time.overlap import overlap
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
+from tui.analysis.inputs.capabilities import missing
+from tui.analysis.inputs.devices import device_facts
+from tui.analysis.inputs.needs import Tool, tool_of
+from tui.analysis.iterations.segments import NOT_REPEATED
+from tui.analysis.iterations.tables import iterations, sources
+from tui.analysis.iterations.times import iteration_times
+from tui.analysis.launches.delays import launch_calls
+from tui.analysis.occupancy import occupancy
+from tui.analysis.ops.ops_by_name import classified_kernels
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from concurrent.futures import Future
+    from typing import Any
+
+    import numpy as np
+    import numpy.typing as npt
 
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Verdict
+    from tui.analysis.expert.sequences import KernelSequence
+    from tui.analysis.gpu_time.idle_gaps import IdleGaps
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
+    from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
 
 
-class Case(SessionTime):
-    """One session, or for rules that compare sessions all of them.
+COPY: Final = (
+    "session", "activity", "name", "device", "start_ns", "duration_ns", "size_bytes", "copy_kind", "src_memory",
+    "dst_memory", "correlation", "iteration", "line",
+)  # fmt: skip
+"""The columns of `Case.copies`."""
+_COMPILERS: Final = {
+    "torch": "torch.compile",
+    "jax": "one jax.jit of more of the step, lax.scan",
+    "tensorflow": "tf.function(jit_compile=True)",
+}
+"""Compilers by a part of the framework's name."""
+
+
+class Case:
+    """One session, or for rules that compare sessions all of them; what several rules need is worked out once.
 
     Args:
         profile: The rows of the session alone.
@@ -34,13 +78,18 @@ class Case(SessionTime):
         gpu: str | None = None,
         whole: Profile | None = None,
     ) -> None:
-        super().__init__(profile, session, gpu=gpu)
+        self.profile = profile
+        self.session = session
+        self.gpu = gpu
         self.limits = limits
         self.whole = whole or profile
         self.verdicts: dict[str, Verdict] = {}
         """What the rules before this one have answered."""
         self.judging: dict[str, Future[Verdict]] = {}
         """Those that another thread may still be at."""
+        self._names: dict[str, pl.Series] = {}
+
+    # --- thresholds and other rules -----------------------------------------------------------------------------------
 
     def limit(self, rule: str, name: str) -> float:
         """A threshold."""
@@ -52,6 +101,13 @@ class Case(SessionTime):
 
         return isinstance(self._verdict(rule), Found)
 
+    def cause(self, rule: str) -> str:
+        """The cause that a rule before this one found; empty where it found nothing, or its usual cause."""
+        from tui.analysis.expert.model import Found
+
+        verdict = self._verdict(rule)
+        return verdict.cause if isinstance(verdict, Found) else ""
+
     def untold(self, *rules: str) -> str:
         """Why one of the rules before this one could not be told; empty where all were."""
         from tui.analysis.expert.model import CannotTell
@@ -61,3 +117,304 @@ class Case(SessionTime):
 
     def _verdict(self, rule: str) -> Verdict | None:
         return self.judging[rule].result() if rule in self.judging else self.verdicts.get(rule)
+
+    # --- the session -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def about(self) -> Mapping[str, Any]:
+        """The row of ``sessions``."""
+        rows = self.profile["sessions"]
+        if self.session is not None:
+            rows = rows.filter(pl.col("session") == self.session)
+        return rows.row(0, named=True) if rows.height else dict.fromkeys(rows.columns)
+
+    @cached_property
+    def tool(self) -> Tool:
+        """Who recorded it."""
+        return tool_of(self.about["format"], self.about["tool"])
+
+    @cached_property
+    def compiler(self) -> str:
+        """The compiler of its framework, which makes fewer kernels; empty where the framework is unknown."""
+        framework = str(self.about["framework"] or "").lower()
+        known = next((words for name, words in _COMPILERS.items() if name in framework), "")
+        if known or framework:
+            return known
+        is_torch = any(self.names(frame, r"^aten::|at::native").len() for frame in ("ops", "activities"))
+        return _COMPILERS["torch"] if is_torch else ""
+
+    @cached_property
+    def lacks(self) -> Mapping[str, str]:
+        """What it could hold and does not: the name of the need, and what to say of it."""
+        return {need.name: need.missing for need in missing(self.profile)}
+
+    @cached_property
+    def resolution_ns(self) -> int:
+        """The coarsest step of its start times; 1 where it is not known."""
+        return int(self.about["start_resolution_ns"] or 1)
+
+    # --- rows of any frame by name ------------------------------------------------------------------------------------
+
+    def names(self, frame: str, pattern: str) -> pl.Series:
+        """The names in a frame that a regular expression finds, each once."""
+        if frame not in self._names:
+            self._names[frame] = self.profile[frame]["name"].unique(maintain_order=True).drop_nulls()
+        names = self._names[frame]
+        return names.filter(names.cast(pl.String).str.contains(pattern))
+
+    def rows_named(self, frame: str, pattern: str, *columns: str) -> pl.DataFrame:
+        """Some columns of the rows of a frame whose name a regular expression finds."""
+        names, rows = self.names(frame, pattern), self.profile[frame].lazy()
+        found = rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
+        return found.select(columns).collect()
+
+    # --- GPU work by name ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def work(self) -> pl.DataFrame:
+        """GPU work by name: `tui.analysis.ops.ops_by_name.classified_kernels`, ``op_type`` as text."""
+        return classified_kernels(self.profile).with_columns(pl.col("op_type", "kind").cast(pl.String))
+
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """Kernels by name."""
+        return self.work.filter(pl.col("kind") == "kernel")
+
+    @cached_property
+    def computing(self) -> pl.DataFrame:
+        """Kernels by name without those that communicate."""
+        return self.kernels.filter(pl.col("op_type") != COMMUNICATION)
+
+    @cached_property
+    def gpu_ns(self) -> int:
+        """Summed durations of all GPU work."""
+        return int(self.work["total_ns"].sum())
+
+    @cached_property
+    def kernel_ns(self) -> int:
+        """Summed durations of kernels and whole CUDA graphs."""
+        return int(self.work.filter(pl.col("kind").is_in(["kernel", "graph"]))["total_ns"].sum())
+
+    def time_of(self, *kinds: str) -> int:
+        """Summed durations of some kinds of work."""
+        return int(self.work.filter(pl.col("kind").is_in(kinds))["total_ns"].sum())
+
+    def weight(self, rows: pl.DataFrame) -> tuple[int, float]:
+        """The summed durations of some work by name, and their share of the GPU time in percent."""
+        taken = total(rows["total_ns"])
+        return taken, self.share(taken)
+
+    def share(self, part_ns: float) -> float:
+        """A part of the GPU time, in percent; 0 where there is none."""
+        return 100 * part_ns / self.gpu_ns if self.gpu_ns else 0.0
+
+    @cached_property
+    def copies(self) -> pl.DataFrame:
+        """The single copies: what ``activities`` tells of them."""
+        return self.profile["activities"].lazy().filter(pl.col("kind") == "memcpy").select(COPY).collect()
+
+    # --- devices and launch configurations ----------------------------------------------------------------------------
+
+    @cached_property
+    def facts(self) -> pl.DataFrame:
+        """`tui.analysis.inputs.devices.device_facts` of the devices that it names or uses."""
+        return device_facts(self.profile, gpu=self.gpu)
+
+    @cached_property
+    def configs(self) -> pl.DataFrame:
+        """`occupancy.theoretical.occupancy`: a row per kernel and configuration, with its blocks and GPU.
+
+        Kernels of communication are left out: they take few SMs on purpose.
+        """
+        facts = self.facts.select("session", "device", "sm_count", "compute_capability")
+        return (
+            occupancy(self.profile, gpu=self.gpu)
+            .join(self.computing.select("name"), on="name", how="semi", maintain_order="left")
+            .join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
+            .with_columns((pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")).alias("blocks"))
+        )
+
+    # --- iterations ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def iterations(self) -> pl.DataFrame:
+        """The iterations whose time is known, in order; none where the whole run is one."""
+        rows = iterations(self.profile).drop_nulls(["iteration", "duration_ns", "start_ns"])
+        return rows.filter(pl.col("piece") != NOT_REPEATED).sort("start_ns")
+
+    @cached_property
+    def steady(self) -> Mapping[str, Any] | None:
+        """The row of `iterations.times.iteration_times` with the steady stretch that view Iterations proposes.
+
+        None where there is no such stretch, or of all sessions.
+        """
+        rows = iteration_times(self.profile).filter(pl.col("session") == self.session).drop_nulls("steady_first")
+        return rows.row(0, named=True) if rows.height else None
+
+    @cached_property
+    def iterations_are(self) -> str:
+        """Where iterations are from, in words, where they are not recorded."""
+        told = set(sources(self.profile).values())
+        if "key" in told:
+            return f"those that end with {self.profile.aggregation.key}"
+        return "found, not recorded" if "found" in told else ""
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def lines(self) -> tuple[Timeline, ...]:
+        """The work of each GPU whose start and duration are known, in order of time."""
+        return timelines(self.profile)
+
+    @cached_property
+    def device_gaps(self) -> list[tuple[Timeline, IdleGaps]]:
+        """The idle gaps of each GPU between its first and last work."""
+        return list(zip(self.lines, device_gaps(self.profile), strict=True))
+
+    def working(self, line: Timeline) -> IntervalSet:
+        """When the GPU of one of `lines` had work."""
+        sets = zip(self.lines, busy_sets(self.profile), strict=True)
+        return next(busy for own, busy in sets if (own.session, own.device) == (line.session, line.device))
+
+    @cached_property
+    def sequences(self) -> list[KernelSequence]:
+        """The kernels of each stream in order."""
+        return kernel_sequences(self.profile)
+
+    def together(self, column: str) -> int:
+        """A time of `tui.analysis.gpu_time.overlap.overlap`, of all GPUs together."""
+        return total(overlap(self.profile)[column])
+
+    @cached_property
+    def busy(self) -> pl.DataFrame:
+        """`tui.analysis.gpu_time.idle_gaps.busy_time`."""
+        return busy_time(self.profile)
+
+    @cached_property
+    def span_ns(self) -> int:
+        """From the first start to the last end of GPU work; 0 where that is not known."""
+        return int(self.busy["span_ns"].max() or 0) if self.busy.height else 0  # type: ignore[arg-type]
+
+    @cached_property
+    def span_of_all_ns(self) -> int:
+        """The same, once for each GPU."""
+        return self.span_ns * self.busy.height
+
+    @cached_property
+    def wall(self) -> tuple[int, int]:
+        """When the wall time of the session begins and ends (`gpu_time.breakdown.wall_bounds`); of all, the longest."""
+        bounds = [bounds for session, bounds in wall_bounds(self.profile).items() if self.session in (None, session)]
+        return max(bounds, key=lambda one: one[1] - one[0], default=(0, 0))
+
+    @property
+    def wall_ns(self) -> int:
+        """The wall time: what shares in findings are of; 0 where nothing has a time."""
+        return self.wall[1] - self.wall[0]
+
+    def of_wall(self, part_ns: float) -> float:
+        """A time of all GPUs together as a share of their wall time, in percent; 0 where that is unknown."""
+        whole = self.wall_ns * max(self.busy.height, 1)
+        return 100 * part_ns / whole if whole else 0.0
+
+    @cached_property
+    def wall_words(self) -> str:
+        """What `of_wall` is a share of, in words."""
+        return "wall time" if self.busy.height < 2 else f"wall time of {self.busy.height} GPUs"
+
+    @cached_property
+    def in_use(self) -> InUse:
+        """What the program already does."""
+        return InUse(self)
+
+    @cached_property
+    def together_words(self) -> str:
+        """What is said behind a time that is the sum over several GPUs: it can be longer than the run."""
+        return "" if self.busy.height < 2 else f", of {self.busy.height} GPUs together"
+
+    @cached_property
+    def launched(self) -> pl.DataFrame:
+        """Kernels and whole CUDA graphs whose times and launching call are known.
+
+        Columns: name, duration_ns, launch_ns, call_ns (how long the call took, null where that is not known),
+        launched_with (as in `tui.analysis.launches.delays.launch_calls`).
+        """
+        calls = launch_calls(self.profile)
+        return (
+            self.profile["activities"]
+            .lazy()
+            .select(
+                "name",
+                "duration_ns",
+                launch_ns=calls["launch_ns"],
+                call_ns=calls["launch_end_ns"] - calls["launch_ns"],
+                launched_with=calls["launched_with"],
+                is_known=calls["launch_ns"].is_not_null() & pl.Series(self.is_kernel_timed),
+            )
+            .filter("is_known")
+            .drop("is_known")
+            .collect()
+        )
+
+    @cached_property
+    def launches(self) -> int:
+        """How many rows `launched` has."""
+        known = launch_calls(self.profile)["launch_ns"]
+        timed = self.is_kernel_timed
+        return int((timed & known.is_not_null().to_numpy()).sum() if known.null_count() else timed.sum())
+
+    @cached_property
+    def is_kernel_timed(self) -> npt.NDArray[np.bool_]:
+        """Which rows of ``activities`` are kernels or whole CUDA graphs whose times are known."""
+        rows = self.profile["activities"]
+        found: npt.NDArray[np.bool_] = work_kinds(self.profile) <= WorkKind.COMMUNICATION
+        for name in ("start_ns", "duration_ns"):
+            if rows[name].null_count():
+                found &= rows[name].is_not_null().to_numpy()
+        return found
+
+    # --- the CPU ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def api(self) -> pl.DataFrame:
+        """API calls by name, ``name`` as text."""
+        return api(self.profile).with_columns(pl.col("name").cast(pl.String))
+
+    @cached_property
+    def api_ns(self) -> int:
+        """Summed durations of all API calls."""
+        return int(self.api["total_ns"].sum())
+
+    def api_named(self, pattern: str) -> pl.DataFrame:
+        """API functions whose name a regular expression finds."""
+        return self.api.filter(pl.col("name").str.contains(pattern))
+
+    def calls_named(self, pattern: str, *columns: str) -> pl.DataFrame:
+        """Single API calls whose name a regular expression finds, whose times are known.
+
+        Args:
+            pattern: The regular expression.
+            columns: What is wanted of them beside name, start_ns and duration_ns.
+        """
+        shown = ("name", "start_ns", "duration_ns", *columns)
+        return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])
+
+    def calls_taking(self, pattern: str, least: float, *columns: str) -> tuple[int, pl.DataFrame]:
+        """How many rows `calls_named` has, and those of them that took longer than so many ns."""
+        names, rows = self.names("api_calls", pattern), self.profile["api_calls"].lazy()
+        timed = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
+        wanted = timed & pl.col("name").is_in(names.implode()) if names.len() else pl.lit(False)
+        number = rows.select(wanted.sum()).collect().item()
+        taking = rows.filter(pl.col("duration_ns") > least, wanted) if number else rows.clear()
+        return number, taking.select("name", "start_ns", "duration_ns", *columns).collect()
+
+    @cached_property
+    def in_calls(self) -> IntervalSet:
+        """When any thread was in an API call."""
+        if self.session is None:
+            return intervals_of_rows(self.profile["api_calls"])
+        return call_intervals(self.profile).get(self.session, EMPTY)
+
+    @cached_property
+    def calls_begun(self) -> npt.NDArray[np.int64]:
+        """When API calls began, in order."""
+        return self.profile["api_calls"]["start_ns"].drop_nulls().sort().to_numpy()

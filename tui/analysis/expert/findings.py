@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.by_session import by_session
 from tui.analysis.expert import limits as thresholds
 from tui.analysis.expert import needs
 from tui.analysis.expert.case import Case
+from tui.analysis.expert.causes import cause_of
 from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Found, Severity, State, Verdict
 from tui.analysis.expert.registry import RULES
+from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
-from tui.cache.parking import is_on
+from tui.cache.spill import low_memory
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Rule
     from tui.model.profile import Profile
+
 
 OURS: Final = "proftui"
 """The ``tool`` of findings of our own."""
@@ -44,7 +46,10 @@ FINDINGS: Final = pl.Schema(
         "problem": pl.String,
         "recommendation": pl.String,
         "reason": pl.String,
+        "cause": pl.String,
+        "is_lead": pl.Boolean,
         "cost_ns": pl.Int64,
+        "cost_pct": pl.Float64,
         "cost_basis": pl.String,
         "numbers": pl.String,
         "thresholds": pl.String,
@@ -72,6 +77,14 @@ _FRAMES: Final = (
     "tool_findings",
     "issues",
 )
+LARGE_PCT: Final = 10.0
+"""What costs this share of the wall time or more is at least a warning."""
+SMALL_PCT: Final = 1.0
+"""What costs less than this share of the wall time is no warning."""
+_UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
+"""Where findings of unknown cost stand among those whose share of the wall time is known, by severity."""
+_SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
+"""Rules that sum up what others of the same cause explain: they never stand first."""
 MANY: Final = 200_000
 """Rows of which it is worth the while to have two threads."""
 
@@ -83,15 +96,17 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """What every rule says of every session, and the findings of the recording tools.
 
     One row per rule and session; of rules that compare sessions one row in all (session null). Found ones come first,
-    the gravest and dearest before the others, then those that could not be told, then clean ones.
+    then rules that do not apply, then clean ones. Findings of one cause stand together: causes are in order of what
+    their most expensive finding costs of the wall time, after errors, which put the figures in doubt.
 
     Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of what was found),
     session, tool (`OURS`, or the tool whose own advisor says so: its rows have no rule), problem and recommendation
-    (of what was found), reason (why it cannot be told, or what says that it is clean), cost_ns (what it costs at most)
-    and cost_basis (how that was estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON:
-    for each name, value, says, source), evidence (JSON: up to ten rows), view, part (of views that have
-    several; null: the first) and filter (where the rows behind it are shown), link (where to read more), line (of the
-    input, that of the first row of the evidence).
+    (of what was found), reason (why it does not apply, or what says that it is clean), cause (why the time is lost:
+    `tui.analysis.expert.causes`), is_lead (whether it is the first of its cause), cost_ns (what it costs at most),
+    cost_pct (its share of the wall time; of profiles without times, of GPU time), cost_basis (how that was estimated,
+    or why not), numbers (JSON: figures by name, base units), thresholds (JSON: for each name, value, says, source),
+    evidence (JSON: up to ten rows), view, part (of views that have several; null: the first) and filter (where the
+    rows behind it are shown), link (where to read more), line (of the input, that of the first row of the evidence).
 
     Args:
         profile: What was read.
@@ -123,9 +138,9 @@ def _remembered(gpu: str | None, stamp: tuple[str, int] | None) -> Callable[[Pro
 
 def _cases(profile: Profile, limits: Limits, gpu: str | None) -> Iterator[tuple[Case, list[Rule]]]:
     """Every session with the rules that look at it, and all of them with those that compare."""
-    by_session = [rule for rule in RULES if not rule.across]
+    partition_by_session = [rule for rule in RULES if not rule.across]
     for session, part in sessions_of(profile):
-        yield Case(part, session, limits, gpu=gpu, whole=profile), by_session
+        yield Case(part, session, limits, gpu=gpu, whole=profile), partition_by_session
     yield Case(profile, None, limits, gpu=gpu), [rule for rule in RULES if rule.across]
 
 
@@ -135,7 +150,7 @@ def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
     if len(numbers) == 1:
         yield numbers[0], profile
         return
-    parts = {name: by_session(data) for name, data in profile.frames.items()}
+    parts = {name: partition_by_session(data) for name, data in profile.frames.items()}
     for number in numbers:
         frames = {name: parts[name].get(number, data.clear()) for name, data in profile.frames.items()}
         steps = None if profile.steps is None else profile.steps.filter(pl.col("session") == number)
@@ -146,7 +161,7 @@ def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
     """What some rules say, in order; of very many launches two rules are worked out at a time."""
     if case.profile["activities"].height + case.profile["api_calls"].height < MANY:
         return [_judged(rule, case) for rule in rules]
-    with ThreadPoolExecutor(1 if is_on() else 2, "rules") as pool:
+    with ThreadPoolExecutor(1 if low_memory() else 2, "rules") as pool:
         # A rule that builds on others stands after them: those it waits for are judged, or being judged.
         for rule in rules:
             case.judging[rule.id] = pool.submit(_judged, rule, case)
@@ -180,13 +195,17 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
     note = case.iterations_are if needs.iterations in rule.needs else ""
     match verdict:
         case Found():
+            cost_pct = _cost_pct(verdict, case)
+            severity = _severity(verdict.severity or rule.severity, cost_pct if case.wall_ns else None)
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
             told |= {
                 "state": State.FOUND.value,
-                "severity": limits.severity(rule.id, verdict.severity or rule.severity).value,
+                "severity": limits.severity(rule.id, severity).value,
                 "problem": f"{verdict.problem} Iterations are {note}." if note else verdict.problem,
                 "recommendation": verdict.advice,
+                "cause": verdict.cause or cause_of(rule.id, rule.name),
                 "cost_ns": verdict.cost_ns,
+                "cost_pct": cost_pct,
                 "cost_basis": verdict.basis or None,
                 "numbers": _json(dict(verdict.numbers)),
                 "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
@@ -204,6 +223,28 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
     return tuple(told.get(column) for column in FINDINGS)
+
+
+def _cost_pct(verdict: Found, case: Case) -> float | None:
+    """The cost of a finding as a share of the wall time, of GPU time where no times are known; None where unknown.
+
+    A cost that is summed over several GPUs is compared with the wall time of all of them.
+    """
+    if verdict.cost_ns is None:
+        return None
+    whole = case.wall_ns or case.gpu_ns
+    if case.wall_ns and case.together_words and case.together_words in verdict.basis:
+        whole *= case.busy.height
+    return min(100.0, 100 * verdict.cost_ns / whole) if whole else None
+
+
+def _severity(own: Severity, cost_pct: float | None) -> Severity:
+    """The severity of a finding by its share of the wall time: a large cost is never info, a small one no warning."""
+    if own is Severity.ERROR or cost_pct is None:
+        return own
+    if cost_pct >= LARGE_PCT:
+        return Severity.WARNING
+    return Severity.INFO if cost_pct < SMALL_PCT else own
 
 
 def _of_session(verdict: Found, case: Case) -> str | None:
@@ -248,11 +289,39 @@ def _of_tools(profile: Profile) -> pl.DataFrame:
 
 
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Findings by cause, causes by what they cost of the wall time; then what does not apply, then what is clean."""
     state = pl.col("state").replace_strict({s.value: rank for s, rank in _STATES.items()}, return_dtype=pl.Int8)
-    grave = pl.col("severity").replace_strict(
+    rank = pl.col("severity").replace_strict(
         {s.value: rank for s, rank in _RANK.items()}, default=len(_RANK), return_dtype=pl.Int8
     )
-    dear = pl.col("cost_ns").fill_null(-1)
-    return rows.sort(
-        state, grave, pl.col("tool") != OURS, dear, descending=[False, False, False, True], maintain_order=True
+    unknown = pl.col("severity").replace_strict(_UNKNOWN_PCT, default=-1.0, return_dtype=pl.Float64)
+    is_error = pl.col("severity") == Severity.ERROR.value
+    is_found = pl.col("state") == State.FOUND.value
+    weighed = rows.with_columns(
+        # A tool's own finding is a cause of its own.
+        pl.when(is_found).then(pl.coalesce("cause", pl.format("{}: {}", "tool", "problem"))).alias("_cause"),
+        pl.when(is_error).then(_UNKNOWN_PCT["error"]).otherwise(pl.coalesce("cost_pct", unknown)).alias("_weight"),
+        rank.alias("_rank"),
     )
+    sums_up = pl.col("rule").is_in(_SUMMARIES).fill_null(False)
+    heaviest = pl.coalesce(pl.col("_weight").filter(~sums_up).max(), pl.col("_weight").max()).over("_cause")
+    gravest = pl.col("_rank").min().over("_cause")
+    by = {
+        "_state": state,
+        "_of_tool": pl.col("tool") != OURS,
+        **{
+            name: pl.when(is_found).then(value)
+            for name, value in (
+                ("_heaviest", -heaviest),
+                ("_gravest", gravest),
+                ("_together", pl.col("_cause")),
+                ("_sums_up", sums_up),
+                ("_explains_less", pl.col("rule") != "U1"),
+                ("_own", pl.col("_rank")),
+                ("_own_weight", -pl.col("_weight")),
+            )
+        },
+    }
+    ordered = weighed.with_columns(**by).sort(list(by), maintain_order=True, nulls_last=True)
+    is_lead = is_found & pl.col("_cause").is_first_distinct()
+    return ordered.with_columns(is_lead.alias("is_lead")).select(list(FINDINGS))

@@ -35,7 +35,7 @@ class Severity(StrEnum):
 class Family(StrEnum):
     """What a rule is about; the values are what people read."""
 
-    UTILISATION = "utilisation"
+    UTILIZATION = "utilization"
     TRANSFERS = "transfers"
     LAUNCHES = "launches"
     CONFIGURATION = "configuration"
@@ -74,6 +74,8 @@ class Found:
     """Where it is another than the rule's own."""
     part: str = ""
     """The part of that view which holds them, where it has several; empty: the first."""
+    cause: str = ""
+    """Why the time is lost (`tui.analysis.expert.causes`), where it is another than the rule's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What rules need: each says in words what a session does not hold, or nothing where it does."""
+"""What rules need: each says what is not recorded, or returns an empty text where everything is."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert.figures import total
+from tui.analysis.expert.words import percent, total
 from tui.analysis.inputs import needs as held
 from tui.analysis.inputs.devices import is_beyond_nvprof
-from tui.analysis.inputs.recording import Tool
-from tui.fmt import percent, step
+from tui.analysis.inputs.needs import Tool
+from tui.fmt import step
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+
 
 GRAPH_SHARE_PCT: Final = 5.0
 """With more of the kernel time in whole CUDA graphs, what holds of the other kernels says nothing of the run."""
@@ -41,7 +42,7 @@ def start_times(case: Case) -> str:
     if case.tool is Tool.NCU:
         return gpu_work(case)
     missing = case.lacks.get(held.START_TIMES.name, "")
-    return missing or ("" if case.span_ns else "all GPU work begins and ends at one moment")
+    return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
 
 
 def api_work(case: Case) -> str:
@@ -65,8 +66,8 @@ def launches_linked(case: Case) -> str:
     if known < SETTLED * kernels:
         share = percent(100 - 100 * known / kernels)
         if case.profile["api_calls"]["correlation"].null_count():
-            return f"{share} of the kernels cannot be linked to their launching call: many calls have no correlation id"
-        return f"the launching call of {share} of the kernels is not recorded"
+            return f"{share} of kernels are not linked to their launch call: many calls have no correlation id"
+        return f"launch calls of {share} of kernels are not recorded"
     return ""
 
 
@@ -102,9 +103,9 @@ def kernel_times(case: Case) -> str:
     """Times of kernels that compute, to weigh them by."""
     configs = case.configs
     if configs.is_empty():
-        return "no kernels that compute ran"
+        return "no compute kernels ran"
     if configs["total_ns"].null_count() == configs.height:
-        return "the input holds no times of kernels" + (
+        return "times of kernels are not recorded" + (
             ": record with ncu --set full --csv --page raw ./app" if case.tool is Tool.NCU else ""
         )
     return ""
@@ -127,7 +128,7 @@ def occupancies(case: Case) -> str:
     if missing or _is_settled(case, "occupancy_pct"):
         return missing
     unknown = case.configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
-    return str(unknown["occupancy_reason"][0]) if unknown.height else "no kernels that compute ran"
+    return str(unknown["occupancy_reason"][0]) if unknown.height else "no compute kernels ran"
 
 
 def sm_counts(case: Case) -> str:
@@ -135,7 +136,7 @@ def sm_counts(case: Case) -> str:
     missing = _weighed_configs(case)
     if missing or _is_settled(case, "sm_efficiency_pct"):
         return missing
-    return "the number of SMs of this GPU is not known: name it with --gpu"
+    return "unknown number of SMs: name the GPU with --gpu"
 
 
 def copies_recorded(case: Case) -> str:
@@ -159,20 +160,20 @@ def sizes(case: Case) -> str:
     copies = case.copies
     if not copies.height:
         return "" if case.profile["activities"].height else case.lacks.get(held.START_TIMES.name, "")
-    return "" if copies["size_bytes"].count() else "the copies have no sizes"
+    return "" if copies["size_bytes"].count() else "sizes of copies are not recorded"
 
 
 def streams(case: Case) -> str:
     """Streams of GPU work."""
     missing = start_times(case)
-    return missing or ("" if case.profile["activities"]["stream"].count() else "the input does not tell streams")
+    return missing or ("" if case.profile["activities"]["stream"].count() else "streams are not recorded")
 
 
 def iterations(case: Case) -> str:
     """Iterations, recorded, found or by a key."""
     if case.iterations.height:
         return ""
-    return case.lacks.get(held.ITERATIONS.name, "") or "the times of the iterations are not known"
+    return case.lacks.get(held.ITERATIONS.name, "") or "times of iterations are not recorded"
 
 
 def ops(case: Case) -> str:
@@ -196,5 +197,5 @@ def fine_clock(case: Case) -> str:
     missing = start_times(case)
     if not missing and case.resolution_ns > 1000:
         finer = "nsys profile" if is_beyond_nvprof(case.profile) else "nvprof --csv or nsys profile"
-        return f"start times are known to {step(case.resolution_ns)} only: record with {finer}"
+        return f"start times are rounded to {step(case.resolution_ns)}: record with {finer}"
     return missing

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import FEW_STREAMS, values_of
-from tui.analysis.gpu_time.communication import WorkKind, work_kinds
+from tui.analysis.gpu_time.blocks import FEW_STREAMS, distinct_values
 from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -93,7 +93,7 @@ def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]
     """The places of the chosen work, that of each stream together, in order; the stream that is first comes first."""
     if not streams.null_count():
         own = line.of(streams.to_numpy())
-        found = list(islice(values_of(own, chosen), FEW_STREAMS + 1))
+        found = list(islice(distinct_values(own, chosen), FEW_STREAMS + 1))
         if len(found) <= FEW_STREAMS:
             return [np.flatnonzero(chosen & (own == stream)) for stream in found]
     places = np.flatnonzero(chosen)

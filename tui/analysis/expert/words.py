@@ -2,22 +2,89 @@
 
 from __future__ import annotations
 
-import re
+import math
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui import fmt
 from tui.fitting import shorten_symbol
-from tui.fmt import duration
 from tui.model.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+
+DIGITS: Final = 3
+"""Significant digits of a figure in a sentence."""
 NAME_CELLS: Final = 60
 """Cells of a name in a sentence."""
 NAMES_IN_FILTER: Final = 10
+
+
+def duration(value_ns: float) -> str:
+    """A duration in a sentence.
+
+    >>> duration(132_070_000), duration(2_130_000_000), duration(80_000_000), duration(1_205_500), duration(31)
+    ('132 ms', '2.13 s', '80 ms', '1.21 ms', '31 ns')
+    """
+    return _three(fmt.duration(value_ns))
+
+
+def percent(value: float) -> str:
+    """A share of 0 to 100 in a sentence; what is not exactly nothing or all is never written as 0 or 100.
+
+    >>> percent(37.69), percent(4.06), percent(0.5), percent(0.0003), percent(99.97), percent(100), percent(0)
+    ('38 %', '4.1 %', '0.5 %', '<0.01 %', '>99.9 %', '100 %', '0 %')
+    """
+    if value in (0, 100):
+        return f"{value:.0f} %"
+    if value < 0.01:
+        return "<0.01 %"
+    if 99.9 < value < 100:
+        return ">99.9 %"
+    digits = 0 if 10 <= value < 99.5 or value > 100 else 1 if value >= 1 else 2
+    return f"{value:,.{digits}f}".rstrip("0").rstrip(".") + " %" if digits else f"{value:,.0f} %"
+
+
+def size(value_bytes: float) -> str:
+    """A size in a sentence.
+
+    >>> size(38_535), size(16_384)
+    ('37.6 KiB', '16 KiB')
+    """
+    return _three(fmt.size(value_bytes))
+
+
+def rate(bytes_per_second: float) -> str:
+    """A throughput in a sentence.
+
+    >>> rate(187.33 * 2**30)
+    '187 GiB/s'
+    """
+    return _three(fmt.rate(bytes_per_second))
+
+
+def _three(text: str) -> str:
+    """A written number and its unit, with three significant digits."""
+    number, _, unit = text.partition(" ")
+    value = float(number.replace(",", ""))
+    digits = max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    written = f"{value:,.{digits}f}"
+    return f"{written.rstrip('0').rstrip('.') if '.' in written else written} {unit}"
+
+
+def share_of(part_ns: float, whole_ns: float) -> str:
+    """A part and the whole in one unit, after their share.
+
+    >>> share_of(80_010_000, 212_280_000)
+    '38 % (80 of 212 ms)'
+    """
+    part, whole = duration(part_ns), duration(whole_ns)
+    number, _, unit = part.partition(" ")
+    of = f"{number} of {whole}" if whole.endswith(f" {unit}") else f"{part} of {whole}"
+    return f"{percent(100 * part_ns / whole_ns if whole_ns else 0)} ({of})"
 
 
 def called(name: object) -> str:
@@ -34,19 +101,10 @@ def called(name: object) -> str:
 def counted(number: float, one: str, many: str = "") -> str:
     """A number of things.
 
-    >>> counted(1, "copy", "copies"), counted(1678, "hole")
-    ('1 copy', '1,678 holes')
+    >>> counted(1, "copy", "copies"), counted(1678, "gap")
+    ('1 copy', '1,678 gaps')
     """
     return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
-
-
-def rounded(value_ns: float) -> str:
-    """A threshold in words: a duration without zeros that say nothing.
-
-    >>> rounded(1_000_000), rounded(1_500_000), rounded(500)
-    ('1 ms', '1.5 ms', '500 ns')
-    """
-    return re.sub(r"\.?0+(?= )", "", text) if "." in (text := duration(value_ns)) else text
 
 
 def gpu_called(device: int | None, of: int) -> str:
@@ -96,9 +154,9 @@ def these_alone(first: int, last: int, *, proposed: bool = False) -> str:
         proposed: They are the steady ones that view Iterations proposes.
 
     >>> these_alone(1, 5), these_alone(1, 3, proposed=True)
-    ('--iterations 1:5, or :aggregate 1:5', '--iterations 1:3, or p in Iterations (7)')
+    ('--iterations 1:5, or :aggregate 1:5', '--iterations 1:3, or p in Iterations')
     """
-    return f"--iterations {first}:{last}, or {'p in Iterations (7)' if proposed else f':aggregate {first}:{last}'}"
+    return f"--iterations {first}:{last}, or {'p in Iterations' if proposed else f':aggregate {first}:{last}'}"
 
 
 def quoted(text: str) -> str:
@@ -128,3 +186,38 @@ def tallied(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
 def ranked(by_name: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Rows of names, those with most of something first; of equal ones by name."""
     return by_name.sort(*by, "name", descending=[*(True for _ in by), False], nulls_last=True)
+
+
+def whole(value: Any) -> int:
+    """A sum or extreme of a column of whole numbers; 0 where there is none.
+
+    >>> import polars as pl
+    >>> whole(pl.Series([1, None]).sum()), whole(pl.Series([], dtype=pl.Int64).max())
+    (1, 0)
+    """
+    return 0 if value is None else int(value)
+
+
+def real(value: Any) -> float:
+    """A figure of a column as a number; 0 where there is none."""
+    return 0.0 if value is None else float(value)
+
+
+def total(column: pl.Series) -> int:
+    """The sum of the known values of a column."""
+    return whole(column.sum())
+
+
+TENSORBOARD: Final = "https://github.com/pytorch/kineto/blob/main/tb_plugin/torch_tb_profiler/profiler/data.py"
+NSIGHT: Final = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
+ROOT_CAUSES: Final = "https://github.com/GindaChen/nsys-ai"
+HTA: Final = "https://github.com/facebookresearch/HolisticTraceAnalysis"
+ADVISOR: Final = "https://github.com/Ascend/msprof-analyze"
+SAGEMAKER: Final = "https://github.com/awslabs/sagemaker-debugger-rulesconfig"
+VISUAL_PROFILER: Final = "https://docs.nvidia.com/cuda/profiler-users-guide/index.html"
+TRACELENS: Final = "https://github.com/AMD-AGI/TraceLens"
+RATELPROF: Final = "https://github.com/Kassouley/RATELProf"
+NSIGHT_COMPUTE: Final = "https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html"
+TAIL: Final = "https://developer.nvidia.com/blog/cuda-pro-tip-minimize-the-tail-effect/"
+DLPROF: Final = "https://docs.nvidia.com/deeplearning/frameworks/dlprof-user-guide/"
+LAYOUT: Final = "https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/index.html"

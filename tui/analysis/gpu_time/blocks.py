@@ -1,7 +1,4 @@
-"""Columns of millions of rows a block at a time: what is worked out of a block stays in the cache of the processor.
-
-Whole columns would be written to memory and read back for every step of a formula.
-"""
+"""Long columns processed block by block, so that intermediate results stay in the CPU cache."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 BLOCK: Final = 1 << 16
-"""Rows that are looked at together."""
+"""Rows that are examined together."""
 
 FEW_STREAMS: Final = 16
-"""Of more, rows are sorted into streams in one pass rather than looked through once for each."""
+"""Of more, rows are sorted into streams in one pass rather than searched once for each."""
 
 NEVER: Final = int(np.iinfo(np.int64).min)
 FOREVER: Final = int(np.iinfo(np.int64).max)
@@ -31,7 +28,7 @@ def blocks(length: int) -> Iterator[slice]:
     return (slice(first, min(first + BLOCK, length)) for first in range(0, length, BLOCK))
 
 
-class Reached:
+class RunningLatestEnd:
     """The latest end of all intervals so far, carried from block to block."""
 
     def __init__(self) -> None:
@@ -47,7 +44,7 @@ class Reached:
         return reached[:-1], reached[1:]
 
 
-def values_of(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
+def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
     """The distinct values of the chosen rows of a column, as each is met first; quick where there are few."""
     met: set[int] = set()
     for block in blocks(len(column)):
@@ -61,8 +58,8 @@ def values_of(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
             left = left[left != value]
 
 
-def apart_by(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
-    """Where intervals in order of their starts leave at least so much time in which none is on.
+def find_gaps(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
+    """Where intervals in order of their starts leave at least so much time in which none is active.
 
     Args:
         starts: Of at least one interval.
@@ -72,7 +69,7 @@ def apart_by(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
     Returns:
         The place of the first interval after each such gap, the latest end of all before it, and the end of all.
     """
-    reached = Reached()
+    reached = RunningLatestEnd()
     # Memory that is never written to costs nothing: to join parts at the end would take as much again.
     places, begun = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
     number = 0
@@ -80,7 +77,7 @@ def apart_by(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
         opened = starts[block]
         before, _ = reached.before(ends[block])
         if block.start == 0:
-            # Nothing was on before the first one.
+            # Nothing was active before the first one.
             before[0] = opened[0]
         found = np.flatnonzero(opened - before >= least)
         here = slice(number, number + len(found))
@@ -90,7 +87,7 @@ def apart_by(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
     return places[:number], begun[:number], reached.latest
 
 
-def are_rising(values: Ints) -> bool:
+def is_nondecreasing(values: Ints) -> bool:
     """Whether no value is below the one before it."""
     return not any(
         (values[block.start + 1 : block.stop + 1] < values[block]).any() for block in blocks(len(values) - 1)

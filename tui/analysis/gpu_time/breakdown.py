@@ -1,4 +1,4 @@
-"""Where the wall time went: seven exclusive kinds of use, as DLProf's dashboard has them."""
+"""Breakdown of wall time into seven exclusive categories, and GPU utilization, as on DLProf's dashboard."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.by_session import by_session
-from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
-from tui.analysis.gpu_time.holes import busy_sets
-from tui.analysis.gpu_time.host_calls import call_spans
+from tui.analysis.gpu_time.host_calls import call_intervals
 from tui.analysis.gpu_time.host_phases import HostPhase, phases_in
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, joint_length, spans_of
-from tui.analysis.gpu_time.placed import placed_timelines
+from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, intervals_of_rows, length_of_union
+from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
 from tui.analysis.gpu_time.sweeps import lengths_by_class
 from tui.analysis.gpu_time.timelines import Timeline, timelines
-from tui.analysis.grouping import distinct
-from tui.analysis.inputs.recording import Tool, tool_of
+from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
+from tui.analysis.grouping import distinct_rows, partition_by_session
+from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.view import TableSpec
@@ -66,11 +65,11 @@ _SCHEMA: Final = pl.Schema(
     }
 )
 
-_NO_GPU_WORK: Final = "the input records no GPU work with its times"
+_NO_GPU_WORK: Final = "no GPU work with start times"
 _NOT_TOLD: Final = {
-    Category.DATALOADER: "no op or range is known by its name to load data",
-    Category.IO: "no op or range is known by its name to read or write files",
-    Category.CPU: "the input records neither ops nor API calls with their times",
+    Category.DATALOADER: "data loading not recorded: no op or range is named for it",
+    Category.IO: "I/O not recorded: no op or range is named for it",
+    Category.CPU: "neither ops nor API calls recorded with times",
 }
 
 
@@ -90,22 +89,22 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
 
     Columns: session, device (null where no GPU work is recorded), category, time_ns, wall_ns, wall_pct, why.
 
-    Each instant belongs to the first category of `Category` that is on then: a kernel that uses tensor cores, another
-    kernel, a copy or a memset, the loading of data, reading and writing of files (both by the names of ops and ranges,
-    `gpu_time.host_phases`), an op or an API call on any thread; the rest is other. So the rows of a device add up
-    to the wall time: from the begin of the first iteration, op or GPU activity to the end of the last; in sessions with
-    neither ops nor iterations, of the first and last API call or GPU activity.
+    Each instant belongs to the first category of `Category` that is active then: a kernel that uses tensor cores,
+    another kernel, a copy or a memset, the loading of data, reading and writing of files (both by the names of ops and
+    ranges, `gpu_time.host_phases`), an op or an API call on any thread; the rest is other. So the rows of a device add
+    up to the wall time: from the start of the first iteration, op or GPU activity to the end of the last; in sessions
+    with neither ops nor iterations, of the first and last API call or GPU activity.
 
     What the input does not tell is null, ``why`` says so, and its time is in Other.
     """
     use = gpu_uses(profile)
-    memory_told = tells_memory(profile)
+    memory_recorded = records_memory(profile)
     of_session: dict[int, list[tuple[Timeline, IntervalSet]]] = {}
-    for line, busy in zip(placed_timelines(profile), busy_sets(profile), strict=True):
+    for line, busy in zip(adjusted_timelines(profile), busy_sets(profile), strict=True):
         of_session.setdefault(line.session, []).append((line, busy))
     bounds = wall_bounds(profile)
-    in_calls = call_spans(profile)
-    frames = {name: by_session(profile[name]) for name in ("ops", "ranges")}
+    in_calls = call_intervals(profile)
+    frames = {name: partition_by_session(profile[name]) for name in ("ops", "ranges")}
     rows: list[tuple[object, ...]] = []
     for session in profile["sessions"]["session"].to_list():
         own = of_session.get(session, [])
@@ -114,9 +113,9 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
             continue
         host = _host(ops, in_calls.get(session, EMPTY), ranges, bounds[session])
         if not own:
-            rows += _rows(session, None, EMPTY, host, use, told_memory=False)
+            rows += _rows(session, None, EMPTY, host, use, memory_recorded=False)
         for line, busy in own:
-            rows += _rows(session, line, busy, host, use, told_memory=session in memory_told)
+            rows += _rows(session, line, busy, host, use, memory_recorded=session in memory_recorded)
     wall = pl.col("wall_ns")
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
         pl.when(wall > 0).then(100 * pl.col("time_ns") / wall).alias("wall_pct")
@@ -166,7 +165,7 @@ def _rows(
     host: _Host,
     use: npt.NDArray[np.int8],
     *,
-    told_memory: bool,
+    memory_recorded: bool,
 ) -> list[tuple[object, ...]]:
     why: dict[Category, str | None] = {c: reason for c, reason in _NOT_TOLD.items() if c not in host.sets}
     times: dict[Category, int | None] = dict.fromkeys(_GPU_CATEGORIES)
@@ -176,7 +175,7 @@ def _rows(
     else:
         classes = line.of(use)
         counts = np.bincount(classes, minlength=len(GpuUse))
-        # What is on with a category before it counts there; all of them together are the time that it was busy.
+        # What is active with a category before it counts there; all of them together are the time that it was busy.
         kinds = list(_GPU_CATEGORIES.values())
         lengths = [*lengths_by_class(line, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length]
         for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
@@ -186,27 +185,27 @@ def _rows(
         if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
             for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
                 times[category] = None
-                why[category] = "nothing says of any kernel whether it uses tensor cores"
-        if not told_memory:
+                why[category] = "tensor-core use of all kernels unknown"
+        if not memory_recorded:
             times[Category.MEMORY] = None
-            why[Category.MEMORY] = "the input records kernels alone"
+            why[Category.MEMORY] = "only kernels recorded"
         covered = busy
     if times[Category.UNKNOWN_KERNELS]:
-        why[Category.UNKNOWN_KERNELS] = "nothing says whether these kernels use tensor cores"
+        why[Category.UNKNOWN_KERNELS] = "tensor-core use of these kernels unknown"
     else:
         times.pop(Category.UNKNOWN_KERNELS)
     wall = host.last_ns - host.first_ns
     for category in HOST_CATEGORIES:
         times[category] = None
         if category in host.sets:
-            now = joint_length(covered, host.sets[category])
+            now = length_of_union(covered, host.sets[category])
             times[category], so_far = now - so_far, now
             if category != HOST_CATEGORIES[-1]:
                 covered = covered | host.sets[category]
     times[Category.OTHER] = wall - so_far
     missing = [str(category) for category in times if times[category] is None]
     if missing:
-        why[Category.OTHER] = f"with the time of what cannot be told: {', '.join(missing)}"
+        why[Category.OTHER] = f"includes what is not recorded: {', '.join(missing)}"
     device = line.device if line is not None else None
     return [(session, device, str(c), time, wall, why.get(c)) for c, time in times.items()]
 
@@ -237,7 +236,7 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
 
 
 def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
-    """Each session with rows of known times, the first begin and the last end of them."""
+    """Each session with rows of known times, the first start and the last end of them."""
     times = (
         rows.lazy()
         .select("session", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
@@ -255,8 +254,8 @@ def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
     `HOST_CATEGORIES` in the order in which they count; without those that the input does not tell.
     """
     bounds = wall_bounds(profile)
-    in_calls = call_spans(profile)
-    frames = {name: by_session(profile[name]) for name in ("ops", "ranges")}
+    in_calls = call_intervals(profile)
+    frames = {name: partition_by_session(profile[name]) for name in ("ops", "ranges")}
     found: dict[int, dict[Category, IntervalSet]] = {}
     for session, limits in bounds.items():
         ops, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
@@ -268,7 +267,7 @@ def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
 def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
     """What the host of a session did, from its rows, within its wall time."""
     first, last = bounds
-    in_ops = spans_of(ops)
+    in_ops = intervals_of_rows(ops)
     phases = phases_in(ops, ranges)
     sets = {
         category: phases[phase]
@@ -280,12 +279,41 @@ def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds
     return _Host(first, last, {category: spans.clipped(first, last) for category, spans in sets.items()})
 
 
-def tells_memory(profile: Profile) -> frozenset[int]:
+def records_memory(profile: Profile) -> frozenset[int]:
     """The sessions in which a copy would be recorded if there were one: rocprof can leave them out."""
-    kinds = distinct(profile["activities"], ("session", "kind"))
+    kinds = distinct_rows(profile["activities"], ("session", "kind"))
     copying = kinds.filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset", "um"]))["session"].to_list()
     return frozenset(copying) | {
         session
         for session, format_name, tool in profile["sessions"].select("session", "format", "tool").iter_rows()
         if tool_of(format_name, tool) is not Tool.ROCPROF
     }
+
+
+def utilization(profile: Profile) -> pl.DataFrame:
+    """`busy_time` with the wall time of the session in place of the span of its GPU work.
+
+    Columns: session, device, span_ns, busy_ns, wall_ns (`wall_bounds`: of ops, iterations and GPU work, else of API
+    calls and GPU work; never shorter than the span), idle_ns (wall - busy), busy_pct (busy / wall). The mean of
+    ``busy_pct`` over the GPUs is DLProf's GPU utilization.
+    """
+    bounds = wall_bounds(profile)
+    walls = pl.DataFrame(
+        [(session, last - first) for session, (first, last) in bounds.items()],
+        schema={"session": pl.UInt32, "wall_ns": pl.Int64},
+        orient="row",
+    )
+    wall = pl.col("wall_ns")
+    return (
+        busy_time(profile)
+        .join(walls, on="session", how="left", maintain_order="left")
+        .select(
+            "session",
+            "device",
+            "span_ns",
+            "busy_ns",
+            "wall_ns",
+            (wall - pl.col("busy_ns")).alias("idle_ns"),
+            pl.when(wall > 0).then(100 * pl.col("busy_ns") / wall).alias("busy_pct"),
+        )
+    )

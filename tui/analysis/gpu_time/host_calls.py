@@ -1,20 +1,21 @@
-"""What the CPU did in stretches of time, as far as API calls tell: which kind of call, which call, or none."""
+"""What the CPU did in given intervals: the kind of API call, the call, or none."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from tui.analysis.by_session import by_session
-from tui.analysis.gpu_time.api_classes import TITLES, ApiClass, api_class, api_classes
 from tui.analysis.gpu_time.blocks import blocks
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, overlaps, spans_of, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, intervals_of_rows, overlapping_pairs, union_of
 from tui.analysis.gpu_time.sweeps import unions_by_class
-from tui.analysis.gpu_time.timelines import classes_of
+from tui.analysis.gpu_time.timelines import classify_values
+from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
@@ -26,11 +27,80 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-NO_CALL: Final = "no call"
-"""Most of the time no API call was on: the CPU did something else, or nothing."""
+
+class ApiClass(IntEnum):
+    """In the order in which names are tried."""
+
+    SYNC = 0
+    """The call waits until GPU work is done."""
+    COPY = 1
+    """Copies, sets and prefetches."""
+    LAUNCH = 2
+    MEMORY = 3
+    """Memory is allocated, freed or mapped."""
+    LOADING = 4
+    """Code is loaded, or looked up in what is loaded."""
+    OTHER = 5
+
+
+TITLES: Final = {
+    ApiClass.SYNC: "sync",
+    ApiClass.COPY: "copy call",
+    ApiClass.LAUNCH: "launch",
+    ApiClass.MEMORY: "memory call",
+    ApiClass.LOADING: "code loading",
+    ApiClass.OTHER: "other call",
+}
+"""As tables say it."""
+
+_PATTERNS: Final = (
+    (ApiClass.SYNC, re.compile(r"Synchronize|(?:Event|Signal)Wait|hsa_signal_wait")),
+    (ApiClass.COPY, re.compile(r"Memcpy|Memset|MemPrefetch|[Mm]emory_?(?:async_)?copy|TexImageCopy")),
+    (ApiClass.LAUNCH, re.compile(r"Launch")),
+    (
+        ApiClass.MEMORY,
+        re.compile(
+            r"Malloc|Free(?:Host|Array|Async|Mipmapped)?(?:_v[0-9]+|_ptsz)*$|Mem(?:Alloc|Free|Create|Release|Map|Unmap|"
+            r"SetAccess|Address|Pool|HostAlloc|HostGet|HostRegister|HostUnregister|ExportTo|ImportFrom|"
+            r"RetainAllocation|GetAllocation)|Host(?:Alloc|Register|Unregister)|Ipc\w*MemHandle"
+        ),
+    ),
+    (
+        ApiClass.LOADING,
+        re.compile(
+            r"Module|Library|GetProcAddress|GetFuncBySymbol|DriverEntryPoint|Link(?:Create|Add|Complete|Destroy)|"
+            r"RegisterFatBinary|Kernel(?:Get|Set)|Func(?:Get|Set)|^(?:cu|hip)Init$|Ctx(?:Create|Destroy)|PrimaryCtx"
+        ),
+    ),
+)
+
+
+def api_class(name: str) -> ApiClass:
+    """The class of a call of CUDA's or HIP's, runtime or driver, by its name.
+
+    >>> [api_class(name).name for name in ("cudaStreamSynchronize", "cuMemcpyHtoDAsync_v2", "cudaGraphLaunch_v10000")]
+    ['SYNC', 'COPY', 'LAUNCH']
+    >>> [api_class(name).name for name in ("cudaMalloc", "cuModuleLoadData", "cudaGetDevice")]
+    ['MEMORY', 'LOADING', 'OTHER']
+
+    What makes a stream wait, not the program, is no sync.
+
+    >>> [api_class(name).name for name in ("cudaStreamWaitEvent", "cuStreamWaitValue32")]
+    ['OTHER', 'OTHER']
+    """
+    return next((found for found, pattern in _PATTERNS if pattern.search(name)), ApiClass.OTHER)
+
+
+def api_classes(names: pl.Series) -> npt.NDArray[np.int8]:
+    """The `ApiClass` of each of distinct names."""
+    return np.array([api_class(name) for name in names.to_list()], np.int8)
+
+
+NO_CALL: Final = "outside CUDA"
+"""No API call was active for most of the time: the CPU did something else, or nothing."""
 
 NAMES_LIMIT: Final = 64
-"""So many different calls of a session, the most costly, are told apart."""
+"""Number of calls by name that are distinguished per session, the most costly ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +108,20 @@ class HostCalls:
     """The API calls of a session with known times, on all its threads."""
 
     begun: Ints
-    """When each began, in order."""
+    """Start times, ascending."""
     any: IntervalSet
-    """When any was on."""
+    """Times with any call active."""
     by_class: dict[ApiClass, IntervalSet]
     by_name: dict[str, IntervalSet]
     """Of the most costly calls, the most costly first."""
 
-    def in_stretches(self, stretches: IntervalSet) -> pl.DataFrame:
-        """What the CPU did in each stretch.
+    def in_intervals(self, intervals: IntervalSet) -> pl.DataFrame:
+        """The CPU's activity in each interval.
 
-        Columns: cpu_in (title of the kind of call that was on longest, or `NO_CALL` where none was on for longer), call
-        (of that kind; of any where there was none), call_ns, api_ns, api_calls_begun.
+        Columns: cpu_in (title of the kind of call that was active longest, or `NO_CALL` where none was active for
+        longer), call (of that kind; of any where there was none), call_ns, api_ns, api_calls_begun.
         """
-        parts = [self._in_block(stretches.part(block)) for block in blocks(len(stretches.starts))]
+        parts = [self._in_block(intervals.part(block)) for block in blocks(len(intervals.starts))]
         kind, call, call_ns, on, begun = (
             np.concatenate(column) for column in zip(*(parts or [self._in_block(EMPTY)]), strict=True)
         )
@@ -67,9 +137,9 @@ class HostCalls:
             }
         )
 
-    def _in_block(self, stretches: IntervalSet) -> tuple[npt.NDArray[np.int8], Ints, Ints, Ints, Ints]:
-        """Of each stretch the class of call (-1: none), the call as `_longest`, its time, that of any, calls begun."""
-        starts, ends = stretches.starts, stretches.ends
+    def _in_block(self, intervals: IntervalSet) -> tuple[npt.NDArray[np.int8], Ints, Ints, Ints, Ints]:
+        """By interval: class of call (-1: none), call as `_longest`, its time, time in any call, calls started."""
+        starts, ends = intervals.starts, intervals.ends
         first, last = (int(starts[0]), int(ends[-1])) if len(starts) else (0, 0)
         on = self.any.around(first, last).within(starts, ends)
         best, kind = ends - starts - on, np.full(len(starts), -1, np.int8)
@@ -77,27 +147,27 @@ class HostCalls:
             covered = spans.around(first, last).within(starts, ends)
             longer = covered > np.where(kind == -1, np.maximum(best - 1, 0), best)
             kind, best = np.where(longer, np.int8(found), kind), np.where(longer, covered, best)
-        call, call_ns = self._longest(stretches, kind)
+        call, call_ns = self._longest(intervals, kind)
         begun = np.searchsorted(self.begun, ends, side="left") - np.searchsorted(self.begun, starts, side="left")
         return kind, call, call_ns, on, begun
 
-    def _longest(self, stretches: IntervalSet, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
-        """The place in `by_name` of the call that was on longest in each stretch, -1 where none was, and for how long.
+    def _longest(self, intervals: IntervalSet, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
+        """The index in `by_name` of the longest call in each interval (-1: none), and its time.
 
         Args:
-            stretches: Where to look.
-            kind: The class that the call of each stretch must have; -1: any.
+            intervals: The time intervals.
+            kind: The class that the call of each interval must have; -1: any.
         """
         call, longest = np.full(len(kind), -1, np.int64), np.zeros(len(kind), np.int64)
         for place, (name, spans) in enumerate(self.by_name.items()):
             if not len(kind):
                 break
-            spans = spans.around(int(stretches.starts[0]), int(stretches.ends[-1]))
-            at, there = overlaps(stretches, spans)
+            spans = spans.around(int(intervals.starts[0]), int(intervals.ends[-1]))
+            at, there = overlapping_pairs(intervals, spans)
             if not len(at):
                 continue
-            time = np.minimum(stretches.ends[at], spans.ends[there]) - np.maximum(
-                stretches.starts[at], spans.starts[there]
+            time = np.minimum(intervals.ends[at], spans.ends[there]) - np.maximum(
+                intervals.starts[at], spans.starts[there]
             )
             first = np.flatnonzero(np.concatenate(([True], at[1:] != at[:-1])))
             at, time = at[first], np.add.reduceat(time, first)
@@ -106,14 +176,14 @@ class HostCalls:
         return call, longest
 
 
-def _on_during(starts: Ints, lengths: Ints, stretches: Sequence[tuple[int, int]]) -> Ints:
-    """The places of the intervals that were on in any of some stretches of time, in order."""
+def _on_during(starts: Ints, lengths: Ints, intervals: Sequence[tuple[int, int]]) -> Ints:
+    """The indices of the calls that overlap any of some time intervals, ascending."""
     found = [np.zeros(0, np.int64)]
     for block in blocks(len(starts)):
         begun = starts[block]
         ended = begun + lengths[block]
         first, last = begun.min(), ended.max()
-        here = [(begin, end) for begin, end in stretches if first < end and last >= begin]
+        here = [(begin, end) for begin, end in intervals if first < end and last >= begin]
         if here:
             on = np.logical_or.reduce([(begun < end) & (ended >= begin) for begin, end in here])
             found.append(np.flatnonzero(on) + block.start)
@@ -121,17 +191,17 @@ def _on_during(starts: Ints, lengths: Ints, stretches: Sequence[tuple[int, int]]
 
 
 @once_per_profile("api_calls")
-def call_spans(profile: Profile) -> dict[int, IntervalSet]:
+def call_intervals(profile: Profile) -> dict[int, IntervalSet]:
     """For each session with API calls when any of its threads was in one, as far as their times are known."""
-    return {session: spans_of(rows) for session, rows in by_session(profile["api_calls"]).items()}
+    return {session: intervals_of_rows(rows) for session, rows in partition_by_session(profile["api_calls"]).items()}
 
 
 def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) -> dict[str, Any] | None:
-    """What the CPU did in one stretch of time: the columns of `HostCalls.in_stretches`; None where nothing tells."""
+    """What the CPU did in one time interval: the columns of `HostCalls.in_intervals`; None where nothing tells."""
     calls = host_calls(rows_of_session(profile["api_calls"], session), [(start_ns, end_ns)])
     if calls is None:
         return None
-    return calls.in_stretches(union_of(np.array([start_ns]), np.array([end_ns]))).row(0, named=True)
+    return calls.in_intervals(union_of(np.array([start_ns]), np.array([end_ns]))).row(0, named=True)
 
 
 def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]] | None = None) -> HostCalls | None:
@@ -139,7 +209,7 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
 
     Args:
         api_calls: The rows.
-        during: Only the calls that were on in one of a few stretches of time: begin and end of each.
+        during: Only the calls that were active in one of a few time intervals: start and end of each.
     """
     if api_calls is None:
         return None
@@ -154,7 +224,7 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
-    by_class = unions_by_class(starts, ends, classes_of(calls["name"], api_classes))
+    by_class = unions_by_class(starts, ends, classify_values(calls["name"], api_classes))
     costs = calls.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("total_ns"))
     costly = costs.drop_nulls("name").sort("total_ns", "name", descending=[True, False])["name"].head(NAMES_LIMIT)
     names = {name: place for place, name in enumerate(costly.cast(pl.String).to_list())}
@@ -162,7 +232,7 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     def places(distinct: pl.Series) -> npt.NDArray[np.int8]:
         return np.array([names.get(name, -1) for name in distinct.to_list()], np.int8)
 
-    by_place = unions_by_class(starts, ends, classes_of(calls["name"], places))
+    by_place = unions_by_class(starts, ends, classify_values(calls["name"], places))
     by_name = {name: by_place[place] for name, place in names.items()}
     of_classes = {ApiClass(found): spans for found, spans in by_class.items()}
     return HostCalls(starts, union_of(starts, ends), of_classes, by_name)

@@ -1,4 +1,4 @@
-"""When the host loaded data, and when it read or wrote files: told from the names of ops and ranges."""
+"""Data loading and I/O of the host, recognized by the names of ops and ranges."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, spans_of
-from tui.analysis.gpu_time.timelines import classes_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, intervals_of_rows
+from tui.analysis.gpu_time.timelines import classify_values
 from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, shipped, stamp, tables, user_path, user_text
 from tui.model.errors import ProftuiError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHIPPED: Final = "host_phases.toml"
 NAME_LIMIT: Final = 4000
-"""Characters of a name that are looked at."""
+"""Characters of a name that are examined."""
 
 
 class HostPhase(IntEnum):
@@ -73,7 +73,7 @@ def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:
         if phase not in _PHASES:
             raise ProftuiError(f"{where}: phase must be {' or '.join(_PHASES)}, not {phase}", HINT)
         if not isinstance(pattern, str) or not pattern:
-            raise ProftuiError(f"{where}: pattern must be a text", HINT)
+            raise ProftuiError(f"{where}: pattern must be a string", HINT)
         found.append((_PHASES[phase], checked_pattern(pattern, where)))
     return tuple(found)
 
@@ -106,9 +106,9 @@ def phases_in(*frames: pl.DataFrame) -> dict[HostPhase, IntervalSet]:
     found: dict[HostPhase, IntervalSet] = {}
     for frame in frames:
         rows = frame.select("name", "start_ns", "duration_ns").drop_nulls(["start_ns", "duration_ns"])
-        phases = classes_of(rows["name"], phases_of)
+        phases = classify_values(rows["name"], phases_of)
         for phase in (HostPhase.DATALOADER, HostPhase.IO):
             chosen = rows.filter(pl.Series(phases == phase))
             if chosen.height:
-                found[phase] = found.get(phase, EMPTY) | spans_of(chosen)
+                found[phase] = found.get(phase, EMPTY) | intervals_of_rows(chosen)
     return found

@@ -1,4 +1,4 @@
-"""Sets of stretches of time: their union, intersection and difference, how much they cover, how many are on at once."""
+"""Sets of time intervals: union, intersection, difference, length and concurrency."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui.analysis.gpu_time.blocks import BLOCK, FOREVER, NEVER, Reached, are_rising, blocks
+from tui.analysis.gpu_time.blocks import BLOCK, FOREVER, NEVER, RunningLatestEnd, blocks, is_nondecreasing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IntervalSet:
-    """Stretches of time that do not touch, in order: when at least one of many intervals was on."""
+    """Stretches of time that do not touch, in order: when at least one of many intervals was active."""
 
     starts: Ints
     ends: Ints
     before: Ints
-    """How long all stretches before each one are together."""
+    """How long all intervals before each one are together."""
 
     @property
     def length(self) -> int:
-        """How long all stretches are together."""
+        """How long all intervals are together."""
         return int(self.before[-1] + self.ends[-1] - self.starts[-1]) if len(self.starts) else 0
 
     def part(self, places: slice) -> IntervalSet:
-        """Some of the stretches that follow each other."""
+        """Some of the intervals that follow each other."""
         return IntervalSet(self.starts[places], self.ends[places], self.before[places] - self.before[places][:1])
 
     def around(self, first: int, last: int) -> IntervalSet:
-        """The stretches that touch a stretch of time: enough for what lies `within` it, and quicker to look through."""
+        """The intervals that touch a time interval: enough for what lies `within` it, and quicker to look through."""
         low, high = np.searchsorted(self.ends, first, side="left"), np.searchsorted(self.starts, last, side="right")
         return IntervalSet(self.starts[low:high], self.ends[low:high], self.before[low:high])
 
     def until(self, moments: Ints) -> Ints:
-        """How much of the time up to each moment the stretches cover.
+        """How much of the time up to each moment the intervals cover.
 
         >>> union_of(np.array([0, 5, 30]), np.array([10, 20, 40])).until(np.array([-3, 7, 25, 35, 99])).tolist()
         [0, 7, 20, 25, 30]
@@ -55,7 +55,7 @@ class IntervalSet:
         return covered
 
     def within(self, starts: Ints, ends: Ints) -> Ints:
-        """How much of each of the given intervals the stretches cover."""
+        """How much of each of the given intervals the intervals cover."""
         covered: Ints = self.until(ends) - self.until(starts)
         return covered
 
@@ -77,8 +77,8 @@ class IntervalSet:
         >>> (union_of(np.array([0]), np.array([5])) & union_of(np.array([3, 9]), np.array([6, 10]))).length
         2
         """
-        mine, theirs = overlaps(self, other)
-        return apart(
+        mine, theirs = overlapping_pairs(self, other)
+        return from_disjoint(
             np.maximum(self.starts[mine], other.starts[theirs]), np.minimum(self.ends[mine], other.ends[theirs])
         )
 
@@ -101,10 +101,10 @@ class IntervalSet:
         if not len(self.starts) or (self.starts[0] >= first and self.ends[-1] <= last):
             return self
         inside = (self.starts < last) & (self.ends > first)
-        return apart(np.maximum(self.starts[inside], first), np.minimum(self.ends[inside], last))
+        return from_disjoint(np.maximum(self.starts[inside], first), np.minimum(self.ends[inside], last))
 
     def gaps(self, first: int, last: int) -> IntervalSet:
-        """The time from ``first`` to ``last`` that the stretches do not cover.
+        """The time from ``first`` to ``last`` that the intervals do not cover.
 
         >>> union_of(np.array([2]), np.array([3])).gaps(0, 10).length
         9
@@ -113,14 +113,14 @@ class IntervalSet:
         ends = np.concatenate((self.starts, np.array([last], np.int64)))
         starts, ends = np.maximum(starts, first), np.minimum(ends, last)
         there = ends > starts
-        return apart(starts[there], ends[there])
+        return from_disjoint(starts[there], ends[there])
 
 
 EMPTY = IntervalSet(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def apart(starts: Ints, ends: Ints) -> IntervalSet:
-    """A set of stretches that are in order and do not overlap."""
+def from_disjoint(starts: Ints, ends: Ints) -> IntervalSet:
+    """A set of intervals that are in order and do not overlap."""
     before, so_far = np.empty(len(starts), np.int64), 0
     for block in blocks(len(starts)):
         lengths = ends[block] - starts[block]
@@ -130,18 +130,18 @@ def apart(starts: Ints, ends: Ints) -> IntervalSet:
     return IntervalSet(starts, ends, before)
 
 
-def in_order(values: Ints) -> Ints:
+def sorted_values(values: Ints) -> Ints:
     """The values sorted; themselves where they are. A stable sort is quick with runs that are in order."""
-    return values if are_rising(values) else np.sort(values, kind="stable")
+    return values if is_nondecreasing(values) else np.sort(values, kind="stable")
 
 
 def union_of(starts: Ints, ends: Ints) -> IntervalSet:
     """The union of intervals, in any order; those without length count as moments and add none."""
     if not len(starts):
         return EMPTY
-    if not are_rising(starts):
-        # Which start an end belongs to is no matter: a stretch opens at the i-th start if i ends are before it.
-        starts, ends = in_order(starts), in_order(ends)
+    if not is_nondecreasing(starts):
+        # Which start an end belongs to is no matter: a interval opens at the i-th start if i ends are before it.
+        starts, ends = sorted_values(starts), sorted_values(ends)
     return _joined(starts, lambda block: ends[block])
 
 
@@ -153,29 +153,29 @@ def _joined(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
         ends_of: When some of them that follow each other end.
     """
     opened, closed = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
-    reached, number = Reached(), 0
+    reached, number = RunningLatestEnd(), 0
     for block in blocks(len(starts)):
         begun = starts[block]
         before, _ = reached.before(ends_of(block))
         opens = np.flatnonzero(begun > before)
         opened[number : number + len(opens)] = begun[opens]
-        # Where a stretch opens the one before it has closed; before the first one there is none.
+        # Where a interval opens the one before it has closed; before the first one there is none.
         ended = before[opens] if number else before[opens[1:]]
         number += len(opens)
         closed[number - 1 - len(ended) : number - 1] = ended
     closed[number - 1] = reached.latest
-    return apart(opened[:number], closed[:number])
+    return from_disjoint(opened[:number], closed[:number])
 
 
-def spans_of(rows: pl.DataFrame) -> IntervalSet:
-    """When any of some rows was on: the union of their ``start_ns`` and ``duration_ns``, where both are known."""
+def intervals_of_rows(rows: pl.DataFrame) -> IntervalSet:
+    """When any of some rows was active: the union of their ``start_ns`` and ``duration_ns``, where both are known."""
     timed = rows.select("start_ns", "duration_ns")
     if any(timed[name].null_count() for name in timed.columns):
         timed = timed.drop_nulls()
     if timed.is_empty():
         return EMPTY
     starts, lengths = timed["start_ns"].to_numpy(), timed["duration_ns"].to_numpy()
-    if not are_rising(starts):
+    if not is_nondecreasing(starts):
         return union_of(starts, starts + lengths)
     return _joined(starts, lambda block: starts[block] + lengths[block])
 
@@ -188,14 +188,14 @@ def union_length(starts: Ints, ends: Ints) -> int:
     """
     if not len(starts):
         return 0
-    starts, ends = in_order(starts), in_order(ends)
+    starts, ends = sorted_values(starts), sorted_values(ends)
     return int(ends[-1] - starts[0] - np.maximum(starts[1:] - ends[:-1], 0).sum())
 
 
-def joint_length(one: IntervalSet, other: IntervalSet) -> int:
+def length_of_union(one: IntervalSet, other: IntervalSet) -> int:
     """How long the time is that is in either of two sets, without making their union.
 
-    >>> joint_length(union_of(np.array([0]), np.array([5])), union_of(np.array([3, 9]), np.array([6, 10])))
+    >>> length_of_union(union_of(np.array([0]), np.array([5])), union_of(np.array([3, 9]), np.array([6, 10])))
     7
     """
     if not len(one.starts):
@@ -203,17 +203,17 @@ def joint_length(one: IntervalSet, other: IntervalSet) -> int:
     found = 0
     edges = [NEVER, *one.starts[BLOCK::BLOCK].tolist(), FOREVER]
     for block, first, last in zip(blocks(len(one.starts)), edges, edges[1:], strict=False):
-        # No stretch of the first set lies across the edge at which another one begins.
+        # No interval of the first set lies across the edge at which another one starts.
         low, high = np.searchsorted(other.ends, first, side="right"), np.searchsorted(other.starts, last, side="left")
         starts, ends = np.maximum(other.starts[low:high], first), np.minimum(other.ends[low:high], last)
         found += union_length(np.concatenate((one.starts[block], starts)), np.concatenate((one.ends[block], ends)))
     return found
 
 
-def overlaps(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]:
-    """Which stretches of two sets overlap: pairs of positions, by the first set and then by the second.
+def overlapping_pairs(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]:
+    """Which intervals of two sets overlap: pairs of positions, by the first set and then by the second.
 
-    There are at most as many pairs as the two have stretches.
+    There are at most as many pairs as the two have intervals.
     """
     low = np.searchsorted(other.ends, one.starts, side="right")
     high = np.searchsorted(other.starts, one.ends, side="left")
@@ -224,24 +224,25 @@ def overlaps(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]:
     return mine, theirs
 
 
-def at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
-    """The time in which so many intervals or more are on.
+def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
+    """The time in which so many intervals or more are active.
 
-    >>> at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length
+    >>> covered_at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length
     5
     """
     if len(starts) < count:
         return EMPTY
-    # So many are on from the start that is count - 1 places after as many starts as there were ends, to the next end.
-    opened, closed = in_order(starts)[count - 1 :], in_order(ends)[: len(ends) - count + 1]
+    # So many are active from the start that is count - 1 places after as many starts as there were ends, to the next
+    # end.
+    opened, closed = sorted_values(starts)[count - 1 :], sorted_values(ends)[: len(ends) - count + 1]
     there = opened < closed
     return union_of(opened[there], closed[there])
 
 
-def most_at_once(starts: Ints, ends: Ints) -> int:
-    """The most intervals that are on at the same time; one that ends as another begins is not on with it.
+def max_concurrent(starts: Ints, ends: Ints) -> int:
+    """The most intervals that are active at the same time; one that ends as another starts is not on with it.
 
-    >>> most_at_once(np.array([0, 5, 8]), np.array([10, 9, 12]))
+    >>> max_concurrent(np.array([0, 5, 8]), np.array([10, 9, 12]))
     3
     """
     if not all((ends[block] > starts[block]).all() for block in blocks(len(starts))):
@@ -251,7 +252,7 @@ def most_at_once(starts: Ints, ends: Ints) -> int:
             return min(1, len(long))
     if not len(starts):
         return 0
-    opened, closed = in_order(starts), in_order(ends)
+    opened, closed = sorted_values(starts), sorted_values(ends)
 
     def reaches(count: int) -> bool:
         later = opened[count - 1 :]

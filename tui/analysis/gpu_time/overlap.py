@@ -1,4 +1,4 @@
-"""What ran at the same time on a GPU: computation, communication and copies, and what of them nothing hides."""
+"""Overlap of computation, communication and copies on a GPU, and what of the latter two is exposed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import FEW_STREAMS, values_of
-from tui.analysis.gpu_time.communication import WorkKind, work_kinds
-from tui.analysis.gpu_time.holes import busy_sets
-from tui.analysis.gpu_time.sweeps import lengths_by_class, together
-from tui.analysis.gpu_time.timelines import Timeline, classes_of, timelines
+from tui.analysis.gpu_time.blocks import FEW_STREAMS, distinct_values
+from tui.analysis.gpu_time.idle_gaps import busy_sets
+from tui.analysis.gpu_time.sweeps import concurrency, lengths_by_class
+from tui.analysis.gpu_time.timelines import Timeline, classify_values, timelines
+from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
     Classes = npt.NDArray[np.int8]
+
 
 _SCHEMA: Final = pl.Schema(
     {
@@ -53,7 +54,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     """What ran at the same time on each GPU of each session, of the work whose start and duration are known.
 
     Each figure in ns is the length of a union. With K the kernels (whole CUDA graphs and memsets among them), C those
-    of them that communicate (`tui.analysis.gpu_time.communication`) and M the copies and unified memory work:
+    of them that communicate (`tui.analysis.gpu_time.work_kinds`) and M the copies and unified memory work:
 
     - total_span_ns: from the first start to the last end on the device
     - compute_ns: K - C, kernels that do not communicate
@@ -71,7 +72,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     none, as in `busy_time`; ``concurrent_ns`` counts only pairs that overlap by more.
     """
     kinds = work_kinds(profile)
-    directions = classes_of(profile["activities"]["copy_kind"], _direction)
+    directions = classify_values(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
     rows = [
         _row(line, busy.length, line.of(kinds), line.of(directions), streams)
@@ -107,7 +108,7 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
     kernels = min(max(kernels, compute), busy_ns)
     up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}), resolution_ns=line.resolution_ns)
     span = int(line.ends.max() - line.starts[0])
-    at_once = together(line, is_kernel)
+    at_once = concurrency(line, is_kernel)
     return (
         line.session,
         line.device,
@@ -136,5 +137,5 @@ def _streams(line: Timeline, is_kernel: npt.NDArray[np.bool_], streams: pl.Serie
         named = streams.gather(pl.Series(line.rows_at(np.flatnonzero(is_kernel))))
         return named.n_unique() if len(named) and not named.null_count() else None
     own = line.of(streams.to_numpy())
-    found = len(list(islice(values_of(own, is_kernel), FEW_STREAMS + 1)))
+    found = len(list(islice(distinct_values(own, is_kernel), FEW_STREAMS + 1)))
     return (found if found <= FEW_STREAMS else len(np.unique(own[is_kernel]))) or None

@@ -1,4 +1,4 @@
-"""Streams of a GPU: how much each one did, when, and how much of that beside the others."""
+"""Streams of a GPU: how much work each had, when, and how much of it overlapped other streams."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.communication import WorkKind, work_kinds
-from tui.analysis.gpu_time.interval_sets import IntervalSet, at_least, union_of
-from tui.analysis.gpu_time.sweeps import time_on
+from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_at_least, union_of
+from tui.analysis.gpu_time.sweeps import covered_time
 from tui.analysis.gpu_time.timelines import Timeline, timelines
+from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 STREAMS: Final = TableSpec(
     "streams",
@@ -101,10 +102,10 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
                 len(part),
                 int((~is_copy & (kind != WorkKind.MEMSET)).sum()),
                 int((ends - starts).sum()),
-                min(time_on(starts, ends, line.resolution_ns), last - int(starts[0])),
+                min(covered_time(starts, ends, line.resolution_ns), last - int(starts[0])),
                 (busy & shared).length if len(parts) > 1 else 0,
-                time_on(starts[talks], ends[talks], line.resolution_ns),
-                time_on(starts[is_copy], ends[is_copy], line.resolution_ns),
+                covered_time(starts[talks], ends[talks], line.resolution_ns),
+                covered_time(starts[is_copy], ends[is_copy], line.resolution_ns),
                 int(starts[0]),
                 last,
                 span,
@@ -117,4 +118,4 @@ def _shared(own: list[IntervalSet], resolution_ns: int) -> IntervalSet:
     """The time in which two streams or more had work; what only rounding makes overlap does not."""
     starts = np.concatenate([one.starts for one in own])
     ends = np.concatenate([one.ends for one in own])
-    return at_least(starts, np.maximum(starts, ends - (resolution_ns - 1)), 2)
+    return covered_at_least(starts, np.maximum(starts, ends - (resolution_ns - 1)), 2)

@@ -1,4 +1,4 @@
-"""Passes over the work of a device in order of time: how long some of it was on, and how much at once."""
+"""Sweeps over the work of a device in time order: covered time, time by class, concurrency."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui.analysis.gpu_time.blocks import Reached, blocks
-from tui.analysis.gpu_time.interval_sets import IntervalSet, apart, most_at_once
+from tui.analysis.gpu_time.blocks import RunningLatestEnd, blocks
+from tui.analysis.gpu_time.interval_sets import IntervalSet, from_disjoint, max_concurrent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -30,7 +30,7 @@ class _Union:
     """
 
     def __init__(self, resolution_ns: int = 1) -> None:
-        self._reached = Reached()
+        self._reached = RunningLatestEnd()
         self._resolution_ns = resolution_ns
         self.length = 0
 
@@ -45,8 +45,8 @@ class _Union:
         return before
 
 
-def time_on(starts: Ints, ends: Ints, resolution_ns: int) -> int:
-    """How long any of some intervals was on.
+def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
+    """How long any of some intervals was active.
 
     Args:
         starts: Of intervals in order of their starts.
@@ -68,7 +68,7 @@ def lengths_by_class(
         line: The work.
         classes: The class of each activity of the line, from 0.
         sets: The classes.
-        resolution_ns: As in `time_on`; with more than 1, lengths of sets need not add up to that of all.
+        resolution_ns: As in `covered_time`; with more than 1, lengths of sets need not add up to that of all.
     """
     all_of_them = range(int(classes.max(initial=-1)) + 1)
     present = frozenset(
@@ -89,14 +89,14 @@ def lengths_by_class(
 
 
 def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, IntervalSet]:
-    """When any interval of each class was on; those of class -1 are left out.
+    """When any interval of each class was active; those of class -1 are left out.
 
     Args:
         starts: Of intervals in order of their starts.
         ends: Of the same.
         classes: The class of each, from 0.
     """
-    reached: dict[int, Reached] = {}
+    reached: dict[int, RunningLatestEnd] = {}
     opened: dict[int, list[Ints]] = {}
     closed: dict[int, list[Ints]] = {}
     for block in blocks(len(starts)):
@@ -105,34 +105,36 @@ def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, Int
             of_class = own == found
             begun, ended = starts[block][of_class], ends[block][of_class]
             is_first = found not in reached
-            before, _ = reached.setdefault(found, Reached()).before(ended)
+            before, _ = reached.setdefault(found, RunningLatestEnd()).before(ended)
             places = np.flatnonzero(begun > before)
             opened.setdefault(found, []).append(begun[places])
             closed.setdefault(found, []).append(before[places[1:] if is_first else places])
     return {
-        found: apart(np.concatenate(opened[found]), np.append(np.concatenate(closed[found]), reached[found].latest))
+        found: from_disjoint(
+            np.concatenate(opened[found]), np.append(np.concatenate(closed[found]), reached[found].latest)
+        )
         for found in sorted(reached)
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """How much of some work was on at once."""
+class Concurrency:
+    """How much of some work was active at once."""
 
     length: int
-    """How long two or more were on."""
+    """How long two or more were active."""
     most: int
-    """The most that were on at once; one that ends as another begins is not on with it."""
+    """The most that were active at once; one that ends as another starts is not on with it."""
 
 
-def together(line: Timeline, chosen: Flags) -> Together:
-    """How much of the chosen work of a line was on at once; what only rounding makes overlap was not.
+def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
+    """How much of the chosen work of a line was active at once; what only rounding makes overlap was not.
 
     Args:
         line: The work.
         chosen: Which activities of the line.
     """
-    twice, reached = _Union(), Reached()
+    twice, reached = _Union(), RunningLatestEnd()
     crowd = []
     waiting = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
     for block in blocks(len(line.starts)):
@@ -145,12 +147,12 @@ def together(line: Timeline, chosen: Flags) -> Together:
         late = before > starts
         # From its start on an activity has another beside it until the latest end of those before.
         twice.add(starts[late], np.minimum(ends[late], before[late]))
-        # The last one waits for the next block: only that tells what begins beside it.
+        # The last one waits for the next block: only that tells what starts beside it.
         starts, ends, late = (np.concatenate(parts) for parts in zip(waiting, (starts, ends, late), strict=True))
         beside = late[:-1] | (starts[1:] < ends[:-1])
         crowd.append((starts[:-1][beside], ends[:-1][beside]))
         waiting = starts[-1:], ends[-1:], late[-1:]
     if not twice.length:
-        return Together(0, int(chosen.any()))
+        return Concurrency(0, int(chosen.any()))
     crowd.append((waiting[0], waiting[1]))
-    return Together(twice.length, most_at_once(*(np.concatenate(column) for column in zip(*crowd, strict=True))))
+    return Concurrency(twice.length, max_concurrent(*(np.concatenate(column) for column in zip(*crowd, strict=True))))

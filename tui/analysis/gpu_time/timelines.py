@@ -1,4 +1,4 @@
-"""The GPU work of each device in order of time, as arrays: what all figures about time are worked out from."""
+"""The GPU work of each device in time order, as arrays: the input of all figures about GPU time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
-from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.blocks import blocks
-from tui.analysis.grouping import distinct
+from tui.analysis.grouping import distinct_rows, partition_by_session
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Timeline:
     device: int | None
     """None: the input does not name it."""
     resolution_ns: int
-    """The coarsest step of its start times, at least 1: nothing shorter can be told."""
+    """The coarsest step of its start times, at least 1: nothing shorter is known."""
     held: Ints | int
     """The row of each in ``activities``; of rows that follow each other the first one."""
     starts: Ints
@@ -90,11 +89,11 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
 def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], Ints, pl.DataFrame]]:
     """For each GPU the rows whose times are known: session and device, where they are, their times."""
     rows = activities.select("session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len()))
-    for times in by_session(rows).values():
+    for times in partition_by_session(rows).values():
         known = not times["start_ns"].null_count() and not times["duration_ns"].null_count()
         # Where all are known the times are those of the frame, not a copy.
         timed = times if known else times.drop_nulls(["start_ns", "duration_ns"])
-        gpus = distinct(timed, ("session", "device"))
+        gpus = distinct_rows(timed, ("session", "device"))
         if gpus.height == 1:
             yield gpus.row(0), timed["row"].to_numpy(), timed
         elif gpus.height:
@@ -103,7 +102,7 @@ def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], I
                 yield (session, device), part["row"].to_numpy(), part
 
 
-def classes_of(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
+def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
     """A number for each name of a column, told from the distinct ones.
 
     Args:

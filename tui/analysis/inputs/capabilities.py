@@ -1,13 +1,15 @@
-"""Which views an input can feed, and what would have to be recorded for the others."""
+"""Which views an input feeds, what to record for the others, and the answer of ``proftui inspect``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.grouping import present
-from tui.analysis.inputs.devices import tools_to_record
+from tui.analysis.durations import total
+from tui.analysis.grouping import unique_values
+from tui.analysis.inputs import needs
+from tui.analysis.inputs.devices import amd_sessions, tools_to_record
 from tui.analysis.inputs.needs import (
     API_TRACE,
     API_WORK,
@@ -28,41 +30,22 @@ from tui.analysis.inputs.needs import (
     START_TIMES,
     TEXT,
     TOOL_REPORT,
+    Need,
+    Tool,
 )
-from tui.analysis.inputs.recording import Need, Tool
 from tui.analysis.inputs.source_lines import no_text
-from tui.analysis.inputs.vendors import amd_sessions
 from tui.analysis.issues import issue_counts
-from tui.analysis.iterations.tables import sources
-from tui.analysis.kinds import kind_by_name
+from tui.analysis.iterations.tables import iterations, reasons, sources
+from tui.model.names import kind_by_name
+from tui.tables import needs_of_views
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+
 OK: Final = "ok"
 """The value of a view that can be shown."""
-
-_VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
-    "op-types": (GPU_WORK,),
-    "group-ops": (GPU_WORK,),
-    "ops-and-kernels": (GPU_WORK,),
-    "kernels": (GPU_WORK,),
-    "kernels-by-iteration": (START_TIMES,),
-    "kernels-by-op": (START_TIMES,),
-    "iterations": (START_TIMES,),
-    "gpus": (DEVICES,),
-    "expert-systems": (GPU_WORK,),
-    "api-calls": (API_WORK,),
-    "timeline": (START_TIMES,),
-    "memory": (COPIES,),
-    "ranges": (RANGES,),
-    "metrics": (METRICS,),
-    "summaries": (OTHER_SUMMARIES,),
-    "layers": (LAYERS,),
-    "tool-report": (TOOL_REPORT,),
-    "log": (TEXT,),
-}
 
 _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 """Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
@@ -72,13 +55,13 @@ def views(profile: Profile) -> dict[str, str]:
     """For every view of the program ``ok``, or why it cannot be shown and what to record."""
     lacks = {need: need for need in missing(profile)}
     if profile["activities"].height:
-        # A GPU whose name is not known has its utilisation all the same; the dashboard still asks for the name.
+        # A GPU whose name is not known has its utilization all the same; the dashboard still asks for the name.
         lacks.pop(DEVICES, None)
     fed = set(_FED_BY_OPS) if profile["ops"].height else set()
     if sources(profile):
         # Recorded, or found by the start times; a run in which nothing repeats is one iteration.
         fed.add("iterations")
-    if profile["memory_events"].height:
+    if profile["memory_events"].height or profile["memory_segments"].height:
         fed.add("memory")
     if not {API_WORK, TOOL_REPORT} <= lacks.keys():
         # Rules on API calls, and what the recording tool itself found, need no GPU work.
@@ -87,11 +70,12 @@ def views(profile: Profile) -> dict[str, str]:
     if METRICS not in lacks or issues["warning"] or issues["error"]:
         # Nor do those on how good the recording is: the dashboard shows what they found.
         fed.add("expert-systems")
-    answers = {}
+    answers, needed = {}, needs_of_views()
     for view in VIEWS:
-        needs = () if view.name in fed else _VIEW_NEEDS.get(view.name, ())
-        answers[view.name] = next((lacks[need].missing for need in needs if need in lacks), OK)
-    if answers["log"] != OK:
+        name = "" if view.name in fed else needed.get(view.name, "")
+        need = getattr(needs, name) if name else None
+        answers[view.name] = OK if need not in lacks else lacks[need].missing
+    if not profile.texts:
         answers["log"] = no_text(profile)
     return answers
 
@@ -100,7 +84,7 @@ def missing(profile: Profile) -> list[Need]:
     """What an input could hold and does not, in any of its sessions; each with the command of the input's own tool."""
     activities, summary = profile["activities"], profile["summary"]
     sections = set(summary["section"].unique().to_list())
-    kinds = set(present(activities["kind"]).to_list())
+    kinds = set(unique_values(activities["kind"]).to_list())
     copies = (
         kinds & {"memcpy", "memset", "um"}
         or not summary.filter(
@@ -159,3 +143,91 @@ def _of_tools(profile: Profile, need: Need) -> Need:
 
 def _any(column: pl.Series) -> bool:
     return column.len() > column.null_count()
+
+
+_COUNTED: Final = ("metrics", "layers", "ops", "ranges", "memory_events", "memory_segments", "memory_blocks")
+"""Frames of which the number of rows is told, and nothing else."""
+
+
+def inspect(profile: Profile) -> dict[str, Any]:
+    """What a profile holds, session by session, in values that JSON can hold.
+
+    Keys: source, sessions (session, format, pid, command, first_line, last_line, frames, memory), issues (number by
+    severity), views (``ok`` or the reason, see `views`); ``partial`` where not all was read.
+    ``frames`` names only what is not empty. ``launches`` of ``metrics`` is how
+    many launches its best covered metric is of. Sums are of the known values, null where none is known.
+    """
+    held = _frames_by_session(profile)
+    memory = _memory_by_session(profile)
+    sessions = profile["sessions"].select("session", "format", "pid", "command", "first_line", "last_line")
+    answer: dict[str, Any] = {
+        "source": profile.sources[0],
+        "sessions": [
+            {**row, "frames": held.get(row["session"], {}), **memory.get(row["session"], {})}
+            for row in sessions.iter_rows(named=True)
+        ],
+        "issues": issue_counts(profile),
+        "views": views(profile),
+    }
+    if len(profile.sources) > 1:
+        answer["sources"] = list(profile.sources)
+    if profile.partial:
+        answer["partial"] = profile.partial
+    return answer
+
+
+def _memory_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
+    """Of sessions that tell what the allocator holds: ``memory``, by device its reserved and allocated bytes."""
+    sums = (
+        profile["memory_segments"]
+        .group_by("session", "device")
+        .agg(total("reserved_bytes").alias("reserved_bytes"), total("allocated_bytes").alias("allocated_bytes"))
+    )
+    held: dict[int, dict[str, Any]] = {}
+    for row in sums.sort("session", "device").iter_rows(named=True):
+        of_session = held.setdefault(row.pop("session"), {"memory": {}})
+        of_session["memory"][str(row.pop("device"))] = row
+    return held
+
+
+def _frames_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
+    held: dict[int, dict[str, Any]] = {}
+
+    def of(session: int, frame: str) -> dict[str, Any]:
+        found: dict[str, Any] = held.setdefault(session, {}).setdefault(frame, {})
+        return found
+
+    by_metric = profile["metrics"].group_by("session", "metric").agg(pl.col("invocations").sum())
+    for row in by_metric.group_by("session").agg(launches=pl.col("invocations").max()).iter_rows(named=True):
+        of(row.pop("session"), "metrics").update(row)
+    timed = (pl.len().alias("rows"), total("duration_ns").alias("duration_ns"))
+    for row in profile["activities"].group_by("session").agg(*timed).sort("session").iter_rows(named=True):
+        of(row.pop("session"), "activities").update(row)
+    kinds = profile["activities"].group_by("session", "kind").agg(*timed).sort("session", "kind")
+    for row in kinds.iter_rows(named=True):
+        of(row.pop("session"), "activities").setdefault("by_kind", {})[row.pop("kind")] = row
+    for row in profile["api_calls"].group_by("session").agg(*timed).iter_rows(named=True):
+        of(row.pop("session"), "api_calls").update(row)
+    sections = (
+        profile["summary"]
+        .group_by("session", "section", maintain_order=True)
+        .agg(pl.len().alias("rows"), total("calls").alias("calls"), total("total_ns").alias("total_ns"))
+    )
+    for row in sections.iter_rows(named=True):
+        part = of(row.pop("session"), "summary")
+        section = row.pop("section")
+        part[section] = {**row, "duration_ns": row["total_ns"]}
+        part["rows"] = part.get("rows", 0) + row["rows"]
+    for frame in _COUNTED:
+        for session, rows in profile[frame].group_by("session").len().iter_rows():
+            of(session, frame)["rows"] = rows
+    counted = iterations(profile).drop_nulls("iteration").group_by("session").len()
+    named = dict(profile["sessions"].select("session", "iteration_source").iter_rows())
+    known, told = sources(profile), reasons(profile)
+    for session, rows in counted.sort("session").iter_rows():
+        source = known[session]
+        answer = {"rows": rows, "source": named[session] or source if source == "recorded" else source}
+        if session in told:
+            answer["reason"] = told[session].removeprefix(f"{source}: ")
+        of(session, "iterations").update(answer)
+    return held

@@ -1,32 +1,73 @@
-"""What is known of the GPUs of a profile: from the input itself, from their names, or from what the user says."""
+"""Facts about the GPUs of a profile: from the input, from their names, or from --gpu; their vendor."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import polars as pl
 
-from tui.analysis.grouping import distinct
-from tui.analysis.inputs.recording import Tool, tools_of
-from tui.analysis.inputs.vendors import AMD, amd_sessions, is_amd_name
+from tui.analysis.grouping import distinct_rows
+from tui.analysis.inputs.needs import Tool, tool_of, tools_of
 from tui.analysis.memo import once_per_profile
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+
+AMD: Final = "AMD"
+
+_AMD_NAME: Final = re.compile(
+    r"\b(?:amd|radeon|instinct|firepro|gfx[0-9]+\w*|mi[0-9]{2,3}\w?|vega|navi)\b|^(?:arcturus|aldebaran)", re.IGNORECASE
+)
+_AMD_SESSION: Final = re.compile(r"\b(?:rocm|hip|roctracer|rocprofiler|rocprof\w*|miopen|amd)\b", re.IGNORECASE)
+
+
+def is_amd_name(name: str | None) -> bool:
+    """Whether a device of this name, or of this compute capability, is one of AMD's.
+
+    >>> [is_amd_name(name) for name in ("AMD Instinct MI300X", "gfx942", "Tesla K40c", "", None)]
+    [True, True, False, False, False]
+    """
+    return bool(name) and _AMD_NAME.search(str(name)) is not None
+
+
+def amd_sessions(profile: Profile) -> frozenset[int]:
+    """The sessions whose GPUs are AMD's, whatever their devices are called.
+
+    Told by the tool (rocprof), by what it says of the software (ROCm, HIP), or by calls of HIP. A PyTorch trace gives
+    an AMD GPU no name at times, and its architecture in the fields of a compute capability. PyTorch for ROCm keeps some
+    names of CUDA's calls, PyTorch for CUDA has none of HIP's.
+    """
+    found = set()
+    told = profile["sessions"].select("session", "format", "tool", "tool_version", "framework", "driver_version")
+    for session, format_name, tool, *words in told.iter_rows():
+        if tool_of(format_name, tool) is Tool.ROCPROF or any(_AMD_SESSION.search(word or "") for word in words):
+            found.add(session)
+    return frozenset(found | set(_calling_hip(profile)["session"].to_list()))
+
+
+@once_per_profile("api_calls")
+def _calling_hip(profile: Profile) -> pl.DataFrame:
+    """The sessions that call HIP."""
+    calls = distinct_rows(profile["api_calls"], ("session", "name"))
+    return calls.filter(pl.col("name").cast(pl.String).str.contains(r"^hip[A-Z]")).select("session").unique()
+
+
+T = TypeVar("T")
+
 CLIPPED_LENGTH: Final = 15
 """nvprof cuts the device column of its text traces to so many characters."""
 
-_VENDOR: Final = re.compile(r"\b(?:nvidia|geforce|tesla)\b")
-_ORDINAL: Final = re.compile(r"\s*\(\d*\)?$")
-_SAME_CHIP: Final = re.compile(r"^(?:\d+gb|pcie|sxm\d?|hbm\d?e?|generation|workstation|server|edition)$")
+_VENDOR: Final = re.compile(r"\b(?:nvidia|geforce|tesla|amd|instinct|intel(?:\(r\))?|data center gpu)\b")
+_ORDINAL: Final = re.compile(r"\s*\([0-9]*\)?$")
+_SAME_CHIP: Final = re.compile(r"^(?:[0-9]+gb|pcie|sxm[0-9]?|hbm[0-9]?e?|generation|workstation|server|edition|vf)$")
 """Words after a known name that do not make it another chip."""
 
 
@@ -59,7 +100,7 @@ def find_gpu(name: str) -> Gpu | None:
     """What is known of a GPU of this name, or None.
 
     A name of `CLIPPED_LENGTH` characters may be a longer one cut short: then only that is told on which all GPUs agree
-    whose name begins so.
+    whose name starts so.
 
     >>> gpu = find_gpu("Tesla K40c (0)")
     >>> gpu.compute_capability, gpu.sm_count
@@ -70,28 +111,37 @@ def find_gpu(name: str) -> Gpu | None:
     >>> find_gpu("GeForce RTX 3070 Laptop GPU") is None
     True
     """
-    bare = _ORDINAL.sub("", name)
-    wanted = _normalised(bare)
-    exact = _longest(wanted)
+    wanted = normalized_name(name)
+    exact = longest_name(name, {normalized_name(gpu.name): gpu for gpu in known_gpus()})
     if len(name) != CLIPPED_LENGTH:
         return exact
-    begun = [gpu for gpu in known_gpus() if wanted and _normalised(gpu.name).startswith(wanted)]
+    begun = [gpu for gpu in known_gpus() if wanted and normalized_name(gpu.name).startswith(wanted)]
     if exact is not None and exact not in begun:
         begun.append(exact)
-    return _agreed(bare, begun)
+    return _agreed(_ORDINAL.sub("", name), begun)
 
 
-def _normalised(name: str) -> str:
-    return " ".join(_VENDOR.sub(" ", name.lower().replace("-", " ")).split())
+def normalized_name(name: str) -> str:
+    """The name of a GPU as it is compared: lower case, without the vendor, product line and the device's number.
+
+    >>> normalized_name("NVIDIA GeForce RTX-4090 (0)")
+    'rtx 4090'
+    """
+    return " ".join(_VENDOR.sub(" ", _ORDINAL.sub("", name).lower().replace("-", " ")).split())
 
 
-def _longest(wanted: str) -> Gpu | None:
-    words = wanted.split()
-    by_words = {tuple(_normalised(gpu.name).split()): gpu for gpu in known_gpus()}
+def longest_name(name: str, known: Mapping[str, T]) -> T | None:
+    """What belongs to the longest known name that a name starts with, if only its memory or form factor follows.
+
+    Args:
+        name: Of a GPU.
+        known: By `normalized_name`.
+    """
+    words = normalized_name(name).split()
     for length in range(len(words), 0, -1):
-        gpu = by_words.get(tuple(words[:length]))
-        if gpu is not None:
-            return gpu if all(_SAME_CHIP.match(word) for word in words[length:]) else None
+        found = known.get(" ".join(words[:length]))
+        if found is not None:
+            return found if all(_SAME_CHIP.match(word) for word in words[length:]) else None
     return None
 
 
@@ -108,7 +158,7 @@ def _agreed(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
         counts.pop() if len(counts) == 1 else None,
         bandwidths.pop() if len(bandwidths) == 1 else None,
         max(gpu.confidence or "c" for gpu in gpus),
-        "the name is cut short",
+        "the name is truncated",
     )
 
 
@@ -153,7 +203,9 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     gpu = gpu or profile.gpu
     chosen = None if gpu is None else named_gpu(gpu)
     # Launches whose device cannot be read (a null) belong to some GPU: to the user's, or to one of unknown make.
-    used = pl.concat([distinct(profile[frame], ("session", "device")) for frame in ("devices", "activities")]).unique()
+    used = pl.concat(
+        [distinct_rows(profile[frame], ("session", "device")) for frame in ("devices", "activities")]
+    ).unique()
     if chosen is not None:
         # So do totals, which name none.
         totals = profile["summary"].filter(pl.col("section") == "gpu").select("session").unique()
@@ -232,7 +284,7 @@ def named_gpu(name: str) -> Gpu:
 
     if (known := find_gpu(name)) is not None:
         return known
-    names = {_normalised(gpu.name): gpu.name for gpu in known_gpus()}
-    near = get_close_matches(_normalised(name), names, n=3, cutoff=0.4)
-    hint = "known names that are near: " + ", ".join(names[key] for key in near) if near else "as in --gpu 'Tesla K40c'"
-    raise ProftuiError(f"--gpu {name}: nothing is known of a GPU of this name", hint)
+    names = {normalized_name(gpu.name): gpu.name for gpu in known_gpus()}
+    near = get_close_matches(normalized_name(name), names, n=3, cutoff=0.4)
+    hint = "similar names: " + ", ".join(names[key] for key in near) if near else "for example --gpu 'Tesla K40c'"
+    raise ProftuiError(f"--gpu {name}: unknown GPU", hint)

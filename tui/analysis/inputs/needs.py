@@ -1,10 +1,126 @@
-"""What a profile may hold or lack, and with each tool the command that records it."""
+"""What views need of a profile, and for each recording tool the command that records it."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
-from tui.analysis.inputs.recording import Need, Tool
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+class Tool(StrEnum):
+    """Who recorded a session; the values are what people call them."""
+
+    NVPROF = "nvprof"
+    NSYS = "Nsight Systems"
+    NSYS_STATS = "nsys stats"
+    NCU = "Nsight Compute"
+    PYTORCH = "PyTorch"
+    DLPROF = "DLProf"
+    ROCPROF = "rocprof"
+    XLA = "XLA"
+    UNITRACE = "unitrace"
+    PROTON = "Proton"
+    ASCEND = "Ascend"
+
+
+_SIGNS: Final = (
+    (Tool.NSYS_STATS, ("nsys-stats", "nsys stats", "nsys_stats")),
+    (Tool.NCU, ("ncu", "nsight-compute", "nsight compute")),
+    # TensorRT's own profile says nothing of kernels; Nsight Systems records those of trtexec.
+    (Tool.NSYS, ("nsys", "nsight-systems", "nsight systems", "tensorrt")),
+    (Tool.UNITRACE, ("unitrace",)),
+    (Tool.PROTON, ("proton",)),
+    (Tool.ASCEND, ("ascend", "msprof")),
+    (Tool.DLPROF, ("dlprof",)),
+    (Tool.PYTORCH, ("pytorch", "kineto", "torch")),
+    (Tool.ROCPROF, ("rocprof", "rocpd", "rocm")),
+    (Tool.XLA, ("xla", "xplane", "jax", "tensorflow", "tf-timeline", "tf1")),
+    (Tool.NVPROF, ("nvprof",)),
+)
+"""Words in ``sessions.format`` or ``sessions.tool`` by which each is known, the more telling first."""
+_OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.XLA})
+"""Tools that record copies and memsets wherever they record kernels."""
+
+
+def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
+    """The tool that recorded a session.
+
+    What is not known by name counts as nvprof: so do logs of Caffe and Paleo, whose GPU work nvprof can record.
+
+    >>> tool_of("nsys-sqlite"), tool_of("chrome-trace", "PyTorch profiler"), tool_of("caffe")
+    (<Tool.NSYS: 'Nsight Systems'>, <Tool.PYTORCH: 'PyTorch'>, <Tool.NVPROF: 'nvprof'>)
+    """
+    for text in (format_name, tool):
+        lowered = (text or "").lower()
+        for known, words in _SIGNS:
+            if any(word in lowered for word in words):
+                return known
+    return Tool.NVPROF
+
+
+def tools_of(profile: Profile) -> tuple[Tool, ...]:
+    """The tools that recorded the sessions of a profile, each once, in their order; nvprof where there is no session.
+
+    Nsight Compute arrives last: it is run beside another tool, not instead of it.
+    """
+    found = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
+    tools = list(dict.fromkeys(tool_of(*row) for row in found)) or [Tool.NVPROF]
+    return tuple(sorted(tools, key=lambda tool: tool is Tool.NCU))
+
+
+def records_copies(profile: Profile) -> bool:
+    """Whether all its sessions are of tools that record copies and memsets wherever they record kernels.
+
+    With the others, that there are none in the input may only mean that nobody asked for them.
+    """
+    return set(tools_of(profile)) <= _OF_ALL_GPU_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that an input may hold or lack; needs of the same name are the same."""
+
+    name: str
+    """What it is, as ``start times``."""
+    gives: str = field(compare=False)
+    """What can be seen with it."""
+    record: str = field(compare=False)
+    """What records it; starts with ``open`` where that is no command."""
+    commands: Mapping[Tool, str] = field(default_factory=dict, compare=False, repr=False)
+    """What records it with each tool, where that is another command; empty where nothing of the tool does."""
+    unknown: str = field(default="", compare=False)
+    """What is unknown without it, where ``no`` and its name do not say that."""
+
+    def with_tools(self, tools: tuple[Tool, ...]) -> Need:
+        """The same need with the command of the first of these tools that can record it."""
+        fitting = [self.record if tool is Tool.NVPROF else self.commands.get(tool) for tool in tools]
+        command = next((known for known in fitting if known), "" if "" in fitting else self.record)
+        return replace(self, record=command)
+
+    def recordable(self, tools: tuple[Tool, ...]) -> bool:
+        """Whether any of these tools can record it, by a command of its own."""
+        return any(self.commands.get(tool) for tool in tools)
+
+    @property
+    def how(self) -> str:
+        """What to do for it: ``record with ...`` or ``open ...``."""
+        if not self.record:
+            return "this kind of recording does not hold it"
+        return f"{'' if self.record.startswith('open ') else 'record with '}{self.record}"
+
+    @property
+    def missing(self) -> str:
+        """What to say where it is not there.
+
+        >>> Need("start times", "every launch with its time", "nvprof --print-gpu-trace").missing
+        'no start times: record with nvprof --print-gpu-trace'
+        """
+        return f"{self.unknown or f'no {self.name}'}: {self.how}"
+
 
 _NSYS: Final = "nsys profile --trace=cuda,nvtx ./app"
 _NSYS_SHAPES: Final = "nsys profile --trace=cuda,nvtx --pytorch=autograd-shapes-nvtx ./app"
@@ -13,6 +129,8 @@ _TORCH: Final = "torch.profiler.profile(activities=[ProfilerActivity.CPU, Profil
 _DLPROF: Final = "dlprof --mode=pytorch python train.py"
 _ROCPROF: Final = "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace -f csv -- ./app"
 _XLA: Final = "jax.profiler.trace(folder)"
+_UNITRACE: Final = "unitrace -t ./app"
+_ASCEND: Final = "torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])"
 _NCU: Final = "ncu --set full --csv --page raw ./app"
 
 _TIMELINE: Final = {
@@ -23,6 +141,9 @@ _TIMELINE: Final = {
     Tool.DLPROF: _DLPROF,
     Tool.ROCPROF: _ROCPROF,
     Tool.XLA: _XLA,
+    Tool.UNITRACE: _UNITRACE,
+    Tool.PROTON: _TORCH,
+    Tool.ASCEND: _ASCEND,
 }
 """What records GPU work with its times."""
 
@@ -39,7 +160,7 @@ _NAMED_PHASES: Final = {
 GPU_WORK: Final = Need("GPU activities", "where the GPU's time went", "nvprof", _TIMELINE)
 START_TIMES: Final = Need(
     "start times",
-    "every launch with its time, GPU idle time, the order of things",
+    "every launch with its time, idle gaps, order of execution",
     "nvprof --print-gpu-trace",
     _TIMELINE,
 )
@@ -51,13 +172,16 @@ LAUNCH_CONFIGS: Final = Need(
 )
 DEVICES: Final = Need(
     "device names",
-    "which GPU it was, and so its occupancy",
+    "the GPU model, and with it occupancy",
     "nvprof --print-gpu-trace",
     _TIMELINE,
-    unknown="this input does not name its GPUs",
+    unknown="GPU models not recorded in this profile",
 )
 API_WORK: Final = Need(
-    "API calls", "what the CPU spent in them", "nvprof --print-api-trace", {**_TIMELINE, Tool.ROCPROF: _ROCPROF}
+    "API calls",
+    "CPU time in API calls",
+    "nvprof --print-api-trace",
+    {**_TIMELINE, Tool.UNITRACE: "unitrace -h ./app"},
 )
 API_TRACE: Final = Need("single API calls", "every call with its time", "nvprof --print-api-trace", _TIMELINE)
 API_RESULTS: Final = Need(
@@ -65,7 +189,7 @@ API_RESULTS: Final = Need(
     "which calls failed",
     "nsys profile --trace=cuda ./app",
     {Tool.NSYS: "nsys profile --trace=cuda ./app", Tool.PYTORCH: _NSYS},
-    unknown="this input does not say what API calls returned, so it is not known whether any failed",
+    unknown="return codes of API calls not recorded: unknown whether any failed",
 )
 METRICS: Final = Need(
     "metrics",
@@ -74,25 +198,40 @@ METRICS: Final = Need(
     {
         **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PYTORCH, Tool.DLPROF, Tool.XLA), _NCU),
         Tool.ROCPROF: "rocprofv3 --pmc SQ_WAVES -f csv -- ./app",
+        Tool.UNITRACE: "unitrace -q ./app",
+        Tool.PROTON: _NCU,
+        Tool.ASCEND: "torch_npu.profiler, with experimental_config=_ExperimentalConfig(aic_metrics=...)",
     },
 )
-LAYERS: Final = Need("layer times", "times by layer", "open the output of caffe time or of Paleo")
+LAYERS: Final = Need(
+    "layer times", "times by layer", "open a layer profile: of trtexec --dumpProfile, caffe time or Paleo"
+)
 RANGES: Final = Need(
     "NVTX ranges",
-    "the program's own names for its phases",
+    "names that the program gives its phases",
     "nvprof ./app, with NVTX ranges in the program",
     _NAMED_PHASES,
 )
 COPIES: Final = Need("copies", "copies by direction, kind and size", "nvprof --print-gpu-trace", _TIMELINE)
 ALLOCATIONS: Final = Need(
     "allocations",
-    "how much memory was allocated, and when",
+    "allocated memory over time",
     "open a PyTorch trace recorded with profile_memory=True",
     {Tool.PYTORCH: "torch.profiler.profile(profile_memory=True)", Tool.XLA: ""},
 )
+SNAPSHOT: Final = Need(
+    "memory snapshot",
+    "what the allocator holds, and the call sites that allocated it",
+    "open a snapshot of torch.cuda.memory._dump_snapshot",
+    {
+        Tool.PYTORCH: "torch.cuda.memory._record_memory_history() ... "
+        "torch.cuda.memory._dump_snapshot('snapshot.pickle')",
+        Tool.XLA: "",
+    },
+)
 UNIFIED_MEMORY: Final = Need(
     "unified memory",
-    "pages that moved, and faults",
+    "page migrations and page faults",
     "nvprof --unified-memory-profiling per-process-device",
     {
         Tool.NSYS: "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true ./app",
@@ -101,28 +240,28 @@ UNIFIED_MEMORY: Final = Need(
 )
 OTHER_SUMMARIES: Final = Need(
     "other summaries",
-    "what was summed beside GPU and API",
+    "summaries other than of GPU work and API calls",
     "nvprof --unified-memory-profiling per-process-device",
     {
         **dict.fromkeys(_TIMELINE, "open a text log of nvprof, or what nsys stats prints"),
         Tool.NSYS_STATS: "nsys stats --report nvtx_sum run.nsys-rep",
     },
-    unknown="nothing is summed here beside GPU work and API calls",
+    unknown="no other summaries in this profile",
 )
 TOOL_REPORT: Final = Need(
-    "figures of the tool's own",
-    "what the recording tool itself worked out and advises",
+    "profiler report",
+    "results and advice of the profiler itself",
     "open a DLProf database, or what Nsight Compute prints",
     {
         Tool.DLPROF: "dlprof --mode=pytorch python train.py",
         Tool.NCU: "ncu --set full --csv --page details ./app",
     },
-    unknown="no figures that the recording tool worked out itself",
+    unknown="no profiler report in this profile",
 )
 TEXT: Final = Need("lines of text", "the log itself", "open a text log")
 ITERATIONS: Final = Need(
     "iterations",
-    "how long each step took, and what ran in it",
+    "duration of each step, and what ran in it",
     "nvprof -o run.nvprof ./app, with NVTX ranges step 0, step 1, ... in the program",
     {
         Tool.NSYS: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
@@ -136,7 +275,7 @@ ITERATIONS: Final = Need(
 )
 OPS: Final = Need(
     "ops",
-    "which operation of the program launched each kernel",
+    "the op that launched each kernel",
     "nvprof -o run.nvprof ./app, with NVTX ranges around the operations",
     {
         **dict.fromkeys((Tool.NSYS, Tool.NCU), _NSYS_SHAPES),
@@ -148,7 +287,7 @@ OPS: Final = Need(
 )
 SHAPES: Final = Need(
     "input shapes",
-    "the shapes and types that each op worked on",
+    "tensor shapes and types of each op",
     "nvprof -o run.nvprof ./app, under torch.autograd.profiler.emit_nvtx(record_shapes=True)",
     {
         **dict.fromkeys((Tool.NSYS, Tool.NCU), _NSYS_SHAPES),
@@ -158,7 +297,7 @@ SHAPES: Final = Need(
 )
 STACKS: Final = Need(
     "source lines",
-    "the line of the program that called each op",
+    "the source line that called each op",
     "open a PyTorch trace recorded with with_stack=True",
     {Tool.PYTORCH: "torch.profiler.profile(with_stack=True, with_modules=True)"},
 )

@@ -1,4 +1,4 @@
-"""Where a row comes from, in inputs whose lines the Log view cannot show: traces of events, databases."""
+"""The source of a row in inputs whose lines the Log view cannot show: event traces, databases."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.model.compact import looked_at
+from tui.model.constant_columns import column_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui.model.profile import Profile
 
-EVENTS: Final = "this input is events, not text: L on a row names the line of the file that its event is on"
-TABLES: Final = "this input has no lines of text: i on a row tells all that its tables say"
-NO_LINE: Final = "this row does not come from one line of the input"
+EVENTS: Final = "this input holds events, not text: L on a row shows the line number of its event"
+TABLES: Final = "this input has no lines of text: i on a row shows its details"
+NO_LINE: Final = "this row does not come from a single line of the input"
 
 _ROWS: Final = (("activity", "GPU work"), ("op", "op"), ("number", "row"))
 """Columns that number rows of the input, and what they number."""
@@ -29,7 +29,7 @@ def no_text(profile: Profile) -> str:
     if profile.texts:
         return ""
     lines = (
-        looked_at(frame, "line")
+        column_view(frame, "line")
         for name, frame in profile.frames.items()
         if "line" in frame.columns and name != "issues"
     )
@@ -53,7 +53,7 @@ def where_from(profile: Profile, row: Mapping[str, Any]) -> str:
     if source is None or source in profile.texts or no_text(profile) == EVENTS:
         return NO_LINE
     numbered = [f"{what} {row[column]:,}" for column, what in _ROWS if isinstance(row.get(column), int)]
-    what = f": {numbered[0]}, in the order of the input" if numbered else ""
+    what = f": {numbered[0]}, in input order" if numbered else ""
     return f"{PurePath(source).name} has tables, not lines{what}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.analysis.iterations.at import iteration_at
+from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.memo import once_per_profile
 from tui.fmt import count
@@ -160,7 +160,7 @@ def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted
     for session, rows_lost in lost.iter_rows():
         reason = (
             f"{count(rows_lost)} row{'s' if rows_lost != 1 else ''} that the input summed over the whole run "
-            f"cannot be told of {wanted.words} alone: left out"
+            f"cannot be split by iteration: left out of {wanted.words}"
         )
         rows.append({"session": session, "severity": "info", "reason": reason})
     with_work = set(whole["activities"]["session"].unique().to_list()) - set(steps["session"].unique().to_list())

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.iterations.at import iteration_at
+from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.tables import with_iterations
+from tui.model.columns import columns
+from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 LEAST_CALLS: Final = 3
 """A name that comes less often has no rhythm."""
@@ -40,7 +43,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     """Names that could be a key, the best first within each session.
 
     Columns: session, key_kind (op, range, kernel or API call; a copy is a kernel here), name, calls (in the stream or
-    thread that it is most in, those within another of the same name left out: `iterations.by_key.key_cut` counts
+    thread that it is most in, those within another of the same name left out: `iterations.keys.key_cut` counts
     those), per_iteration (how often it comes in
     every iteration that is recorded or found; null where that is not the same in all, or where none repeat), spacing_ns
     (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock; null where all
@@ -49,7 +52,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
 
     First come names that are once in every iteration, then those that are several times in every one, fewest first,
     then the rest; among them those that are covered most and most evenly: by coverage * (1 - spacing_cv). Names with
-    fewer than `LEAST_CALLS` calls are left out. Names are as recorded: `tui.analysis.iterations.by_key.find_key` takes
+    fewer than `LEAST_CALLS` calls are left out. Names are as recorded: `tui.analysis.iterations.keys.find_key` takes
     them.
     """
     known = with_iterations(profile)
@@ -165,3 +168,43 @@ def _of_frame(
         )
         .collect()
     )
+
+
+KEY_CHOICES: Final = TableSpec(
+    "keys",
+    "Keys",
+    columns("name", "key_kind", "ended", "per_iteration", "spacing_ns", "spacing_cv_pct", "coverage_pct", "session"),
+    key=("session", "key_kind", "name"),
+)
+
+_KINDS: Final = ("op", "range", "kernel", "API call")
+"""Of a name that is several things the first of these is the key."""
+
+
+def key_choices(profile: Profile) -> pl.DataFrame:
+    """Names that iterations could end with, the most regular first, as `candidate_keys` orders them.
+
+    Columns: session, key_kind, name, ended (how many iterations it ends), per_iteration, spacing_ns, spacing_cv_pct,
+    coverage_pct. A name that is several things is there once in a session: as what it would be taken for.
+    """
+    rows = candidate_keys(profile)
+    kind = pl.col("key_kind").replace_strict({kind: at for at, kind in enumerate(_KINDS)}, return_dtype=pl.Int64)
+    return rows.filter(kind == kind.min().over("session", "name")).select(
+        "session",
+        "key_kind",
+        "name",
+        pl.col("calls").alias("ended"),
+        "per_iteration",
+        "spacing_ns",
+        (100 * pl.col("spacing_cv")).alias("spacing_cv_pct"),
+        "coverage_pct",
+    )
+
+
+def holding(rows: pl.DataFrame, text: str) -> pl.DataFrame:
+    """The rows whose name or kind holds every word of a text, in any case."""
+    wanted = pl.lit(True)
+    for word in text.lower().split():
+        in_name = pl.col("name").str.to_lowercase().str.contains(word, literal=True)
+        wanted &= in_name | pl.col("key_kind").str.to_lowercase().str.contains(word, literal=True)
+    return rows.filter(wanted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from tui.analysis.iterations.uses import USES
+from tui.analysis.iterations.times import USES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

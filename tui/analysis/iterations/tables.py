@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import share
-from tui.analysis.gpu_time.holes import busy_sets
+from tui.analysis.durations import share, total
+from tui.analysis.gpu_time.idle_gaps import busy_sets
 from tui.analysis.gpu_time.interval_sets import EMPTY
 from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.iterations.at import iteration_at
-from tui.analysis.iterations.by_key import Key, find_key, key_cut
-from tui.analysis.iterations.cutting import NO_PIECE, rows_of, table_of
-from tui.analysis.iterations.found import found_cut
-from tui.analysis.iterations.recorded import OUTSIDE_WORDS, recorded_iterations
-from tui.analysis.memo import once_per_profile, remember
+from tui.analysis.grouping import group_rows, unique_values
+from tui.analysis.iterations.keys import Key, find_key, key_cut
+from tui.analysis.iterations.repeating_pattern import found_cut
+from tui.analysis.iterations.segments import NO_PIECE, OUTSIDE, RECORDED, iteration_at, rows_of, table_of
+from tui.analysis.memo import once_per_profile, store_result
 from tui.model.columns import ColumnKind, columns
+from tui.model.constant_columns import column_view
 from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -31,7 +31,141 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
 
-OUTSIDE: Final = OUTSIDE_WORDS
+
+OUTSIDE_WORDS: Final = "outside of iterations"
+"""The name of the row of what was launched before, between or after the iterations."""
+
+KEYS: Final = ("session", "iteration")
+
+
+def recorded_iterations(profile: Profile) -> pl.DataFrame:
+    """One row per iteration, by session and number; a last row of each session for what lies in none.
+
+    An iteration lasts from the later of its start on the CPU and the end of the GPU work launched before it, to the
+    later of its end on the CPU and the end of the GPU work launched in it. Where the CPU runs ahead, this is the
+    period of the loop: from the end of one iteration's GPU work to the end of the next one's. TensorBoard's PyTorch
+    profiler measures steps in the same way.
+
+    Columns: session, iteration (as recorded: it can start anywhere; null in the last row), piece (`RECORDED` or
+    `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above),
+    cpu_start_ns and cpu_end_ns (of the range that marks it, else of its ops: calls and ranges that start between them
+    belong to it), kernels_launched, gpu_ns (null where no duration of such work is known). Sessions that record no
+    iterations have no rows.
+    """
+    marks = (
+        profile["ranges"]
+        .drop_nulls("iteration")
+        .group_by(KEYS)
+        .agg(
+            pl.col("name").first(),
+            pl.col("start_ns").min(),
+            ((pl.col("start_ns") + pl.col("duration_ns")).max() - pl.col("start_ns").min()).alias("duration_ns"),
+        )
+    )
+    of_ops = (
+        profile["ops"]
+        .lazy()
+        .drop_nulls("iteration")
+        .group_by(KEYS)
+        .agg(
+            pl.col("start_ns").min().alias("op_start_ns"),
+            (pl.col("start_ns") + pl.col("duration_ns")).max().alias("op_end_ns"),
+        )
+        .collect()
+    )
+    activities = profile["activities"]
+    numbered = unique_values(
+        column_view(activities, "session").filter(column_view(activities, "iteration").is_not_null())
+    )
+    recorded = pl.concat([frame["session"] for frame in (marks, of_ops)] + [numbered]).unique()
+    work = group_rows(
+        activities,
+        KEYS,
+        [
+            ((pl.col("kind") == "kernel") | (pl.col("kind") == "graph")).sum().cast(pl.Int64).alias("kernels_launched"),
+            total().alias("gpu_ns"),
+            pl.col("start_ns").min().alias("gpu_start_ns"),
+            (pl.col("start_ns") + pl.col("duration_ns")).max().alias("gpu_end_ns"),
+        ],
+    ).filter(pl.col("session").is_in(recorded.implode()))
+    named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, of_ops, work)]).unique()
+    outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
+    has_work = pl.col("session").is_in(unique_values(column_view(profile["activities"], "session")).implode())
+    none = pl.col("iteration").is_null()
+    rows = (
+        pl.concat([named, outside])
+        .join(marks, on=KEYS, how="left", nulls_equal=True)
+        .join(of_ops, on=KEYS, how="left", nulls_equal=True)
+        .join(work, on=KEYS, how="left", nulls_equal=True)
+        .with_columns(
+            pl.coalesce("start_ns", "op_start_ns").alias("cpu_start_ns"),
+            pl.coalesce(pl.col("start_ns") + pl.col("duration_ns"), "op_end_ns").alias("cpu_end_ns"),
+        )
+    )
+    return (
+        _with_periods(rows, activities)
+        .sort(*KEYS, nulls_last=True)
+        .select(
+            *KEYS,
+            pl.when(none).then(pl.lit(OUTSIDE)).otherwise(pl.lit(RECORDED)).alias("piece"),
+            pl.when(none).then(pl.lit(OUTSIDE_WORDS)).otherwise(pl.col("name").cast(pl.String)).alias("name"),
+            "start_ns",
+            "duration_ns",
+            "cpu_start_ns",
+            "cpu_end_ns",
+            *(
+                pl.when(has_work & pl.col("kernels_launched").is_null()).then(0).otherwise(column).alias(column)
+                for column in ("kernels_launched", "gpu_ns")
+            ),
+        )
+    )
+
+
+def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
+    """Iterations with start_ns and duration_ns of their period in place of those of the range that marks them.
+
+    Args:
+        rows: With start_ns and duration_ns of that range, cpu_end_ns, gpu_start_ns and gpu_end_ns.
+        activities: All GPU work.
+    """
+    timed = pl.col("iteration").is_not_null() & pl.col("duration_ns").is_not_null()
+    outside = (
+        activities.lazy()
+        .filter(pl.col("iteration").is_null(), pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_not_null())
+        .select("session", "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("outside_end_ns"))
+        .sort("session", "start_ns")
+        .with_columns(pl.col("outside_end_ns").cum_max().over("session"))
+        .collect()
+    )
+    ordered = rows.filter(timed).sort("session", "start_ns")
+    in_flight = (
+        ordered.drop_nulls("gpu_start_ns")
+        .select(*KEYS, "gpu_start_ns")
+        .sort("gpu_start_ns")
+        .join_asof(
+            outside.sort("start_ns"),
+            left_on="gpu_start_ns",
+            right_on="start_ns",
+            by="session",
+            check_sortedness=False,
+        )
+        .drop_nulls("outside_end_ns")
+        .select(*KEYS, pl.min_horizontal("outside_end_ns", "gpu_start_ns").alias("outside_end_ns"))
+    )
+    before = pl.col("gpu_end_ns").cum_max().shift().over("session")
+    start = pl.max_horizontal("start_ns", before.forward_fill().over("session"), "outside_end_ns")
+    end = pl.max_horizontal("cpu_end_ns", "gpu_end_ns")
+    periods = (
+        ordered.join(in_flight, on=KEYS, how="left", maintain_order="left")
+        .with_columns(start.alias("from_ns"), end.alias("until_ns"))
+        .filter(pl.col("until_ns") > pl.col("from_ns"))
+        .select(*KEYS, "from_ns", (pl.col("until_ns") - pl.col("from_ns")).alias("period_ns"))
+    )
+    return rows.join(periods, on=KEYS, how="left").with_columns(
+        pl.coalesce("from_ns", "start_ns").alias("start_ns"),
+        pl.coalesce("period_ns", "duration_ns").alias("duration_ns"),
+    )
+
 
 # These names are words of the program, not C++ to be shortened.
 _NAME: Final = replace(
@@ -52,6 +186,7 @@ ITERATIONS: Final = TableSpec(
             "session",
             "piece",
             "duration_ns",
+            "iteration_cpu_ns",
             "gpu_ns",
             "time_pct",
             "kernels_launched",
@@ -134,12 +269,15 @@ def iterations(profile: Profile) -> pl.DataFrame:
     iteration), busy_pct, idle_ns (the rest of its duration). Kernels and GPU time of the rows of a session add up to
     those of the session.
 
-    A session that records no iterations has those that are found (`tui.analysis.iterations.found`), or its whole run as
+    A session that records no iterations has those that are found (`repeating_pattern`), or its whole run as
     one; one without start times has none.
     """
     known = profile.steps if profile.steps is not None else _all(profile).table
+    recorded = (pl.col("source") == "recorded") & pl.col("iteration").is_not_null()
+    cpu_ns = pl.when(recorded).then(pl.col("cpu_end_ns") - pl.col("cpu_start_ns"))
     return (
-        known.drop("cpu_start_ns", "cpu_end_ns", "source")
+        known.with_columns(cpu_ns.alias("iteration_cpu_ns"))
+        .drop("cpu_start_ns", "cpu_end_ns", "source")
         .with_columns(share("gpu_ns"), pl.col("name").cast(NAME))
         .join(profile["sessions"].select("session", "rank"), on="session", how="left", maintain_order="left")
         .select(
@@ -150,6 +288,7 @@ def iterations(profile: Profile) -> pl.DataFrame:
             "name",
             "start_ns",
             "duration_ns",
+            "iteration_cpu_ns",
             "kernels_launched",
             "gpu_ns",
             "time_pct",
@@ -158,6 +297,18 @@ def iterations(profile: Profile) -> pl.DataFrame:
             "idle_ns",
         )
     )
+
+
+def cpu_leads(profile: Profile) -> pl.DataFrame:
+    """How far the CPU runs ahead of the GPU in each session that records iterations: session, cpu_lead_ns.
+
+    The lead of an iteration is the time from its end on the CPU to the end of the GPU work launched in it; this is the
+    median, and 0 where the CPU waits for the GPU.
+    """
+    known = profile.steps if profile.steps is not None else _all(profile).table
+    lead = pl.col("start_ns") + pl.col("duration_ns") - pl.col("cpu_end_ns")
+    recorded = known.filter(pl.col("source") == "recorded", pl.col("iteration").is_not_null())
+    return recorded.group_by("session").agg(lead.median().round().cast(pl.Int64).alias("cpu_lead_ns"))
 
 
 def sources(profile: Profile) -> dict[int, str]:
@@ -183,7 +334,7 @@ def with_iterations(profile: Profile, key: str | None = None) -> Profile:
 
     Args:
         profile: What was read.
-        key: The name of a kernel, op, range or API call (`iterations.by_key.find_key`). All sessions are cut
+        key: The name of a kernel, op, range or API call (`iterations.keys.find_key`). All sessions are cut
             by it, whatever they record.
 
     Raises:
@@ -259,7 +410,7 @@ def take_iterations(profile: Profile, kept: Mapping[str, pl.DataFrame]) -> None:
     """Take what `kept_iterations` gave of the same profile, instead of finding it again."""
     numbers = kept["iteration"].to_series() if "iteration" in kept else None
     if numbers is None or len(numbers) == profile["activities"].height:
-        remember(_all, profile, Iterations(kept["steps"], numbers, dict(kept["told"].iter_rows())))
+        store_result(_all, profile, Iterations(kept["steps"], numbers, dict(kept["told"].iter_rows())))
 
 
 def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""One GPU activity with everything that is known of how it was launched."""
+"""Launch configuration of a GPU activity and everything known of it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.activities import activity_rows
 from tui.analysis.inputs.devices import device_facts
-from tui.analysis.launches.row import activity_rows
-from tui.analysis.occupancy.theoretical import LIMITS, occupancies
+from tui.analysis.occupancy import LIMITS, occupancies
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 _AS_RECORDED: Final = (
     "session",
@@ -49,7 +50,7 @@ _AS_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """One GPU activity with all that is known of it; None where the input does not say.
+    """One GPU activity with all that is known of it; None where it is not recorded.
 
     What has no note of its own is the column of that name in the frame ``activities`` (`tui.model.schema`) or of
     `tui.analysis.inputs.devices.device_facts`.
@@ -153,11 +154,11 @@ def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) ->
     )
 
 
-_NO_SM: Final = "this work occupies no SM"
+_NO_SM: Final = "not applicable: this work occupies no SM"
 _NO_KERNEL: Final = {
-    "memcpy": "a memcpy occupies no SM",
-    "memset": "a memset occupies no SM",
-    "graph": "the input records the graph as a whole: nsys profile --cuda-graph-trace=node records its kernels",
+    "memcpy": "not applicable: a memcpy occupies no SM",
+    "memset": "not applicable: a memset occupies no SM",
+    "graph": "CUDA graph recorded as a whole: record its kernels with nsys profile --cuda-graph-trace=node",
 }
 """Why what is no kernel has no occupancy."""
 

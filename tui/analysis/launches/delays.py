@@ -1,4 +1,4 @@
-"""How long GPU work waited between the call that launched it and its begin, and how much waited with it."""
+"""Launch delays: time from the launching API call to the start on the GPU, and queue depth."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.grouping import is_constant
+from tui.analysis.grouping import is_constant, partition_by_session
 from tui.analysis.memo import once_per_profile
-from tui.loaders.linking.launches import launching_rows
-from tui.model.compact import looked_at
+from tui.correlation.launches import launching_rows
+from tui.model.constant_columns import column_view
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,15 +20,16 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+
 LATE_NS: Final = 100_000
-"""A kernel that begins so much later than its call ended, while the GPU has nothing to do, is late."""
+"""A kernel that starts so much later than its call ended, while the GPU is idle, is late."""
 
 
 @once_per_profile("activities", "api_calls")
 def launch_calls(profile: Profile) -> pl.DataFrame:
     """The call that launched each activity: one row per row of ``activities``.
 
-    Columns: launch_ns and launch_end_ns (begin and end of the call), launched_with (rank among the activities that the
+    Columns: launch_ns and launch_end_ns (start and end of the call), launched_with (rank among the activities that the
     same call launched, by start: 0 for the first; a call launches many where it replays a CUDA graph). All null where
     the call is not known.
     """
@@ -52,11 +52,11 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
 def _launching(activities: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int32]:
     """The row of the call that launched each activity, -1 where it is not known."""
     known = calls.select("session", "correlation", "start_ns")
-    parts, runs = by_session(known), _runs(looked_at(activities, "session"))
+    parts, runs = partition_by_session(known), _runs(column_view(activities, "session"))
     if len(parts) == 1 and len(runs) == 1 and runs[0][0] in parts:
         return launching_rows(activities["correlation"], known)
     launch = np.full(activities.height, -1, np.int32)
-    parts = by_session(known.with_row_index("at"))
+    parts = partition_by_session(known.with_row_index("at"))
     for session, first, count in runs:
         if (own := parts.get(session)) is not None:
             rows = launching_rows(activities["correlation"].slice(first, count), own)
@@ -87,14 +87,15 @@ def _runs(sessions: pl.Series) -> list[tuple[int, int, int]]:
 def launch_delays(profile: Profile) -> pl.DataFrame:
     """The delay of every GPU activity whose launching call is known and whose own time is.
 
-    Columns: session, activity, kind, name, device, stream, launch_ns and launch_end_ns (the call's begin and end),
+    Columns: session, activity, kind, name, device, stream, launch_ns and launch_end_ns (the call's start and end),
     start_ns, queue_ns, queue_idle_ns, queue_depth.
 
-    - queue_ns is from the end of the call to the activity's begin (Nsight Systems: queue duration); below 0 it began
+    - queue_ns is from the end of the call to the activity's begin (Nsight Systems: queue duration); below 0 it started
       before the call returned. It is known of the first activity that a call launched: those after it in a replayed
       graph wait for each other.
-    - queue_idle_ns is how long of it, right before the begin, the device had no work at all.
-    - queue_depth is how many other activities of the device had been launched and had not begun when the call began.
+    - queue_idle_ns is how long of it, right before the start, the device had no work at all.
+    - queue_depth is how many other activities of the device had been launched and had not started when the call
+    started.
     """
     calls = launch_calls(profile)
     activities = profile["activities"]
@@ -146,7 +147,7 @@ def delays_by_name(profile: Profile) -> pl.DataFrame:
 
     Columns: session, kind, name, launches (of which the delay is known), queue_median_ns, queue_p90_ns, queue_p99_ns,
     queue_max_ns (of the delays of `launch_delays`, those below 0 left out; null where there are no others), early (how
-    many began before their call returned), late (how many waited more than `LATE_NS` while the GPU had nothing to
+    many started before their call returned), late (how many waited more than `LATE_NS` while the GPU had nothing to
     do), late_pct, depth_median and depth_max (of queue_depth).
     """
     queue = pl.col("queue_ns")

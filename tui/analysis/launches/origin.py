@@ -1,4 +1,4 @@
-"""Where a GPU activity came from: the call that launched it, its op and iteration, and what else the input says."""
+"""Origin of a GPU activity: the launching API call, its op and iteration; its neighbors on the stream."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.analysis.launches.row import activity_rows
+from tui.analysis.activities import activity_row, activity_rows
 from tui.analysis.tensor_cores.verdicts import with_verdicts
-from tui.loaders.linking.launches import with_launch
+from tui.correlation.launches import with_launch
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrigin:
-    """What is known of how an activity came to be; None where the input does not say."""
+    """What is known of how an activity came to be; None where it is not recorded."""
 
     call: str | None
     """The API call that launched it."""
@@ -27,7 +27,7 @@ class LaunchOrigin:
     call_start_ns: int | None
     call_duration_ns: int | None
     delay_ns: int | None
-    """From the begin of the call to the begin on the GPU."""
+    """From the start of the call to the start on the GPU."""
     pid: int | None
     tid: int | None
     op: str | None
@@ -68,7 +68,7 @@ def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:
         call=call.get("name"),
         call_reason=None
         if call or not _records_calls(profile, row["session"])
-        else "no call of its correlation is recorded",
+        else "no API call with its correlation id recorded",
         call_start_ns=row["launch_ns"],
         call_duration_ns=call.get("duration_ns"),
         delay_ns=row["delay_ns"],
@@ -112,3 +112,49 @@ def with_launched_by(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame
         .join(ops, on="op", how="left", maintain_order="left")
         .with_columns(pl.col("launched_by").cast(NAME))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """An activity next to another one on the same stream."""
+
+    activity: int
+    """Its number, the column ``activity``."""
+    name: str
+    duration_ns: int | None
+    """None where it is not recorded."""
+    gap_ns: int | None
+    """Time between the two; None where it is below what the start times of the log resolve, or they overlap."""
+
+
+def neighbors(profile: Profile, activity: int) -> tuple[Neighbor | None, Neighbor | None]:
+    """The activities before and after one on its session, device and stream; None at the ends, or without a stream.
+
+    Raises:
+        KeyError: There is no such activity.
+    """
+    activities = profile["activities"]
+    row = activity_row(profile, activity)
+    if row["stream"] is None or row["start_ns"] is None or row["duration_ns"] is None:
+        return None, None
+    same = activities.lazy().filter(
+        pl.col("session") == row["session"],
+        pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32)),
+        pl.col("stream") == row["stream"],
+        pl.col("start_ns").is_not_null(),
+    )
+    chosen = ("activity", "name", "start_ns", "duration_ns")
+    before = same.filter(pl.col("activity") < activity).last().select(chosen).collect()
+    after = same.filter(pl.col("activity") > activity).first().select(chosen).collect()
+    resolution = profile["sessions"].filter(pl.col("session") == row["session"])["start_resolution_ns"].item() or 1
+
+    def neighbor(found: pl.DataFrame, *, earlier: bool) -> Neighbor | None:
+        if found.is_empty():
+            return None
+        other = found.row(0, named=True)
+        first, second = (other, row) if earlier else (row, other)
+        gap = None if first["duration_ns"] is None else second["start_ns"] - first["start_ns"] - first["duration_ns"]
+        told = gap if gap is not None and gap >= resolution else None
+        return Neighbor(other["activity"], other["name"], other["duration_ns"], told)
+
+    return neighbor(before, earlier=True), neighbor(after, earlier=False)

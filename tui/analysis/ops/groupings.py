@@ -1,23 +1,217 @@
-"""By what the ops of a profile can be grouped, and what lies behind a row of each grouping."""
+"""The groupings of GPU work in Ops and Kernels: by op, shapes, launch configuration, kernel class or instance."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from tui.analysis.ops import by_config, by_instance, by_shapes, kernel_classes
-from tui.analysis.ops.work_groups import NO_GROUP, kernels_in, launches_in
+from tui.analysis.activities import with_shapes
+from tui.analysis.durations import share, total, untimed_calls, whole
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops import kernel_classes
+from tui.analysis.ops import op_instances as instances
+from tui.analysis.ops.op_attribution import op_row_of_activities, recorded_sessions, rows_of_ops, unattributed_reason
+from tui.analysis.ops.op_costs import op_instances
+from tui.analysis.ops.ops_by_name import inferred_ops
+from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops
+from tui.analysis.ops.work_groups import (
+    NO_GROUP,
+    TOTALS_ONLY,
+    WorkGroups,
+    grouped_by,
+    kernels_in,
+    launches_in,
+    summed,
+    totals_only,
+)
+from tui.fmt import size
+from tui.model.columns import COLUMNS, columns
+from tui.model.forest import NONE
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.analysis.ops.work_groups import WorkGroups
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+
+
+CONFIG_SHAPE: Final = (
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers"),
+    *("static_shared_bytes", "dynamic_shared_bytes", "shared_bytes"),
+)
+
+CONFIGS: Final = TableSpec(
+    "launch_configs",
+    "Launch configs",
+    (
+        *columns("config", "total_ns", "time_pct", "calls", "avg_ns", "kernels", "max_ns", "min_ns"),
+        *columns("uses_tensor_core", "session"),
+        # All of it stands in the first column: these are to be filtered and sorted by.
+        *(
+            replace(COLUMNS[name], priority=9)
+            for name in ("grid", "block", "registers", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes")
+        ),
+        *columns("line"),
+    ),
+    # Equal sizes of shared memory can be made up differently, and are rounded in words.
+    key=("session", "config", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+    pinned="config",
+    # Configurations differ in what stands last: registers and shared memory.
+    pinned_least=48,
+)
+
+
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
+def config_groups(profile: Profile) -> WorkGroups:
+    """All GPU work by session and launch configuration; what has none stands under its kind."""
+    activities = profile["activities"]
+    none = pl.all_horizontal(pl.col(name).is_null() for name in CONFIG_SHAPE)
+    kind = pl.col("kind").cast(pl.String)
+    single = activities.select("session", *CONFIG_SHAPE, pl.when(none).then(kind).alias("without"))
+    printed = totals_only(profile).select(
+        "session",
+        *(pl.lit(None, activities.schema[name]).alias(name) for name in CONFIG_SHAPE),
+        pl.lit(TOTALS_ONLY).alias("without"),
+    )
+    return grouped_by(single, printed)
+
+
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
+def by_config(profile: Profile) -> pl.DataFrame:
+    """GPU time by launch configuration: one row per session and configuration, the largest first.
+
+    Columns: session, config (all of it in words; of work without one its kind), grid, block, registers,
+    static_shared_bytes, dynamic_shared_bytes, shared_bytes and those of `tui.analysis.ops.work_groups.summed`.
+    """
+    rows = with_shapes(summed(profile, config_groups(profile)))
+    shared = pl.coalesce(pl.col("static_shared_bytes") + pl.col("dynamic_shared_bytes"), "shared_bytes")
+    amounts = rows.select(shared.alias("bytes"))["bytes"].unique().drop_nulls()
+    words = pl.DataFrame(
+        {"bytes": amounts, "shared_words": [f"{size(amount)} shared" for amount in amounts.to_list()]},
+        schema={"bytes": pl.Int64, "shared_words": pl.String},
+    )
+    parts = [
+        pl.format(
+            "({} {} {}) x ({} {} {})", *(pl.col(name).cast(pl.String).fill_null("?") for name in CONFIG_SHAPE[:6])
+        ),
+        pl.format("{} regs", "registers"),
+        pl.col("shared_words"),
+    ]
+    return (
+        rows.with_columns(shared.alias("bytes"))
+        .join(words, on="bytes", how="left", maintain_order="left")
+        .with_columns(
+            pl.when(pl.col("without").is_null())
+            .then(pl.concat_str(parts, separator=", ", ignore_nulls=True))
+            .when(pl.col("without").str.starts_with("("))
+            .then("without")
+            .otherwise(pl.format("(none recorded: {})", "without"))
+            .alias("config")
+        )
+        .drop("bytes", "shared_words")
+        .sort("total_ns", "config", "session", descending=[True, False, False], nulls_last=True)
+    )
+
+
+BY_SHAPES: Final = TableSpec(
+    "op_shapes",
+    "Ops by shape",
+    columns(
+        *("op", "input_shapes", "gpu_self_ns", "time_pct", "calls", "gpu_avg_ns", "dtype", "gpu_total_ns"),
+        *(
+            "cpu_total_ns",
+            "cpu_self_ns",
+            "launches",
+            "untimed_launches",
+            "op_type",
+            "direction",
+            "gpu_max_ns",
+            "gpu_min_ns",
+        ),
+        *("tc_eligible", "op_source", "session", "line"),
+    ),
+    key=("session", "op", "input_shapes", "dtype"),
+    sort=(("gpu_self_ns", True),),
+    weight="gpu_self_ns",
+    pinned="op",
+)
+
+NOT_RECORDED: Final = "(ops not recorded)"
+"""The work of sessions that record no ops, and so no shapes."""
+
+
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
+def shape_groups(profile: Profile) -> WorkGroups:
+    """All GPU work by session, op, and what the op was called with."""
+    activities, ops = profile["activities"], profile["ops"]
+    rows = op_row_of_activities(profile)
+    # An op that does nothing but call one of its name counts with it.
+    calls = rows_of_ops(op_instances(profile)["call"], ops)
+    at = pl.Series(np.where(rows == NONE, NONE, calls[rows]) if ops.height else rows)
+    at = at.set(at == NONE, None).cast(pl.UInt32)
+    recorded = activities["session"].is_in(recorded_sessions(profile).implode())
+    reason = pl.format(NO_OP, activities.select(unattributed_reason(pl.lit(False)))["why_no_op"])
+    single = activities.select(
+        "session",
+        ops["name"].gather(at).alias("op"),
+        ops["input_shapes"].gather(at).alias("input_shapes"),
+        ops["dtype"].gather(at).alias("dtype"),
+        pl.when(pl.lit(at.is_not_null()))
+        .then(None)
+        .when(pl.lit(recorded))
+        .then(reason)
+        .otherwise(pl.lit(NOT_RECORDED))
+        .cast(NAME)
+        .alias("without"),
+    )
+    printed = totals_only(profile)
+    none = {name: pl.lit(None, single.schema[name]).alias(name) for name in ("op", "input_shapes", "dtype")}
+    of_ops = pl.col("session").is_in(recorded_sessions(profile).implode())
+    why = pl.when(of_ops).then(pl.lit(NO_OP.format("totals only"))).otherwise(pl.lit(NOT_RECORDED))
+    return grouped_by(single, printed.select("session", *none.values(), why.cast(NAME).alias("without")))
+
+
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "summary")
+def by_shapes(profile: Profile) -> pl.DataFrame:
+    """What the recorded ops cost by session, name, input shapes and data types; largest GPU time first.
+
+    Columns: those of `tui.analysis.ops.recorded.by_name`, op_type, time_pct. GPU work without an op has a row for each
+    reason, that of sessions which record no ops one row: ``gpu_self_ns`` adds up to all GPU time.
+    """
+    known = recorded_ops(profile)
+    types = known.filter(pl.col("why_no_op").is_null()).select("session", "op", "op_type")
+    rest = known.filter(pl.col("why_no_op").is_not_null()).select(
+        "session", "op", "gpu_self_ns", "launches", "untimed_launches", "line"
+    )
+    others = (
+        inferred_ops(profile)
+        .group_by("session")
+        .agg(
+            pl.lit(NOT_RECORDED).cast(NAME).alias("op"),
+            total("total_ns").alias("gpu_self_ns"),
+            whole("calls").alias("launches"),
+            untimed_calls().alias("untimed_launches"),
+            pl.col("line").min(),
+        )
+    )
+    rows = by_name(profile, "input_shapes", "dtype").join(types, on=["session", "op"], how="left")
+    return (
+        pl.concat([rows, rest, others], how="diagonal_relaxed")
+        .with_columns(share("gpu_self_ns"))
+        .sort(
+            *("gpu_self_ns", "gpu_total_ns", "cpu_total_ns"),
+            *(pl.col(name).cast(pl.String) for name in ("op", "input_shapes", "dtype")),
+            "session",
+            descending=[True, True, True, False, False, False, False], nulls_last=True,
+        )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +268,29 @@ class Grouping:
 
 def _no_shapes(profile: Profile) -> str:
     shapes = profile["ops"]["input_shapes"]
-    return "" if shapes.len() > shapes.null_count() else "no input shapes are recorded"
+    return "" if shapes.len() > shapes.null_count() else "input shapes not recorded"
 
 
 def _no_configs(profile: Profile) -> str:
     blocks = profile["activities"]["block_x"]
-    return "" if blocks.len() > blocks.null_count() else "no launch configurations are recorded"
+    return "" if blocks.len() > blocks.null_count() else "launch configurations not recorded"
 
 
 def _no_classes(_profile: Profile) -> str:
-    return "" if kernel_classes.kernel_classes() else f"no classes are defined in {kernel_classes.classes_path()}"
+    return "" if kernel_classes.kernel_classes() else f"no kernel classes defined in {kernel_classes.classes_path()}"
 
 
 def _no_launches(profile: Profile) -> str:
-    return "" if profile["activities"].height else "this input holds totals, not single launches"
+    return "" if profile["activities"].height else "this input holds totals, no single launches"
 
 
 GROUPINGS: Final = (
     Grouping(
         "shapes",
         "by input shape",
-        by_shapes.BY_SHAPES,
-        by_shapes.by_shapes,
-        by_shapes.shape_groups,
+        BY_SHAPES,
+        by_shapes,
+        shape_groups,
         ("session", "op", "input_shapes", "dtype"),
         "without",
         _no_shapes,
@@ -104,10 +298,10 @@ GROUPINGS: Final = (
     Grouping(
         "config",
         "by launch config",
-        by_config.CONFIGS,
-        by_config.by_config,
-        by_config.config_groups,
-        ("session", *by_config.SHAPE, "without"),
+        CONFIGS,
+        by_config,
+        config_groups,
+        ("session", *CONFIG_SHAPE, "without"),
         why_not=_no_configs,
     ),
     Grouping(
@@ -122,9 +316,9 @@ GROUPINGS: Final = (
     Grouping(
         "instance",
         "by op instance",
-        by_instance.BY_INSTANCE,
-        by_instance.by_instance,
-        by_instance.instance_groups,
+        instances.BY_INSTANCE,
+        instances.by_instance,
+        instances.instance_groups,
         ("session", "op_id"),
         why_not=_no_launches,
     ),

@@ -1,4 +1,4 @@
-"""Classes of kernels that the user defines by patterns of names, in ``kernel_classes.toml``."""
+"""Kernel classes that the user defines by name patterns in ``kernel_classes.toml``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.ops.rules import UNKNOWN, Rule, classify
+from tui.analysis.ops.op_type_rules import UNKNOWN, Rule, classify
 from tui.analysis.ops.work_groups import WorkGroups, grouped_by, summed, totals_only
 from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, stamp, user_path, user_text
 from tui.model.columns import columns
@@ -84,9 +84,9 @@ def _class(entry: object, where: str) -> Rule:
     if not isinstance(entry, dict) or entry.keys() != {"name", "pattern"}:
         raise ProftuiError(f"{where}: expected name and pattern", HINT)
     if not all(isinstance(value, str) and value for value in entry.values()):
-        raise ProftuiError(f"{where}: name and pattern must be texts", HINT)
+        raise ProftuiError(f"{where}: name and pattern must be strings", HINT)
     if entry["name"] in (OTHER, UNKNOWN):
-        raise ProftuiError(f"{where}: {entry['name']} is the class of what no pattern finds", HINT)
+        raise ProftuiError(f"{where}: {entry['name']} is reserved for kernels that match no pattern", HINT)
     return Rule(entry["name"], "", checked_pattern(entry["pattern"], where), "")
 
 

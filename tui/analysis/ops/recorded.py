@@ -1,7 +1,4 @@
-"""Ops as the input records them: what each call cost on the CPU and on the GPU, and the same by name.
-
-Names and counting follow PyTorch's ``key_averages()``, so that its table can be laid beside ours.
-"""
+"""Recorded ops: CPU and GPU time of each call, and by name."""
 
 from __future__ import annotations
 
@@ -13,15 +10,16 @@ import polars as pl
 
 from tui.analysis.durations import total, total_of_parts, untimed_calls, whole
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.instances import op_instances
-from tui.analysis.ops.work import classified_work, op_classes
+from tui.analysis.ops.op_attribution import classified_work, op_classes
+from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.tensor_cores.eligible import eligible_ops
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-NO_OP: Final = "(no op: {})"
+
+NO_OP: Final = "(unattributed: {})"
 """What the rows of work without an op are called."""
 
 MIXED: Final = "mixed"

@@ -1,4 +1,4 @@
-"""GPU work put into groups, each launch into exactly one: what every group sums, and what lies behind it."""
+"""GPU work partitioned into groups: the sums of each group, and its kernels and launches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.activities import with_shapes
 from tui.analysis.durations import average, figures, share, timed, timed_calls, total, whole
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launches.origin import with_launched_by
-from tui.analysis.launches.shapes import with_shapes
-from tui.analysis.occupancy.theoretical import with_occupancy
-from tui.analysis.ops.tables import classified_kernels
+from tui.analysis.occupancy import with_occupancy
+from tui.analysis.ops.ops_by_name import classified_kernels
 from tui.analysis.tensor_cores.verdicts import with_verdicts, with_verdicts_by_name
 from tui.model.columns import columns
 from tui.model.view import TableSpec
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
+
 
 KERNELS_OF_GROUP: Final = TableSpec(
     "group_kernels",
@@ -153,7 +154,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
 def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame:
     """The kernels and memory operations of a group, as `tui.analysis.kernels.kernels`, with the rule that tells each.
 
-    Further columns: op_type, direction, group, rule (`tui.analysis.ops.tables.classified_kernels`).
+    Further columns: op_type, direction, group, rule (`tui.analysis.ops.ops_by_name.classified_kernels`).
     """
     activities = profile["activities"]
     work = activities.filter(pl.Series(groups.codes == group))

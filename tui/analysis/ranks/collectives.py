@@ -1,4 +1,4 @@
-"""Collectives that several ranks took part in, matched by their order within their process group."""
+"""Collectives matched across ranks by their order within a process group; stragglers; clock agreement of ranks."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.gpu_time.communication import WorkKind, work_kinds
+from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.memo import once_per_profile
-from tui.fmt import count
+from tui.fmt import count, duration
+from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 LONG_PCT: Final = 1.0
 """Only collectives that take more than this share of a mean iteration on some rank tell who is waited for, and only
 where another rank is in them longer by as much."""
 HOW: Final = (
-    "a collective ends on all ranks together, so the rank that comes last is in it for the shortest time; "
+    "a collective ends on all ranks together, so the rank that arrives last spends the least time in it; "
     "durations are compared, never clocks"
 )
 """How the straggler is told, in words."""
@@ -58,7 +60,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
         "arguments",
         pl.col("said").str.extract(r"Collective name: ([^;]+)").alias("told"),
         pl.concat_str(group, members, separator=" ", ignore_nulls=True).alias("communicator"),
-        pl.col("said").str.extract(r"Group size: (\d{1,9})").cast(pl.Int64).alias("group_size"),
+        number_in(pl.col("said"), r"Group size: ([0-9]{1,9})").alias("group_size"),
     )
     by_name = pl.DataFrame({"name": rows["name"].unique()}).with_columns(
         pl.coalesce(pl.col("name").cast(pl.String).str.extract(pattern) for pattern in (_NAME, _OLD_NAME)).alias(
@@ -135,14 +137,14 @@ def _ranks(profile: Profile) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Stragglers:
-    """Who came last to the long collectives."""
+    """Who arrived last to the long collectives."""
 
     by_iteration: pl.DataFrame
-    """One row per iteration with long collectives: iteration, session (the one that came last; null where no rank
+    """One row per iteration with long collectives: iteration, session (the one that arrived last; null where no rank
     waited for more than the share of a mean iteration), wait_ns (what the rank that waited longest was in them above
     the shortest time)."""
     by_session: pl.DataFrame
-    """One row per session that ever came last, the most frequent first: session, times, wait_ns."""
+    """One row per session that ever arrived last, the most frequent first: session, times, wait_ns."""
     waits: pl.DataFrame
     """One row per iteration and session: wait_ns, what it was in long collectives above the shortest time."""
     matched: int
@@ -159,12 +161,12 @@ class Stragglers:
 
 
 def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
-    """Which ranks came last to collectives, iteration by iteration.
+    """Which ranks arrived last to collectives, iteration by iteration.
 
     Args:
         profile: All sessions.
         long_pct: Only collectives that take more than this share of a mean iteration on some rank count, and a rank
-            came last where another one was in those of an iteration longer by more than that.
+            arrived last where another one was in those of an iteration longer by more than that.
     """
     rows = matched(profile).filter(leave_together())
     times = iterations(profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
@@ -187,7 +189,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     )
     untold = "" if rows.height else "no iteration has the same number of collectives on all ranks"
     if matched(profile).height and not rows.height:
-        untold = "no matched collective is known to be of a kind that all ranks leave together"
+        untold = "no matched collective is of a kind that all ranks leave together"
     return Stragglers(last, often, by_step, _count(rows), _count(long), untold)
 
 
@@ -211,3 +213,88 @@ def open_ranks_words(profile: Profile) -> str:
 
 def _count(rows: pl.DataFrame) -> int:
     return rows.select(TURN).n_unique() if rows.height else 0
+
+
+AGREE_NS: Final = 100_000
+"""Clocks agree where ranks leave collectives no further apart than this, or than the part below."""
+AGREE_PART: Final = 0.05
+"""Of the time that the longest rank is in them, as medians."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What is known of the clocks of the ranks."""
+
+    said: str
+    """In words: how far they agree, or why they cannot be compared."""
+    agree: frozenset[int]
+    """The sessions whose clocks can be compared with those of all others of them."""
+    apart_ns: int | None = None
+    """How far apart ranks leave collectives: the median; None where that is not known."""
+
+
+@once_per_profile("activities", "sessions")
+def clocks(profile: Profile) -> Clocks:
+    """Whether times of ranks can be compared.
+
+    Times of one file have one clock; those of several are Unix times, where the input tells them. Whether two clocks
+    agree the collectives show: their ends.
+    """
+    rows = with_times(profile)
+    if collectives(profile)["session"].n_unique() < 2:
+        return Clocks("fewer than two ranks recorded kernels of NCCL or RCCL", frozenset())
+    if rows.is_empty():
+        return Clocks(
+            "no collective matched: no iteration has the same number of collectives on all ranks", frozenset()
+        )
+    unknown = rows.filter(pl.col("begin_ns").is_null())["session"].n_unique()
+    if unknown:
+        return Clocks(
+            f"clocks are not comparable: {count(unknown)} of {count(rows['session'].n_unique())} files do not record "
+            "the wall-clock time of their time zero",
+            frozenset(),
+        )
+    # Of times since 1970 a float would keep a quarter of a microsecond: differences are taken before medians.
+    end = pl.col("begin_ns") + pl.col("duration_ns")
+    left = end - end.min().over(TURN)
+    together = rows.filter(leave_together()).with_columns(left.alias("left_ns"))
+    ends = (
+        together.with_columns((pl.col("left_ns") - pl.col("left_ns").median().over(TURN)).abs().alias("off_ns"))
+        .group_by("session")
+        .agg(pl.col("off_ns").median(), pl.col("longest_ns").median())
+        .sort("session")
+    )
+    if ends.is_empty():
+        return Clocks(
+            "clocks are not comparable: no collective is of a kind that all ranks leave together", frozenset()
+        )
+    most = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
+    good = ends.filter(2 * pl.col("off_ns") <= most)
+    apart = int(together.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
+    if good.height == ends.height:
+        said = f"clocks agree: ranks leave collectives within {duration(apart)} of each other"
+        if part := open_ranks_words(profile):
+            said += f"; {part}: waiting for the other ranks counts as transfer"
+        return Clocks(said, frozenset(rows["session"].unique()), apart)
+    off = ends.height - good.height
+    if good.height < 2:
+        said = f"clocks differ by about {duration(apart)}: so far apart ranks leave collectives, which end together"
+        return Clocks(said, frozenset(), apart)
+    furthest = int(float(ends["off_ns"].max()))  # type: ignore[arg-type]
+    said = (
+        f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others' by up to "
+        f"{duration(furthest)}: so far apart they leave collectives, which end together"
+    )
+    return Clocks(said, frozenset(good["session"]), apart)
+
+
+def with_times(profile: Profile) -> pl.DataFrame:
+    """`matched` with begin_ns: the start by a clock that others may have, too; null where there is none."""
+    rows = matched(profile)
+    sessions = profile["sessions"].filter(pl.col("session").is_in(rows["session"].unique().implode()))
+    told = sessions.select("session", pl.col("origin_ns").alias("shift_ns"))
+    if sessions["source"].n_unique() == 1 and sessions["origin_ns"].null_count():
+        told = sessions.select("session", pl.lit(0, pl.Int64).alias("shift_ns"))
+    return rows.join(told, on="session", how="left", maintain_order="left").with_columns(
+        (pl.col("start_ns") + pl.col("shift_ns")).alias("begin_ns")
+    )

@@ -1,4 +1,4 @@
-"""How far ranks are apart in each iteration, and in each op and op type by iteration."""
+"""Spread between ranks: by iteration, op and op type."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from tui.analysis.durations import total
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.iterations.work import iteration_of_activities
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.rules import UNKNOWN
-from tui.analysis.ops.tables import inferred_ops
-from tui.analysis.ops.work import classified_work
+from tui.analysis.ops.op_attribution import classified_work
+from tui.analysis.ops.op_type_rules import UNKNOWN
+from tui.analysis.ops.ops_by_name import inferred_ops
 from tui.analysis.ranks.collectives import collectives, stragglers
-from tui.analysis.ranks.naming import named
+from tui.analysis.sessions import named
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
 
 SLOWEST_RANKS: Final = TableSpec(
     "slowest_ranks",
@@ -107,7 +108,7 @@ def slowest_ranks(profile: Profile) -> pl.DataFrame:
 
 
 def last_ranks(profile: Profile) -> pl.DataFrame:
-    """For each iteration with long collectives: iteration, last (the session that came last to them), wait_ns."""
+    """For each iteration with long collectives: iteration, last (the session that arrived last to them), wait_ns."""
     if collectives(profile)["session"].n_unique() < 2:
         return pl.DataFrame(schema={"iteration": pl.Int32, "last": pl.UInt32, "wait_ns": pl.Int64})
     return stragglers(profile).by_iteration.select("iteration", last="session", wait_ns="wait_ns")

@@ -1,4 +1,4 @@
-"""Time in collectives: waiting for the last rank, and the transfer once all have come."""
+"""Time in collectives: waiting for the last rank, and the transfer after it arrived."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ranks.clocks import clocks, with_times
-from tui.analysis.ranks.collectives import TURN, collectives, leave_together, matched
-from tui.analysis.ranks.naming import named
+from tui.analysis.ranks.collectives import TURN, clocks, collectives, leave_together, matched, with_times
+from tui.analysis.sessions import named
 from tui.fmt import count, duration
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui.model.profile import Profile
+
 
 COLLECTIVE_KINDS: Final = TableSpec(
     "collective_kinds",
@@ -141,15 +141,15 @@ def unmatched_words(profile: Profile) -> str:
     alone = ~outside & (left.join(shared, on="communicator", how="left", maintain_order="left")["ranks"] == 1)
     differ = ~(outside | alone)
     kinds = (
-        (int(outside.sum()), "outside of iterations"),
-        (int(alone.sum()), "of a process group of which no other rank is open"),
-        (int(differ.sum()), "in iterations in which their numbers or kinds differ from rank to rank"),
+        (int(outside.sum()), "outside iterations"),
+        (int(alone.sum()), "no other rank of their process group is open"),
+        (int(differ.sum()), "number or kind differs between ranks in their iteration"),
     )
     told = [(number, text) for number, text in kinds if number]
     why = told[0][1] if len(told) == 1 else ", ".join(f"{count(number)} {text}" for number, text in told)
     spent = duration(int(left["duration_ns"].sum()))
     kernels = f"{count(left.height)} kernel{'s' if left.height != 1 else ''}"
-    return f"matched with no other rank: {kernels} of communication, {spent}: {why}"
+    return f"unmatched: {kernels} of communication, {spent}: {why}"
 
 
 def _shares() -> tuple[pl.Expr, pl.Expr]:
@@ -208,7 +208,7 @@ def waits_of_ranks(profile: Profile) -> pl.DataFrame:
 
     Columns: session, all_comm_ns (summed durations of its communication), comm_wait_ns, comm_transfer_ns and
     comm_unmatched_ns, which add up to it: what is matched and of which waiting
-    cannot be told counts as unmatched;
+    is unknown counts as unmatched;
     comm_wait_pct (of wait and transfer). All but the first are null where nothing of it could be told apart.
     """
     own = collectives(profile).group_by("session").agg(pl.col("duration_ns").sum().alias("all_comm_ns"))

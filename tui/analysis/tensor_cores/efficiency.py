@@ -1,4 +1,4 @@
-"""How much kernel time goes to tensor cores, by the two figures that tools give under the same name."""
+"""Tensor-core efficiency: kernel time on tensor cores as a share of eligible time and of all kernel time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import total
-from tui.analysis.grouping import grouped
+from tui.analysis.grouping import group_rows
 from tui.analysis.memo import once_per_profile
 from tui.analysis.tensor_cores.eligible import eligible_activities, eligible_kernels_by_name
 from tui.analysis.tensor_cores.verdicts import ASSUMED, kernel_verdicts, tensor_cores_by_device, with_verdicts
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_core_reason", "eligible")
 
-_UNTIMED: Final = "no duration of kernels that use tensor cores is known"
-_GUESSED: Final = "nothing is known of this GPU, which may have no tensor cores: name it with --gpu"
+_UNTIMED: Final = "durations of tensor-core kernels not recorded"
+_GUESSED: Final = "unknown GPU, which may have no tensor cores: name it with --gpu"
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
@@ -40,7 +40,7 @@ def tensor_core_time(profile: Profile) -> pl.DataFrame:
     else:
         by_op = profile["activities"].select(*KEYS[:-1], "duration_ns").with_columns(eligible_activities(profile))
         sums = [pl.len().cast(pl.Int64).alias("launches"), total().alias("total_ns")]
-        single = with_verdicts(profile, grouped(by_op, KEYS, sums).filter(of_kernels))
+        single = with_verdicts(profile, group_rows(by_op, KEYS, sums).filter(of_kernels))
         totals = verdicts.filter(~pl.col("session").is_in(by_op["session"].unique().implode()))
         names = eligible_kernels_by_name(totals["name"])
         printed = totals.join(names, on="name", how="left", maintain_order="left", nulls_equal=True)
@@ -62,13 +62,13 @@ class TensorCoreUse:
     using_ns: int
     """Kernels that use tensor cores."""
     unknown_ns: int
-    """Kernels of which that cannot be told."""
+    """Kernels of which that is unknown."""
     eligible_ns: int
     """Kernels of ops that could use them, or kernels that could, where no op is recorded."""
     eligible_using_ns: int
     """Of those: what uses them."""
     eligible_unknown_ns: int
-    """Of those, and of what cannot be told eligible or not: what cannot be told to use them or not."""
+    """Of those, and of what is unknown eligible or not: what is unknown to use them or not."""
     reason: str
     """Why there is nothing to tell, as that the GPU has no tensor cores; empty where there is."""
     untimed: bool
@@ -80,7 +80,7 @@ class TensorCoreUse:
     def efficiency_pct(self) -> float | None:
         """DLProf's tensor core efficiency: time of kernels that use them / kernel time of ops that could.
 
-        What cannot be told is in neither. None where nothing could use them, or where most cannot be told.
+        What is unknown is in neither. None where nothing could use them, or where most is unknown.
         """
         known = self.eligible_known_ns
         if self.reason or known <= 0 or 2 * self.eligible_unknown_ns > self._perhaps_ns:
@@ -89,30 +89,30 @@ class TensorCoreUse:
 
     @property
     def eligible_known_ns(self) -> int:
-        """The part of ``eligible_ns`` that can be told to use them or not."""
+        """The part of ``eligible_ns`` that is known to use them or not."""
         return self.eligible_ns - self._unknown_eligible_ns
 
     @property
     def share_pct(self) -> float | None:
         """PyTorch's TensorBoard plugin's kernel time using tensor cores: their time / that of all kernels.
 
-        What cannot be told is in neither. None where most cannot be told.
+        What is unknown is in neither. None where most is unknown.
         """
         known = self.kernel_ns - self.unknown_ns
         return None if self.reason or known <= 0 or self.unknown_ns > known else 100 * self.using_ns / known
 
     @property
     def unknown_pct(self) -> float | None:
-        """Share of all kernel time of which it cannot be told."""
+        """Share of all kernel time of which it is unknown."""
         return 100 * self.unknown_ns / self.kernel_ns if self.kernel_ns else None
 
     @property
     def eligible_unknown_pct(self) -> float | None:
-        """Share of the time that is, or may be, eligible of which it cannot be told."""
+        """Share of the time that is, or may be, eligible of which it is unknown."""
         return 100 * self.eligible_unknown_ns / self._perhaps_ns if self._perhaps_ns else None
 
     _unknown_eligible_ns: int = 0
-    """Of ``eligible_ns``: what cannot be told."""
+    """Of ``eligible_ns``: what is unknown."""
     _perhaps_ns: int = 0
     """What is, or may be, eligible."""
 

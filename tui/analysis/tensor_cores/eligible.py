@@ -1,8 +1,4 @@
-"""What could use tensor cores, whether it does or not: ops by name and by what they launched, kernels by name.
-
-As in PyTorch's profiler plugin, an op that calls an eligible one is eligible itself, and time is counted on the deepest
-eligible op alone, so that a bias that is added beside a product is no work for tensor cores.
-"""
+"""Tensor-core eligibility of ops and kernels, by name and by what they launched."""
 
 from __future__ import annotations
 
@@ -12,10 +8,9 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.rules import NAME_LIMIT, OVERLOAD, classify
-from tui.analysis.ops.tree import op_tree
-from tui.analysis.ops.work import op_row_of_activities
-from tui.analysis.tensor_cores.rules import tensor_core_rules
+from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
+from tui.analysis.ops.op_type_rules import NAME_LIMIT, OVERLOAD, classify
+from tui.analysis.tensor_cores.tensor_core_rules import tensor_core_rules
 from tui.analysis.tensor_cores.verdicts import tensor_cores_by_device, tensor_cores_by_name
 from tui.model.forest import NONE
 
@@ -24,9 +19,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.analysis.tensor_cores.rules import Eligible
+    from tui.analysis.tensor_cores.tensor_core_rules import Eligible
     from tui.model.forest import Flags
     from tui.model.profile import Profile
+
 
 NO: Final = 0
 YES: Final = 1
@@ -128,7 +124,7 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops")
 def eligible_activities(profile: Profile) -> pl.Series:
-    """Whether each GPU activity is work that could use tensor cores; null where it cannot be told.
+    """Whether each GPU activity is work that could use tensor cores; null where it is unknown.
 
     Everything that was launched in a deepest op that is eligible by its name is; of the rest, what is so by its own
     name, unless the input says that its op is not. An op as wide as an NVTX range tells nothing of its kernels: only a

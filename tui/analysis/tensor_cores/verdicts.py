@@ -1,4 +1,4 @@
-"""Whether kernels use tensor cores: as the input says, as the GPU allows, as their names tell; the reason beside it."""
+"""Tensor-core use of kernels: as recorded, as the GPU allows, or by name, with the reason."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.by_name import activities_by_name
-from tui.analysis.durations import total, whole
-from tui.analysis.grouping import grouped, is_constant, present
+from tui.analysis.durations import activities_by_name, total, whole
+from tui.analysis.grouping import group_rows, is_constant, unique_values
 from tui.analysis.inputs.devices import device_facts
-from tui.analysis.kinds import kind_by_name
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.rules import NAME_LIMIT, classify, first_matches
-from tui.analysis.tensor_cores.rules import TensorCoreRules, tensor_core_rules
-from tui.model.compact import looked_at
+from tui.analysis.ops.op_type_rules import NAME_LIMIT, classify, first_matches
+from tui.analysis.tensor_cores.tensor_core_rules import TensorCoreRules, tensor_core_rules
+from tui.model.constant_columns import column_view
+from tui.model.names import kind_by_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+
 FIRST_CAPABILITY: Final = (7, 0)
 """The compute capability that tensor cores came with."""
 
-ASSUMED: Final = "assumed, since nothing is known of the GPU: {}"
+ASSUMED: Final = "assumed, since the GPU is unknown: {}"
 """Verdicts by name alone, where the GPU may have no tensor cores."""
 
-AS_RECORDED: Final = "as the input says"
+AS_RECORDED: Final = "as recorded"
 
 _MEMORY: Final = ("memcpy", "memset", "um")
-_NOT_SINGLE: Final = "the input records the graph as a whole"
+_NOT_SINGLE: Final = "CUDA graph recorded as a whole"
 
 
 def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None) -> pl.DataFrame:
@@ -56,8 +56,8 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
         "name",
         pl.when(plain).then(pl.lit(False)).otherwise("verdict").alias("uses_tensor_core"),
         pl.when(plain)
-        .then(pl.format("{} work needs no tensor cores", "op_type"))
-        .otherwise(pl.col("reason").fill_null("its name does not say"))
+        .then(pl.format("not applicable to {} work", "op_type"))
+        .otherwise(pl.col("reason").fill_null("not evident from its name"))
         .cast(NAME)
         .alias("tensor_core_reason"),
     )
@@ -71,8 +71,8 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     """
     facts = device_facts(profile)
     without = tensor_core_rules().devices_without
-    parts = pl.col("compute_capability").str.extract_groups(r"^(?<major>\d{1,4})\.(?<minor>\d{1,4})").struct
-    too_old = parts.field("major").cast(pl.Int32) < FIRST_CAPABILITY[0]
+    parts = pl.col("compute_capability").str.extract_groups(r"^(?<major>[0-9]{1,4})\.(?<minor>[0-9]{1,4})").struct
+    too_old = parts.field("major").cast(pl.Int32, strict=False) < FIRST_CAPABILITY[0]
     by_name = pl.any_horizontal(
         pl.lit(False), *(pl.col("name").fill_null("").str.contains(f"(?i){pattern}") for pattern in without)
     )
@@ -93,7 +93,7 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
         .when(too_old)
         .then(pl.format("compute capability {} has none", "compute_capability"))
         .when(by_name)
-        .then(pl.format("{} has none", pl.col("name").str.replace(r"\s*\(\d*\)?$", "")))
+        .then(pl.format("{} has none", pl.col("name").str.replace(r"\s*\([0-9]*\)?$", "")))
         .alias("device_reason"),
     )
 
@@ -129,7 +129,7 @@ def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
         pl.when(recorded)
         .then(pl.col("tensor_core_reason").cast(pl.String).fill_null(AS_RECORDED))
         .when(memory)
-        .then(pl.lit("memory operations use none"))
+        .then(pl.lit("not applicable to memory operations"))
         .when(graph)
         .then(pl.lit(_NOT_SINGLE))
         .when(none)
@@ -156,7 +156,7 @@ def _told_by_names(names: pl.Series) -> pl.DataFrame:
 def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     """Whether the kernels use tensor cores: one row per session, device, kind and name, and verdict of the input.
 
-    Columns: session, device, kind, name, uses_tensor_core (null: it cannot be told), tensor_core_reason, launches,
+    Columns: session, device, kind, name, uses_tensor_core (null: it is unknown), tensor_core_reason, launches,
     total_ns (null where no duration is known). A name has several rows where it ran on several devices, or where the
     input says different things of its launches. Of sessions that hold aggregates alone the device is any of theirs,
     null where some have tensor cores and others not.
@@ -165,7 +165,7 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     told = ("uses_tensor_core", "tensor_core_reason")
     keys = ["session", "device", "kind", "name", *told]
     others = ("device", *told)
-    if all(is_constant(looked_at(activities, name)) for name in others):
+    if all(is_constant(column_view(activities, name)) for name in others):
         # What others ask for as well says it all.
         values = zip(others, activities.select(others).row(0), strict=True)
         alike = (pl.lit(value, activities.schema[name]).alias(name) for name, value in values)
@@ -176,7 +176,7 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
         )
     else:
         sums = [pl.len().cast(pl.Int64).alias("launches"), total().alias("total_ns")]
-        single = grouped(activities, keys, sums)
+        single = group_rows(activities, keys, sums)
     devices = (
         tensor_cores_by_device(profile)
         .group_by("session", maintain_order=True)
@@ -187,7 +187,8 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     printed = (
         profile["summary"]
         .filter(
-            pl.col("section") == "gpu", ~pl.col("session").is_in(present(looked_at(activities, "session")).implode())
+            pl.col("section") == "gpu",
+            ~pl.col("session").is_in(unique_values(column_view(activities, "session")).implode()),
         )
         .group_by("session", "name")
         .agg(whole("calls").alias("launches"), total("total_ns").alias("total_ns"))

@@ -1,4 +1,4 @@
-"""A lane as characters: one a cell, names in bars that are wide enough for them."""
+"""A timeline lane as characters: what each cell holds, and names in bars that are wide enough."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui.analysis.timeline.bins import NOTHING, bins, spanning
-from tui.analysis.timeline.looks import TITLES, Look
+from tui.analysis.timeline.item_kinds import TITLES, ItemKind
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.text import plain
 
@@ -22,43 +21,109 @@ if TYPE_CHECKING:
     Looks = npt.NDArray[np.int8]
     Flags = npt.NDArray[np.bool_]
 
+
+NOTHING: Final = -1
+"""In place of a look or an item: there is none."""
+LOOKED_AT: Final = 16
+"""Of so many items that started one after another one is looked for that is active for all of a slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Slices of time of a lane, from left to right."""
+
+    busy_ns: Ints
+    """How much of each something was active."""
+    looks: Looks
+    """What took most of it, or what started first where nothing took time; `NOTHING` where there is none."""
+    begun: Ints
+    """How many items started in each."""
+
+
+def bins(lane: Lane, edges: Ints) -> Bins:
+    """What lies between each two neighboring moments.
+
+    The busy time of slices that cover all of a lane adds up to the lane's.
+
+    Args:
+        lane: The lane.
+        edges: Moments, in order.
+    """
+    of_kinds = np.diff(lane.segments.until(edges), axis=0)
+    busy = of_kinds.sum(axis=1)
+    begun = np.searchsorted(lane.starts, edges, side="left")
+    looks = np.full(len(edges) - 1, NOTHING, np.int8)
+    if of_kinds.shape[1]:
+        looks = np.where(busy > 0, lane.segments.kinds[of_kinds.argmax(axis=1)], np.int8(NOTHING))
+    count = np.diff(begun)
+    moments = np.flatnonzero((busy <= 0) & (count > 0))
+    looks[moments] = lane.looks[begun[moments]]
+    return Bins(busy, looks, count)
+
+
+def spanning(lane: Lane, edges: Ints, looks: Looks) -> Ints:
+    """For each slice the item of its look that is active from its begin to its end; `NOTHING` where there is none.
+
+    Of several it is the latest started. Only the last `LOOKED_AT` that started before a slice are examined.
+
+    Args:
+        lane: The lane.
+        edges: Moments, in order.
+        looks: Of each slice, see `Bins`.
+    """
+    found = np.full(len(edges) - 1, NOTHING, np.int64)
+    at, until = np.searchsorted(lane.starts, edges[:-1], side="right") - 1, edges[1:]
+    left = np.flatnonzero(at >= 0)
+    for back in range(LOOKED_AT):
+        items = at[left] - back
+        # Where nothing reaches the end of a slice, nothing that started earlier does.
+        going = (items >= 0) & (lane.reached[items] >= until[left])
+        left, items = left[going], items[going]
+        if not len(left):
+            break
+        there = (lane.ends[items] >= until[left]) & (lane.looks[items] == looks[left])
+        found[left[there]] = items[there]
+        left = left[~there]
+    return found
+
+
 GLYPHS: Final = {
-    Look.TENSOR: "▁▂▃▄▅▆▇█",
-    Look.KERNEL: "░▒▓",
-    Look.GRAPH: "▤▦",
-    Look.COMMUNICATION: "◦○●",
-    Look.TO_GPU: "›»►",
-    Look.FROM_GPU: "‹«◄",
-    Look.COPY: "◇◆",
-    Look.MEMSET: "□■",
-    Look.LAUNCH: "▵▲",
-    Look.SYNC: "~≈",
-    Look.COPY_CALL: "▫▪",
-    Look.OTHER_CALL: "-=",
-    Look.OP: "▁▂▃▄▅▆▇█",
-    Look.RANGE: "▁▂▃▄▅▆▇█",
+    ItemKind.TENSOR: "▁▂▃▄▅▆▇█",
+    ItemKind.KERNEL: "░▒▓",
+    ItemKind.GRAPH: "▤▦",
+    ItemKind.COMMUNICATION: "◦○●",
+    ItemKind.TO_GPU: "›»►",
+    ItemKind.FROM_GPU: "‹«◄",
+    ItemKind.COPY: "◇◆",
+    ItemKind.MEMSET: "□■",
+    ItemKind.LAUNCH: "▵▲",
+    ItemKind.SYNC: "~≈",
+    ItemKind.COPY_CALL: "▫▪",
+    ItemKind.OTHER_CALL: "-=",
+    ItemKind.OP: "▁▂▃▄▅▆▇█",
+    ItemKind.RANGE: "▁▂▃▄▅▆▇█",
 }
 """From a cell that is hardly busy to one that is busy all the time."""
 
 ASCII_GLYPHS: Final = {
-    Look.TENSOR: ",tT",
-    Look.KERNEL: ".+#",
-    Look.GRAPH: "gG",
-    Look.COMMUNICATION: "oO@",
-    Look.TO_GPU: "}>",
-    Look.FROM_GPU: "{<",
-    Look.COPY: ":X",
-    Look.MEMSET: "zZ",
-    Look.LAUNCH: "'^",
-    Look.SYNC: "-~",
-    Look.COPY_CALL: "cC",
-    Look.OTHER_CALL: ".%",
-    Look.OP: ".+#",
-    Look.RANGE: ".-=",
+    ItemKind.TENSOR: ",tT",
+    ItemKind.KERNEL: ".+#",
+    ItemKind.GRAPH: "gG",
+    ItemKind.COMMUNICATION: "oO@",
+    ItemKind.TO_GPU: "}>",
+    ItemKind.FROM_GPU: "{<",
+    ItemKind.COPY: ":X",
+    ItemKind.MEMSET: "zZ",
+    ItemKind.LAUNCH: "'^",
+    ItemKind.SYNC: "-~",
+    ItemKind.COPY_CALL: "cC",
+    ItemKind.OTHER_CALL: ".%",
+    ItemKind.OP: ".+#",
+    ItemKind.RANGE: ".-=",
 }
 
-_HEADS: Final = {Look.TENSOR: "▐", Look.OP: "▐", Look.RANGE: "▐"}
-"""What a bar with a name begins with, where that is not the glyph of a busy cell: bars that touch stay apart."""
+_HEADS: Final = {ItemKind.TENSOR: "▐", ItemKind.OP: "▐", ItemKind.RANGE: "▐"}
+"""What a bar with a name starts with, where that is not the glyph of a busy cell: bars that touch stay apart."""
 
 SHOWN_GLYPHS: Final = 3
 """So many glyphs of a look are told one by one where there is little room."""
@@ -69,7 +134,7 @@ _TABLES: Final = {
     ascii_only: np.array(
         [
             [glyphs[look][min(level * len(glyphs[look]) // 8, len(glyphs[look]) - 1)] for level in range(8)]
-            for look in Look
+            for look in ItemKind
         ]
     )
     for ascii_only, glyphs in ((False, GLYPHS), (True, ASCII_GLYPHS))
@@ -84,11 +149,11 @@ class LaneCells:
     texts: list[str]
     """A character for each cell; a wide one is followed by an empty text."""
     looks: Looks
-    """What each cell is coloured by; `NOTHING` where it is blank."""
+    """What each cell is colored by; `NOTHING` where it is blank."""
     solid: Flags
     """Which cells are part of a bar with a name: drawn in reverse."""
     items: Ints
-    """The item that is on throughout each cell, `NOTHING` where there is none."""
+    """The item that is active throughout each cell, `NOTHING` where there is none."""
 
 
 def lane_cells(
@@ -98,7 +163,7 @@ def lane_cells(
 
     Args:
         lane: The lane.
-        edges: Where its cells begin and end.
+        edges: Where its cells start and end.
         name: The name of an item, to be written into bars; None: no names.
         ascii_only: Use ASCII characters alone.
     """
@@ -110,7 +175,7 @@ def lane_cells(
     items = spanning(lane, edges, found.looks)
     if name is not None:
         for first, last in _runs(items):
-            look = Look(int(lane.looks[items[first]]))
+            look = ItemKind(int(lane.looks[items[first]]))
             glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
             head = glyphs[look][-1] if ascii_only else _HEADS.get(look, glyphs[look][-1])
             room = last - first - 1
@@ -157,11 +222,11 @@ def whole_percent(part: int, whole: int) -> str:
     return "<1%" if 0 < share < 1 else ">99%" if 99 < share < 100 else f"{min(share, 100):.0f}%"
 
 
-def legend(lanes: Iterable[Lane], *, ascii_only: bool = False) -> list[tuple[Look, str, str]]:
+def legend(lanes: Iterable[Lane], *, ascii_only: bool = False) -> list[tuple[ItemKind, str, str]]:
     """The glyphs of each look that is in some lanes, from hardly to always busy, and what it means."""
     glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
     kinds = sorted({int(kind) for lane in lanes for kind in lane.segments.kinds})
-    return [(look, glyphs[look], TITLES[look]) for look in map(Look, kinds)]
+    return [(look, glyphs[look], TITLES[look]) for look in map(ItemKind, kinds)]
 
 
 def in_short(glyphs: str) -> str:
@@ -179,11 +244,11 @@ def signs(*, ascii_only: bool = False) -> list[tuple[str, str]]:
     return [
         (
             f"{tick} {cursor} M",
-            "on the ruler: a moment or the begin of an iteration; the cursor; where you measure from",
+            "ruler: a time or the start of an iteration; the cursor; the start of a measurement",
         ),
-        ("> 12%", "before a lane: the cursor's lane; how much of the time on the screen it is busy"),
+        ("> 12%", "before a lane: the cursor's lane; its busy share of the visible time"),
         (
             "name" if ascii_only else "▐name",
-            "a bar: one thing that takes several cells; underlined: found, or at the other end of a launch",
+            "a bar: one item over several cells; underlined: a search hit, or the other end of a launch",
         ),
     ]

@@ -1,20 +1,23 @@
-"""The lanes of the timeline: GPUs and their streams, and of each thread its ranges, ops and API calls."""
+"""Lanes of the timeline: GPUs, streams, and per thread ranges, ops and API calls; busy time up to a moment."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
-from tui.analysis.by_session import by_session
+from tui.analysis.gpu_time.idle_gaps import busy_contributions
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, overlapping_pairs, union_of
+from tui.analysis.gpu_time.timelines import Timeline
+from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
-from tui.analysis.timeline.looks import COMPUTES, Look, looks_of_calls, looks_of_work
-from tui.analysis.timeline.segments import Segments, flattened
-from tui.cache.parking import parked
-from tui.loaders.linking.nesting import nested
+from tui.analysis.timeline.item_kinds import COMPUTES, ItemKind, kinds_of_activities, kinds_of_calls
+from tui.cache.spill import spill_to_disk
+from tui.correlation.nesting import nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,8 +29,150 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Looks = npt.NDArray[np.int8]
 
-FIRST: Final = (COMPUTES, (Look.COMMUNICATION,))
-"""Where several streams are drawn in one lane, work that counts before what was on earlier."""
+
+BLOCK: Final = 32
+"""Sums are kept for so many segments together; what is left over is added up when it is asked for."""
+
+SEGMENTS_AT_ONCE: Final = 1 << 17
+"""Intervals that are cut at each other together: each takes some dozen numbers for as long as that lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Stretches of time, each of one look, in order; they lie apart, but for overlaps shorter than the resolution."""
+
+    starts: Ints
+    ends: Ints
+    looks: Looks
+    kinds: Looks
+    """The looks that there are."""
+    _of_kind: Looks
+    """Where in ``kinds`` each look stands."""
+    _sums: Ints
+    """For each block and kind the time of all segments of the blocks before it."""
+
+    @property
+    def length(self) -> int:
+        """All of them together."""
+        return int(self._sums[-1].sum()) if len(self._sums) else 0
+
+    def until(self, moments: Ints) -> Ints:
+        """For each moment and each of ``kinds`` how much of its time lies before."""
+        count = len(self.kinds)
+        if not count:
+            return np.zeros((len(moments), 0), np.int64)
+        begun = np.searchsorted(self.starts, moments, side="left")
+        block = np.maximum(begun - 1, 0) // BLOCK
+        places = block[:, None] * BLOCK + np.arange(BLOCK)
+        inside = places < begun[:, None]
+        places = np.minimum(places, len(self.starts) - 1)
+        lengths = np.minimum(self.ends[places], moments[:, None]) - self.starts[places]
+        cells = np.arange(len(moments))[:, None] * count + self._of_kind[self.looks[places]]
+        # The sums of a block are far below 2**53: as floats they are exact.
+        rest = np.bincount(cells.ravel(), np.where(inside, lengths, 0).ravel(), minlength=len(moments) * count).astype(
+            np.int64
+        )
+        found: Ints = self._sums[block] + rest.reshape(len(moments), count)
+        return found
+
+
+def segments_of(starts: Ints, ends: Ints, looks: Looks) -> Segments:
+    """Segments that are in order and apart."""
+    kinds = np.flatnonzero(np.bincount(looks, minlength=1)).astype(np.int8) if len(looks) else np.zeros(0, np.int8)
+    of_kind = np.zeros(int(kinds.max(initial=0)) + 1, np.int8)
+    of_kind[kinds] = np.arange(len(kinds))
+    sums = np.zeros((-(-len(starts) // BLOCK) + 1, len(kinds)), np.int64)
+    # Some whole blocks at a time: what each step leaves for the next then takes little memory.
+    for first in range(0, len(starts), SEGMENTS_AT_ONCE):
+        part = slice(first, first + SEGMENTS_AT_ONCE)
+        lengths, here = ends[part] - starts[part], looks[part]
+        firsts = np.arange(0, len(lengths), BLOCK)
+        of_part = sums[1 + first // BLOCK :][: len(firsts)]
+        for place, kind in enumerate(kinds):
+            of_part[:, place] = np.add.reduceat(np.where(here == kind, lengths, 0), firsts)
+    np.cumsum(sums, axis=0, out=sums)
+    return Segments(starts, ends, looks, kinds, of_kind, sums)
+
+
+def flattened(
+    starts: Ints, ends: Ints, looks: Looks, *, resolution_ns: int, before: Sequence[Sequence[int]] = ()
+) -> Segments:
+    """Intervals in order of their starts as segments: of several at once the first one counts.
+
+    Together they are as long as `busy_time` says that the intervals are.
+
+    Args:
+        starts: In order.
+        ends: Of each.
+        looks: Of each.
+        resolution_ns: Overlaps shorter than this may be none.
+        before: Looks that count before others that were active earlier, the most important first.
+    """
+    reached = np.maximum.accumulate(ends) if len(ends) else ends
+    if not len(starts) or not (reached[:-1] - starts[1:] >= resolution_ns).any():
+        return segments_of(starts, ends, looks)
+    if resolution_ns > 1 or not before:
+        return segments_of(*_segment_parts(starts, ends, looks, resolution_ns))
+    found = [
+        _by_importance(starts[part], ends[part], looks[part], before) for part in _parts_between_pauses(starts, reached)
+    ]
+    del reached
+    joined = [np.concatenate(values) for values in zip(*found, strict=True)]
+    del found
+    return segments_of(*joined)
+
+
+def _parts_between_pauses(starts: Ints, reached: Ints) -> Iterator[slice]:
+    """Consecutive intervals, about `SEGMENTS_AT_ONCE` together; no interval reaches from one part into the next.
+
+    Args:
+        starts: In order.
+        reached: The latest end of each interval and all before it.
+    """
+    pauses = np.flatnonzero(starts[1:] >= reached[:-1]) + 1
+    wanted = np.searchsorted(pauses, np.arange(SEGMENTS_AT_ONCE, len(starts), SEGMENTS_AT_ONCE))
+    edges = np.unique(pauses[wanted[wanted < len(pauses)]]).tolist()
+    yield from (slice(first, last) for first, last in pairwise([0, *edges, len(starts)]))
+
+
+def _segment_parts(starts: Ints, ends: Ints, looks: Looks, resolution_ns: int) -> tuple[Ints, Ints, Looks]:
+    line = Timeline(0, None, resolution_ns, np.zeros(0, np.int64), starts, ends)
+    first, last = busy_contributions(line)
+    there = last > first
+    first, last, looks = first[there], last[there], looks[there]
+    if (first[1:] < first[:-1]).any():
+        order = np.argsort(first, kind="stable")
+        first, last, looks = first[order], last[order], looks[order]
+    return first, last, looks
+
+
+def _by_importance(starts: Ints, ends: Ints, looks: Looks, before: Sequence[Sequence[int]]) -> tuple[Ints, Ints, Looks]:
+    """The same where some looks come first; what is left of the others is cut out of what those leave."""
+    importance = np.full(int(looks.max()) + 1, len(before), np.int8)
+    for rank, group in enumerate(before):
+        importance[[look for look in group if look < len(importance)]] = rank
+    rank_of = importance[looks]
+    covered, found = EMPTY, []
+    for rank in range(len(before) + 1):
+        chosen = rank_of == rank
+        if not chosen.any():
+            continue
+        first, last, look = _segment_parts(starts[chosen], ends[chosen], looks[chosen], 1)
+        if len(covered.starts) and len(first):
+            free = covered.gaps(int(first[0]), int(last[-1]))
+            mine, theirs = overlapping_pairs(IntervalSet(first, last, np.cumsum(last - first)), free)
+            first = np.maximum(first[mine], free.starts[theirs])
+            last = np.minimum(last[mine], free.ends[theirs])
+            look = look[mine]
+        covered = covered | union_of(first, last)
+        found.append((first, last, look))
+    first, last, look = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.argsort(first, kind="stable")
+    return first[order], last[order], look[order]
+
+
+FIRST: Final = (COMPUTES, (ItemKind.COMMUNICATION,))
+"""Where several streams are drawn in one lane, work that counts before what was active earlier."""
 
 
 GAP_BLOCK: Final = 1 << 10
@@ -99,9 +244,9 @@ class Lane:
         return None if self.on_gpu else (self.session, self.pid, self.tid)
 
     def gaps(self) -> tuple[Ints, Ints]:
-        """When nothing was on between its items: where each gap begins and ends.
+        """When nothing was active between its items: where each gap starts and ends.
 
-        What is shorter than the resolution of the start times cannot be told and is left out.
+        What is shorter than the resolution of the start times is unknown and is left out.
         """
         after = np.flatnonzero(self.starts[1:] - self.reached[:-1] >= self.resolution_ns) + 1
         return self.reached[after - 1], self.starts[after]
@@ -134,7 +279,7 @@ def _lane(kind: LaneKind, times: pl.DataFrame, looks: Looks, steps: dict[int, in
     # One after the other goes where there is room for all of them.
     widest = _widest_gaps_ns(starts, reached)
     lane = Lane(kind, session, step, rows, starts, ends, reached, own, flat, widest, **where)  # type: ignore[arg-type]
-    return parked(lane)
+    return spill_to_disk(lane)
 
 
 def _widest_gaps_ns(starts: Ints, reached: Ints) -> Ints:
@@ -148,7 +293,7 @@ def _widest_gaps_ns(starts: Ints, reached: Ints) -> Ints:
 def _timed(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:
     """The rows with known times of one session after the other, with ``row`` and the keys."""
     rows = frame.select(*keys, "start_ns", "duration_ns", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
-    for _, part in sorted(by_session(rows).items()):
+    for _, part in sorted(partition_by_session(rows).items()):
         known = not part["start_ns"].null_count() and not part["duration_ns"].null_count()
         # Where all are known they stay where they lie.
         yield part if known else part.drop_nulls(["start_ns", "duration_ns"])
@@ -156,7 +301,7 @@ def _timed(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:
 
 def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
     """Of each GPU all its streams in one lane, where there are several, and each of them."""
-    looks = looks_of_work(profile)
+    looks = kinds_of_activities(profile)
     for timed in _timed(profile["activities"], "session", "device", "stream"):
         for (session, device), of_gpu in _parts(timed, "session", "device"):
             where = {"session": session, "device": device}
@@ -171,7 +316,7 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
     thread = ("session", "pid", "tid")
     by_thread: dict[tuple[int | None, ...], list[Lane]] = {}
     weight: dict[tuple[int | None, ...], int] = {}
-    for kind, look in ((LaneKind.RANGES, Look.RANGE), (LaneKind.OPS, Look.OP)):
+    for kind, look in ((LaneKind.RANGES, ItemKind.RANGE), (LaneKind.OPS, ItemKind.OP)):
         frame = profile[FRAMES[kind]]
         looks = np.full(frame.height, look, np.int8)
         for timed in _timed(frame, *thread):
@@ -181,7 +326,7 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
                     lane = _lane(kind, level, looks, steps, **where, depth=depth)
                     by_thread.setdefault(key, []).append(lane)
     calls = profile["api_calls"]
-    looks = looks_of_calls(calls)
+    looks = kinds_of_calls(calls)
     for timed in _timed(calls, *thread):
         for key, part in _parts(timed, *thread):
             where = dict(zip(thread, key, strict=True))

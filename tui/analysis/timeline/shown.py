@@ -1,14 +1,17 @@
-"""Which lanes stand together over the same time: those of one session, or of all where their clocks compare."""
+"""Lanes shown together: of one session, or of all with comparable clocks; iteration marks; the lane table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
 from tui.fitting import cell_width, clip, ellipsis
+from tui.model.columns import Column, ColumnKind, columns
+from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,12 +69,12 @@ def shown_lanes(profile: Profile, session: int | None = None) -> Shown:
         return Shown(found, dict.fromkeys(sessions, 0), sessions, "")
     told = profile["sessions"].filter(pl.col("session").is_in(sessions)).select("session", "origin_ns")
     origins = {number: origin for number, origin in told.iter_rows() if origin is not None}
-    why = "the input does not tell how their clocks compare"
+    why = "their clocks are not comparable"
     if len(origins) == len(sessions):
         zero = min(origins.values())
         shifts = {number: origin - zero for number, origin in origins.items()}
         if _overlap(found, shifts):
-            return Shown(found, shifts, sessions, f"{len(sessions)} sessions by the clocks of their machines")
+            return Shown(found, shifts, sessions, f"{len(sessions)} sessions, aligned by the clocks of their machines")
         why = "they did not run at the same time"
     chosen = session if session in sessions else sessions[0]
     own = tuple(lane for lane in found if lane.session == chosen)
@@ -79,7 +82,7 @@ def shown_lanes(profile: Profile, session: int | None = None) -> Shown:
 
 
 def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
-    """Whether all sessions were on at one time."""
+    """Whether all sessions were active at one time."""
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}
     for lane in found:
@@ -146,3 +149,108 @@ def within(words: str, tid: int | None, cells: int, *, ascii_only: bool = False)
 
 def _number(value: int | None) -> str:
     return "?" if value is None else str(value)
+
+
+def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[tuple[int, str], ...]:
+    """The start of each iteration of a session with its number, and an empty text where none follows, by time.
+
+    Args:
+        profile: Whose iterations are known (`iterations.tables.with_iterations`); others have none.
+        session: Which session.
+        shift_ns: Added to the session's own times.
+    """
+    if profile.steps is None:
+        return ()
+    found = (
+        profile.steps.filter(pl.col("session") == session, pl.col("source") != "whole run")
+        .drop_nulls(["iteration", "start_ns"])
+        .sort("start_ns")
+        .select("start_ns", "iteration", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    )
+    # Of an iteration whose end is not known nothing says that it is over.
+    latest = found.with_columns(latest=pl.col("end_ns").cum_max(), after=pl.col("start_ns").shift(-1))
+    is_over = pl.col("after").is_null() | (pl.col("latest") < pl.col("after"))
+    ended = latest.filter(pl.col("end_ns").is_not_null() & is_over)["latest"]
+    begun = ((start, str(number)) for start, number, _ in found.iter_rows())
+    marks = sorted((*begun, *((end, "") for end in ended)), key=itemgetter(0))
+    return tuple((at + shift_ns, text) for at, text in marks)
+
+
+TIMELINE_LANES: Final = TableSpec(
+    "timeline_lanes",
+    "Lanes",
+    (
+        Column("lane", "Lane", ColumnKind.TEXT, "A GPU, a stream, or a thread's calls, ops or ranges.", 1),
+        *columns("session"),
+        Column("count", "Things", ColumnKind.COUNT, "Launches, calls, ops or ranges with a start and a duration.", 2),
+        replace(columns("busy_ns")[0], help="Time with any of them active.", priority=2),
+        replace(
+            columns("busy_pct")[0],
+            help="Busy time as a share of the whole timeline.",
+            priority=2,
+        ),
+        Column("first_ns", "First", ColumnKind.TIME, "Start of the first one.", 4),
+        Column("last_ns", "Last", ColumnKind.TIME, "End of the last one.", 5),
+        replace(columns("span_ns")[0], help="From the first start to the last end in the lane.", priority=4),
+        *columns("device", "stream", "pid", "tid", "depth"),
+    ),
+    key=("session", "kind", "device", "stream", "pid", "tid", "depth"),
+    pinned="lane",
+)
+
+_LANE_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "lane": pl.String,
+        "kind": pl.String,
+        "device": pl.Int32,
+        "stream": pl.Int64,
+        "pid": pl.Int64,
+        "tid": pl.Int64,
+        "depth": pl.Int32,
+        "count": pl.Int64,
+        "busy_ns": pl.Int64,
+        "busy_pct": pl.Float64,
+        "first_ns": pl.Int64,
+        "last_ns": pl.Int64,
+        "span_ns": pl.Int64,
+    }
+)
+
+
+def timeline_lanes(profile: Profile) -> pl.DataFrame:
+    """One row per lane, in the order of the timeline.
+
+    Columns: session, lane (its title), kind (`lanes.LaneKind`), device, stream, pid, tid, depth (of ranges and ops: how
+    many of their thread lie around them), count, busy_ns (time in which any of them was active; of a whole GPU the same
+    as in `tui.analysis.gpu_time.idle_gaps.busy_time`, of a stream as in `tui.analysis.gpu_time.streams.streams`),
+    busy_pct (its share of the time from the first start to the last end in any lane that is shown with it, see
+    `shown_lanes`), first_ns, last_ns, span_ns (last - first).
+    """
+    together = shown_lanes(profile)
+    rows = []
+    for lane in lanes(profile):
+        first, last = int(lane.starts[0]), int(lane.reached[-1])
+        # Where starts are rounded, what is unknown to overlap can add up to more than there is.
+        busy = min(lane.segments.length, last - first)
+        shown = together if lane.session in together.shifts else shown_lanes(profile, lane.session)
+        span = shown.end_ns - shown.begin_ns
+        rows.append(
+            (
+                lane.session,
+                title(lane),
+                lane.kind.value,
+                lane.device,
+                lane.stream,
+                lane.pid,
+                lane.tid,
+                lane.depth,
+                len(lane.starts),
+                busy,
+                100 * busy / span if span else None,
+                first,
+                last,
+                last - first,
+            )
+        )
+    return pl.DataFrame(rows, schema=_LANE_SCHEMA, orient="row")

@@ -23,7 +23,7 @@ ANSWERS: Final = (
         {"varies_pct": pytest.approx(133.3333333), "iterations": 4, "from": 1, "to": 3},
         HEALTHY,
         SPARSE,
-        says="vary by 133.33% of their mean (standard deviation), from 10.000 ms to 90.000 ms",
+        says="Iterations take 10 ms to 90 ms: the standard deviation of 4 is 133 % of their mean.",
     ),
     Answer(
         "I3",
@@ -31,7 +31,7 @@ ANSWERS: Final = (
         {"slow": 1, "iterations": 5, "median_ns": 10 * MS, "bound_ns": 15 * MS},
         HEALTHY,
         SPARSE,
-        says="iteration 2 takes 40.000 ms",
+        says="Iteration 2 takes 40 ms",
         more={"cost_ns": 30 * MS},
     ),
     Answer(
@@ -40,7 +40,7 @@ ANSWERS: Final = (
         {"slope_ns": 1e6, "iterations": 10, "drift_pct": pytest.approx(100 * 10 / 14.5)},
         stepped(*[10 * MS] * 10),
         HEALTHY,
-        lacks="too few",
+        lacks="not enough data",
     ),
     Answer(
         "I5",
@@ -48,7 +48,7 @@ ANSWERS: Final = (
         {"wait_ns": 50 * MS, "wait_pct": 50.0, "load_ns": 50 * MS},
         traced(run(0, 10 * MS), run(10 * MS, 90 * MS), ranges=[{**step(0, 20 * MS, 50 * MS), "name": "load_batch"}]),
         HEALTHY,
-        lacks="no op or range is named",
+        lacks="no op or range has the name of a data loader",
     ),
     Answer(
         "I6",

@@ -1,4 +1,4 @@
-"""Communication between GPUs: how much there is, and whether kernels hide it."""
+"""Communication between GPUs: its share, its overlap, message sizes, and ranks that wait for each other."""
 
 from __future__ import annotations
 
@@ -6,19 +6,36 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import total, whole
+from tui.analysis.expert import needs, words
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called
-from tui.analysis.gpu_time.communication import COMMUNICATION
+from tui.analysis.expert.words import (
+    behind,
+    called,
+    counted,
+    duration,
+    named,
+    percent,
+    ranked,
+    rate,
+    real,
+    size,
+    total,
+    whole,
+)
+from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.overlap import overlap
+from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
+from tui.analysis.ranks.collectives import collectives, open_ranks_words, stragglers
+from tui.analysis.ranks.rank_summary import labels
 from tui.analysis.ranks.waits import waits_of_ranks
-from tui.fmt import duration, percent
+from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
-NONE: Final = "no kernels of NCCL, RCCL or NVSHMEM ran"
-_LESS: Final = "communicate less often (gradient accumulation, larger batches) or less (compression, half precision)."
+
+NONE: Final = "no NCCL, RCCL or NVSHMEM kernels"
+_LESS: Final = "communicate less often (gradient accumulation, larger batch) or less (compression, half precision)."
 
 
 def communication_of(case: Case) -> pl.DataFrame:
@@ -31,15 +48,15 @@ def communicates(case: Case) -> str:
     return needs.start_times(case) or needs.kernels(case)
 
 
-@rule("C1", "comm-share", Family.COMMUNICATION, needs.gpu_work, needs.kernels, link=links.TENSORBOARD)
+@rule("C1", "comm-share", Family.COMMUNICATION, needs.gpu_work, needs.kernels, link=words.TENSORBOARD)
 def much_communication(case: Case) -> Verdict:
     """Communication takes much of the time."""
     rows = communication_of(case)
     if rows.is_empty():
         return Clean(NONE)
     if case.span_ns:
-        taken, of_what = case.together("comm_ns"), case.spans
-        share = case.of_span(taken)
+        taken, of_what = case.together("comm_ns"), case.wall_words
+        share = case.of_wall(taken)
     else:
         taken, of_what = total(rows["total_ns"]), "GPU time"
         share = case.share(taken)
@@ -47,12 +64,11 @@ def much_communication(case: Case) -> Verdict:
     if share <= case.limit("C1", "comm_pct"):
         return Clean(f"communication takes {percent(share)} of the {of_what}", numbers)
     return Found(
-        f"Communication takes {duration(taken)}, {percent(share)} of the {of_what}; most of it "
-        f"{called(rows['name'][0])}.",
+        f"Communication takes {duration(taken)} ({percent(share)} of the {of_what}), mostly {called(rows['name'][0])}.",
         less_communication(case),
         numbers,
         case.together("exposed_comm_ns") if case.span_ns else taken,
-        ("the part that no kernel hides" if case.span_ns else "all communication, hidden or not")
+        ("the exposed part" if case.span_ns else "all communication, hidden or not")
         + f", waits for other ranks included{case.together_words}",
         *_shown(case),
     )
@@ -62,12 +78,10 @@ def less_communication(case: Case) -> str:
     """What to do about communication: first of all about ranks that are waited for, whether they are open or not."""
     own = waits_of_ranks(case.whole).filter(session=case.session)
     if own.height and 2 * (waited := whole(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
-        last = f"{duration(waited)} of the communication is waiting for the last rank: look at that one first (C5)"
-        return f"{last}. Else {_LESS}"
+        last = f"For {duration(waited)} of it this rank waits for the last one: look at that rank first (C5)"
+        return f"{last}. Otherwise {_LESS}"
     if (case.about["world_size"] or 1) > 1 and case.whole["sessions"].height == 1:
-        return (
-            f"Open the recordings of all ranks together first: this one may wait for a slower rank (C5). Else {_LESS}"
-        )
+        return f"Open all ranks together first: this one may wait for a slower rank (C5). Otherwise {_LESS}"
     return _LESS[0].upper() + _LESS[1:]
 
 
@@ -75,24 +89,24 @@ def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:
     return behind(communication_of(case), "calls", "total_ns", "line")
 
 
-@rule("C2", "exposed-comm", Family.COMMUNICATION, communicates, link=links.TRACELENS)
+@rule("C2", "exposed-comm", Family.COMMUNICATION, communicates, link=words.TRACELENS)
 def exposed_communication(case: Case) -> Verdict:
-    """Communication that no kernel hides."""
+    """Exposed communication: no kernel overlaps with it."""
     if communication_of(case).is_empty():
         return Clean(NONE)
     taken, exposed = case.together("comm_ns"), case.together("exposed_comm_ns")
-    share, overlap = case.of_span(exposed), 100 * (taken - exposed) / taken if taken else 0.0
+    share, overlap = case.of_wall(exposed), 100 * (taken - exposed) / taken if taken else 0.0
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "overlap_pct": overlap}
     if share <= case.limit("C2", "exposed_pct") or overlap >= case.limit("C2", "overlap_pct"):
         return Clean(
-            f"kernels hide {percent(overlap)} of the communication; "
-            f"the rest takes {percent(share)} of the {case.spans}",
+            f"kernels hide {percent(overlap)} of the communication; the rest is {percent(share)} of the "
+            f"{case.wall_words}",
             numbers,
         )
     return Found(
-        f"Communication runs alone for {duration(exposed)}, {percent(share)} of the {case.spans}: kernels hide "
+        f"Exposed communication takes {duration(exposed)} ({percent(share)} of the {case.wall_words}). Kernels hide "
         f"{percent(overlap)} of it.",
-        "Begin communication while the backward pass still computes (DDP buckets, their size), in a stream of its own.",
+        "Start communication during the backward pass (DDP bucket size), in a stream of its own.",
         numbers,
         exposed,
         f"all of the time in which only communication ran{case.together_words}",
@@ -100,9 +114,9 @@ def exposed_communication(case: Case) -> Verdict:
     )
 
 
-@rule("C3", "comm-stream", Family.COMMUNICATION, communicates, needs.streams, link=links.ROOT_CAUSES)
+@rule("C3", "comm-stream", Family.COMMUNICATION, communicates, needs.streams, link=words.ROOT_CAUSES)
 def communication_on_compute_stream(case: Case) -> Verdict:
-    """Communication shares a stream with kernels that compute."""
+    """Communication shares a stream with compute kernels."""
     if communication_of(case).is_empty():
         return Clean(NONE)
     streams = case.profile["activities"].select("device", "stream")
@@ -119,10 +133,10 @@ def communication_on_compute_stream(case: Case) -> Verdict:
     if mixed.is_empty():
         return Clean("communication has streams of its own", numbers)
     if not case.found("C2"):
-        return Clean("communication shares a stream with kernels, and is not exposed", numbers)
+        return Clean("communication shares a stream with kernels, but is not exposed", numbers)
     return Found(
-        f"Stream {mixed['stream'][0]} holds {mixed['communication'][0]:,} kernels of communication among "
-        f"{mixed['kernels'][0]:,}: they cannot overlap.",
+        f"Stream {mixed['stream'][0]} runs both communication ({mixed['communication'][0]:,} of "
+        f"{mixed['kernels'][0]:,} kernels) and computing, which cannot overlap.",
         "Put communication into a stream of its own.",
         numbers,
         None,
@@ -133,24 +147,213 @@ def communication_on_compute_stream(case: Case) -> Verdict:
     )
 
 
-@rule("C4", "comm-ratio", Family.COMMUNICATION, communicates, severity=Severity.INFO, link=links.ROOT_CAUSES)
+@rule("C4", "comm-ratio", Family.COMMUNICATION, communicates, severity=Severity.INFO, link=words.ROOT_CAUSES)
 def computing_per_communication(case: Case) -> Verdict:
-    """There is little computing for each communication."""
+    """Little computing per communication."""
     if communication_of(case).is_empty():
         return Clean(NONE)
     talking, computing = case.together("comm_ns"), case.together("compute_ns")
     if not talking:
-        return CannotTell("the kernels of communication took no time")
+        return CannotTell("communication kernels have no durations")
     ratio = computing / talking
     numbers = {"ratio": ratio, "compute_ns": computing, "comm_ns": talking}
     if ratio >= case.limit("C4", "ratio"):
-        return Clean(f"computing takes {ratio:.1f} times as long as communication", numbers)
+        return Clean(f"computing takes {ratio:.1f}x as long as communication", numbers)
     return Found(
-        f"Computing takes {duration(computing)}, communication {duration(talking)}: {ratio:.2f} times as long.",
-        "Give each GPU more to compute: larger batches, less tensor parallelism, fewer GPUs.",
+        f"Computing takes {duration(computing)}, communication {duration(talking)}: a ratio of {ratio:.2f}.",
+        "Give each GPU more to compute: larger batch, less tensor parallelism, fewer GPUs.",
         numbers,
         None,
         "counted by C2",
         *_shown(case),
         severity=Severity.WARNING if ratio < case.limit("C4", "critical") else None,
+    )
+
+
+_BYTES: Final = {
+    "float": 4, "float32": 4, "int": 4, "int32": 4, "half": 2, "float16": 2, "bfloat16": 2, "double": 8, "float64": 8,
+    "long": 8, "int64": 8, "byte": 1, "char": 1, "int8": 1, "uint8": 1, "bool": 1, "short": 2, "int16": 2,
+    "float8_e4m3fn": 1, "float8_e5m2": 1, "complexfloat": 8,
+}  # fmt: skip
+"""Bytes of an element, by PyTorch's names of types."""
+LEAST_EACH: Final = 5
+"""Collectives beside computing and alone that are needed to compare their rates."""
+
+
+def messages(case: Case) -> pl.DataFrame:
+    """Collectives of which the input tells the size: activity, name, device, start_ns, duration_ns, bytes, line."""
+    rows = case.profile["activities"].filter(pl.col("arguments").is_not_null())
+    told = rows["arguments"].unique().cast(pl.String)
+    parsed = pl.DataFrame({"text": told}).with_columns(
+        number_in(pl.col("text"), r"In msg nelems: ([0-9]{1,15})").alias("elements"),
+        pl.col("text").str.extract(r"Dtype: (\w+)").str.to_lowercase()
+        .replace_strict(_BYTES, default=None, return_dtype=pl.Int64).alias("of_bytes"),
+    )  # fmt: skip
+    sized = parsed.with_columns((pl.col("elements") * pl.col("of_bytes")).alias("bytes")).drop_nulls("bytes")
+    return (
+        rows.with_columns(pl.col("arguments").cast(pl.String).alias("text"))
+        .join(sized.select("text", "bytes"), on="text", how="inner", maintain_order="left")
+        .filter(pl.col("bytes") > 0, pl.col("duration_ns") > 0)
+        .select("activity", "name", "device", "start_ns", "duration_ns", "bytes", "line")
+    )
+
+
+def message_sizes(case: Case) -> str:
+    """Sizes of messages, where anything communicates."""
+    missing = communicates(case)
+    if missing or communication_of(case).is_empty():
+        return missing
+    return "" if messages(case).height else "message sizes are not recorded"
+
+
+@rule("C8", "tiny-messages", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=words.ADVISOR)
+def tiny_messages(case: Case) -> Verdict:
+    """Collectives move little at a time."""
+    if communication_of(case).is_empty():
+        return Clean(NONE)
+    rows = messages(case)
+    small = rows.filter(pl.col("bytes") < case.limit("C8", "message_bytes"))
+    share = 100 * small.height / rows.height
+    numbers = {"small": small.height, "messages": rows.height, "small_pct": share}
+    if share <= case.limit("C8", "messages_pct"):
+        return Clean(f"{percent(share)} of {counted(rows.height, 'message is', 'messages are')} small", numbers)
+    by_name = small.group_by("name").agg(
+        pl.len().cast(pl.Int64).alias("messages"),
+        pl.col("bytes").mean().alias("mean_bytes"),
+        pl.col("duration_ns").sum(),
+    )
+    by_name = ranked(by_name, "messages")
+    return Found(
+        f"{percent(share)} of {counted(rows.height, 'collective moves', 'collectives move')} less than "
+        f"{size(int(case.limit('C8', 'message_bytes')))}, mostly {called(by_name['name'][0])} with "
+        f"{size(int(by_name['mean_bytes'][0]))} on average.",
+        "Use larger buckets (bucket_cap_mb of DDP), gradient accumulation, or coarser sharding.",
+        numbers,
+        total(small["duration_ns"]),
+        "all of these collectives, waits for other ranks included",
+        *behind(by_name),
+    )
+
+
+@rule("C9", "contention", Family.COMMUNICATION, message_sizes, severity=Severity.INFO, link=words.ADVISOR)
+def contention(case: Case) -> Verdict:
+    """Communication is slower while kernels compute."""
+    if communication_of(case).is_empty():
+        return Clean(NONE)
+    parts = []
+    for line in case.lines:
+        computes = line.of(work_kinds(case.profile)) == WorkKind.COMPUTE
+        compute = union_of(line.starts[computes], line.ends[computes])
+        rows = messages(case).filter(pl.col("device").eq_missing(pl.lit(line.device, pl.Int32))).drop_nulls("start_ns")
+        start = rows["start_ns"].to_numpy()
+        beside = compute.within(start, start + rows["duration_ns"].to_numpy())
+        parts.append(rows.with_columns(pl.Series("beside", 2 * beside > rows["duration_ns"].to_numpy(), pl.Boolean)))
+    rows = pl.concat(parts)
+    of_both = (
+        rows.group_by("name", "bytes")
+        .agg(
+            pl.col("duration_ns").filter("beside").median().alias("beside_ns"),
+            pl.col("duration_ns").filter(~pl.col("beside")).median().alias("alone_ns"),
+            pl.col("beside").sum().alias("beside"),
+            (~pl.col("beside")).sum().alias("alone"),
+        )
+        .filter(pl.col("beside") >= LEAST_EACH, pl.col("alone") >= LEAST_EACH)
+        .with_columns((100 * pl.col("alone_ns") / pl.col("beside_ns")).alias("rate_pct"))
+        .sort("rate_pct", "bytes")
+    )
+    if of_both.is_empty():
+        return CannotTell("not enough data: too few messages of one size with and without computing")
+    worst = of_both.row(0, named=True)
+    numbers = {"rate_pct": worst["rate_pct"], "bytes": worst["bytes"]}
+    if worst["rate_pct"] >= case.limit("C9", "rate_pct"):
+        reached = percent(min(worst["rate_pct"], 100.0))
+        return Clean(f"while kernels compute, messages reach {reached} of their rate alone", numbers)
+    alone = 1e9 * worst["bytes"] / worst["alone_ns"]
+    return Found(
+        f"{called(worst['name'])} of {size(worst['bytes'])} reaches {rate(alone * worst['rate_pct'] / 100)} while "
+        f"kernels compute, {rate(alone)} alone.",
+        "Compare step times with and without overlap. Fewer channels (NCCL_MAX_CTAS) leave more SMs for computing.",
+        numbers,
+        int((worst["beside_ns"] - worst["alone_ns"]) * worst["beside"]),
+        "what these messages take longer than alone, waits for other ranks included",
+        of_both,
+        "kernels",
+        named([worst["name"]]),
+    )
+
+
+def several_ranks(case: Case) -> str:
+    """At least two sessions that communicate."""
+    if collectives(case.profile)["session"].n_unique() < 2:
+        return "needs two ranks or more: open their profiles together"
+    return ""
+
+
+@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=words.HTA, across=True)
+def straggler(case: Case) -> Verdict:
+    """The other ranks wait for one of them."""
+    told = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
+    if not told.matched:
+        return CannotTell(told.untold)
+    if not told.long:
+        return Clean("no collective takes long")
+    if told.by_session.is_empty():
+        least = f"{case.limit('C5', 'last_pct'):g}% of a mean iteration"
+        return Clean(f"no rank waits for more than {least} in the collectives of any iteration")
+    first, steps = told.by_session.row(0, named=True), counted(told.iterations, "iteration")
+    share = 100 * first["times"] / told.iterations
+    numbers = {
+        "session": first["session"],
+        "times": first["times"],
+        "iterations": told.iterations,
+        "wait_ns": first["wait_ns"],
+    }
+    who = labels(case.profile)[first["session"]]
+    if first["times"] < case.limit("C5", "times") or share < case.limit("C5", "share_pct"):
+        return Clean(f"no rank is repeatedly last; {who} is in {first['times']} of {steps}", numbers)
+    names, part = collectives(case.profile)["name"].unique(maintain_order=True), open_ranks_words(case.profile)
+    others = [label for session, label in labels(case.profile).items() if session != first["session"]]
+    waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"
+    return Found(
+        f"{who[0].upper()}{who[1:]} is the straggler: it arrives last in {first['times']} of {steps}, and {waiting} "
+        f"up to {duration(first['wait_ns'])} in all."
+        + (f" {part[0].upper()}{part[1:]}: another may be slower still." if part else ""),
+        f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks.",
+        numbers,
+        first["wait_ns"],
+        "what the rank that waits longest spends in these collectives beyond the shortest time",
+        told.by_session.select("session", "times", "wait_ns"),
+        "kernels",
+        named(names),
+    )
+
+
+@rule("C7", "rank-spread", Family.COMMUNICATION, several_ranks, link=words.ADVISOR, across=True)
+def rank_spread(case: Case) -> Verdict:
+    """Ranks have unequal work."""
+    talking = collectives(case.profile)["session"].unique()
+    table = (
+        overlap(case.profile)
+        .filter(pl.col("session").is_in(talking.implode()))
+        .group_by("session")
+        .agg(pl.col("compute_ns", "exposed_comm_ns", "idle_ns").sum(), pl.col("total_span_ns").max().alias("span_ns"))
+        .sort("compute_ns", "session", descending=[True, False])
+    )
+    computing, mean = table["compute_ns"], real(table["compute_ns"].mean())
+    if not total(computing):
+        return CannotTell("no rank computes")
+    spread = 100 * (computing[0] - computing[-1]) / mean
+    numbers = {"spread_pct": spread, "ranks": table.height}
+    if spread <= case.limit("C7", "spread_pct"):
+        return Clean(f"compute times of ranks differ by {percent(spread)}", numbers)
+    names = labels(case.profile)
+    return Found(
+        f"Compute times of ranks differ by {percent(spread)} of the mean: {names[table['session'][0]]} "
+        f"{duration(computing[0])}, {names[table['session'][-1]]} {duration(computing[-1])}.",
+        "Rebalance batches, experts or stages. The profiles have to cover the same iterations.",
+        numbers,
+        int(computing[0] - mean),
+        "what the rank with most work computes beyond the mean",
+        table,
+        "gpus",
     )

@@ -1,4 +1,4 @@
-"""How the framework is set up."""
+"""Settings of the framework: debug modes, the data loader, data parallelism."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import whole
+from tui.analysis.expert import needs, words
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
-from tui.analysis.expert.words import called, counted, named, ranked
-from tui.analysis.inputs.recording import Tool, tools_of
+from tui.analysis.expert.words import called, counted, duration, named, percent, ranked, tallied, whole
+from tui.analysis.gpu_time.host_phases import HostPhase, host_phases, phases_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
+from tui.analysis.inputs.needs import Tool, tools_of
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
+
 
 MODEL_CONFIG: Final = "Model Config"
 """The section of ``tool_figures`` with DLProf's model configuration."""
@@ -36,7 +39,7 @@ def config_known(case: Case) -> str:
     return "only DLProf records the configuration of the model"
 
 
-@rule("P6", "cudnn-benchmark", Family.PRECISION, config_known, link=links.DLPROF)
+@rule("P6", "cudnn-benchmark", Family.PRECISION, config_known, link=words.DLPROF)
 def benchmark_off(case: Case) -> Verdict:
     """CuDNN does not choose the fastest convolution."""
     config = model_config(case)
@@ -66,7 +69,7 @@ def model_config(case: Case) -> dict[str, float]:
 
 @rule("P9", "debug-modes", Family.PRECISION)
 def debug_modes(case: Case) -> Verdict:
-    """Debugging modes of the framework are on."""
+    """Debug modes of the framework are on."""
     config = model_config(case)
     on = [name for name in _DEBUG_FLAGS if config.get(name)]
     ops = case.profile["ops"]
@@ -75,17 +78,17 @@ def debug_modes(case: Case) -> Verdict:
     for frame in ("ops", "ranges"):
         on += case.names(frame, r"(?i)detect_anomaly|anomalymode|gradcheck").cast(pl.String).to_list()
     if not on:
-        return Clean("no debugging mode is named")
+        return Clean("no debug mode is on")
     return Found(
-        f"Debugging is on: {', '.join(map(called, sorted(set(on))[:5]))}.",
-        "Switch it off for runs that count: it checks every op.",
+        f"Debug mode is on: {', '.join(map(called, sorted(set(on))[:5]))}.",
+        "Switch it off when you measure: it checks every op.",
         {"modes": len(set(on))},
         None,
         "not estimated",
     )
 
 
-@rule("P13", "sync-batchnorm", Family.PRECISION, needs.ops, link=links.ADVISOR)
+@rule("P13", "sync-batchnorm", Family.PRECISION, needs.ops, link=words.ADVISOR)
 def sync_batch_norm(case: Case) -> Verdict:
     """Many layers of SyncBatchNorm."""
     rows = case.rows_named("ops", r"(?i)^sync_?batch_?norm", "name", "iteration")
@@ -93,16 +96,16 @@ def sync_batch_norm(case: Case) -> Verdict:
         return Clean("there is no SyncBatchNorm")
     inside = rows.drop_nulls("iteration")
     if rows.height > case.limit("P13", "ops") and inside.is_empty():
-        return CannotTell(f"{counted(rows.height, 'call')} of SyncBatchNorm, in an unknown number of iterations")
+        return CannotTell(f"{counted(rows.height, 'call')} of SyncBatchNorm, but no iterations")
     # Of those that are in none nobody knows how many an iteration has.
     rows = inside if inside.height else rows
     each = rows.height / max(inside["iteration"].n_unique(), 1)
     numbers = {"ops": rows.height, "per_iteration": each}
     if each <= case.limit("P13", "ops"):
-        return Clean(f"{counted(each, 'SyncBatchNorm', 'SyncBatchNorm')} in an iteration", numbers)
+        return Clean(f"{counted(each, 'SyncBatchNorm', 'SyncBatchNorm')} per iteration", numbers)
     return Found(
-        f"{counted(each, 'call')} of SyncBatchNorm in an iteration: each waits for all ranks.",
-        "Use plain BatchNorm where the batch of one GPU is large enough, or synchronize in fewer layers.",
+        f"{counted(each, 'call')} of SyncBatchNorm per iteration; each waits for all ranks.",
+        "Use plain BatchNorm if the batch of one GPU is large enough, or synchronize fewer layers.",
         numbers,
         None,
         "not estimated: the waits are part of the communication",
@@ -112,20 +115,23 @@ def sync_batch_norm(case: Case) -> Verdict:
     )
 
 
-@rule("I6", "loader-config", Family.ITERATIONS, config_known, severity=Severity.INFO, link=links.DLPROF)
+_LOADER_ADVICE: Final = {"num_workers": "num_workers to a few per GPU", "pin_memory": "pin_memory=True"}
+
+
+@rule("I6", "loader-config", Family.ITERATIONS, config_known, severity=Severity.INFO, link=words.DLPROF)
 def loader_config(case: Case) -> Verdict:
-    """The data loader is set to do without workers or pinned memory."""
+    """The data loader has no workers or no pinned memory."""
     config = model_config(case)
     workers, pinned = config.get("num_workers"), config.get("pin_memory")
     if workers is None and pinned is None:
-        return CannotTell("DLProf does not tell how the data loader is set")
+        return CannotTell("DLProf recorded no settings of the data loader")
     numbers = {"num_workers": workers, "pin_memory": pinned}
     off = [name for name, value in numbers.items() if value == 0]
     if not off:
         return Clean("the data loader has workers and pinned memory", numbers)
     return Found(
-        f"DLProf records {' and '.join(f'{name} = 0' for name in off)} for the data loader.",
-        "Set num_workers to a few per GPU and pin_memory=True, if a data loader is used at all.",
+        f"The data loader has {' and '.join(f'{name} = 0' for name in off)}.",
+        "If a data loader is used, set " + " and ".join(_LOADER_ADVICE[name] for name in off) + ".",
         numbers,
         None,
         "not estimated: I5 counts waits for input",
@@ -133,9 +139,9 @@ def loader_config(case: Case) -> Verdict:
     )
 
 
-@rule("C6", "data-parallel", Family.COMMUNICATION, needs.gpu_work, needs.ops_or_ranges, link=links.TENSORBOARD)
+@rule("C6", "data-parallel", Family.COMMUNICATION, needs.gpu_work, needs.ops_or_ranges, link=words.TENSORBOARD)
 def data_parallel(case: Case) -> Verdict:
-    """Several GPUs are used in a slow way."""
+    """Several GPUs run without DistributedDataParallel or NCCL."""
     plain, distributed = (
         any(case.names(frame, pattern).len() for frame in ("ops", "ranges"))
         for pattern in (r"(?:^|[^\w])DataParallel\b", "DistributedDataParallel")
@@ -146,7 +152,7 @@ def data_parallel(case: Case) -> Verdict:
     if plain and devices > 1:
         return Found(
             f"DataParallel drives {devices} GPUs from one process.",
-            "Use DistributedDataParallel with NCCL: one process for each GPU.",
+            "Use DistributedDataParallel with NCCL: one process per GPU.",
             numbers,
             None,
             "not estimated",
@@ -157,7 +163,7 @@ def data_parallel(case: Case) -> Verdict:
         return CannotTell(hidden)
     if distributed and not talks and (case.about["world_size"] or 1) > 1:
         return Found(
-            "DistributedDataParallel runs without a kernel of NCCL: gradients go another way.",
+            "DistributedDataParallel runs without NCCL kernels.",
             'Initialize with backend="nccl".',
             numbers,
             None,
@@ -166,3 +172,58 @@ def data_parallel(case: Case) -> Verdict:
             filter="DistributedDataParallel",
         )
     return Clean("DistributedDataParallel with NCCL" if distributed else "no DataParallel", numbers)
+
+
+def load_faster(case: Case) -> str:
+    """How to load input data faster, by what the data loader is known to do already."""
+    config = model_config(case)
+    workers = case.in_use.loader_workers
+    if workers is None and config.get("num_workers") is not None:
+        workers = config["num_workers"] > 0
+    if workers is False:
+        return "The data loader has no workers: set num_workers to a few per GPU, with pin_memory=True."
+    more = "more workers than now" if workers else "more workers (num_workers)"
+    pinned = "" if case.in_use.pinned_memory else ", pin_memory=True"
+    return f"Try {more}, a larger prefetch_factor{pinned}, or decoding and augmenting on the GPU (DALI)."
+
+
+def loading_within(case: Case, idle: IntervalSet) -> int:
+    """How much of a set of time the program loads input data in, by the names of ops and ranges, ns."""
+    return (host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER, EMPTY) & idle).length
+
+
+@rule("I5", "dataloader", Family.ITERATIONS, needs.start_times, needs.ops_or_ranges, link=words.TENSORBOARD)
+def dataloader(case: Case) -> Verdict:
+    """The GPU waits for input data."""
+    loading = host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER)
+    if loading is None:
+        return CannotTell("no op or range has the name of a data loader")
+    busy = EMPTY
+    for line in case.lines:
+        busy = busy | union_of(line.starts, line.ends)
+    waited = (loading & busy.gaps(int(busy.starts[0]), int(busy.ends[-1]))).length
+    share = 100 * waited / case.wall_ns
+    numbers = {"wait_ns": waited, "wait_pct": share, "load_ns": loading.length}
+    if share <= case.limit("I5", "span_pct"):
+        return Clean(f"the GPU idles {percent(share)} of the wall time while input is loaded", numbers)
+    return Found(
+        f"GPU idle {duration(waited)} ({percent(share)} of the wall time) while the program loads input data.",
+        load_faster(case),
+        numbers,
+        waited,
+        "loading while no GPU is busy",
+        *_loads(case),
+    )
+
+
+def _loads(case: Case) -> tuple[pl.DataFrame, str, str]:
+    """Evidence, view and filter: the ranges that load data, by name, longest first; where there are none, the ops."""
+    found = case.profile["ranges"].clear(), "ranges", ""
+    for frame, view, column in (("ops", "ops-and-kernels", "op"), ("ranges", "ranges", "name")):
+        names = case.names(frame, "")
+        loads = names.filter(pl.Series(phases_of(names) == HostPhase.DATALOADER))
+        if loads.len():
+            rows = case.profile[frame].filter(pl.col("name").is_in(loads.implode()))
+            by_name = ranked(tallied(rows, "calls", "duration_ns"), "duration_ns")
+            found = by_name, view, named(by_name["name"], column)
+    return found

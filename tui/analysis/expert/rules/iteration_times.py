@@ -1,4 +1,4 @@
-"""Iterations: whether they are told, even and steady."""
+"""Iterations: whether there are any, and whether they are even and steady."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import real, whole
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.causes import Cause
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.start_up import first_warm, judge_what_repeats
-from tui.analysis.expert.words import counted, these_alone
+from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
+from tui.analysis.expert.words import counted, duration, percent, real, these_alone, whole
 from tui.analysis.inputs import needs as held
-from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,19 +27,19 @@ _RECORDED: Final = {"activities": "GPU work", "api_calls": "API call", "ops": "o
 """What a recording can begin with, in words."""
 
 
-@rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=links.DLPROF)
+@rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=words.DLPROF)
 def no_iterations(case: Case) -> Verdict:
     """The run is not divided into iterations."""
     number = case.iterations.height
     if case.profile.aggregation.is_part:
-        return Clean(f"{case.profile.aggregation.words}: chosen")
+        return Clean(f"{case.profile.aggregation.words} chosen")
     if number > 1:
         return Clean(f"{counted(number, 'iteration')}, {case.about['iteration_source'] or 'as recorded'}")
     told = case.lacks.get(held.ITERATIONS.name, "")
     return Found(
-        "The input tells no iterations: start-up and steady state are judged together."
+        "No iterations recorded or found: start-up and steady state are not separated."
         if not number
-        else "There is one iteration only: nothing can be compared.",
+        else "Only one iteration: there is nothing to compare it with.",
         (told.partition(": ")[2] or "record several steps")[:1].upper()
         + (told.partition(": ")[2] or "record several steps")[1:]
         + ".",
@@ -51,34 +50,34 @@ def no_iterations(case: Case) -> Verdict:
     )
 
 
-@rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=links.DLPROF)
+@rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=words.DLPROF)
 def uneven_range(case: Case) -> Verdict:
-    """Iterations differ: warm-up and steady state are judged together."""
+    """Iterations differ in length."""
     values = durations(case)
     varies = varies_pct(values)
     numbers = {"varies_pct": varies, "iterations": len(values)}
     if len(values) < 2:
-        return CannotTell("there is one iteration only")
+        return CannotTell("only one iteration")
     if varies <= case.limit("I2", "varies_pct"):
-        return Clean(f"iterations vary by {percent(varies)}", numbers)
+        return Clean(f"the standard deviation of iterations is {percent(varies)} of their mean", numbers)
     steady = case.steady
-    advice = "No three one after the other take about the same time: look at the slow ones (I3)."
+    advice = "No three iterations in a row are alike. Look at the slow ones (I3)."
     if steady is not None:
         numbers |= {"from": steady["steady_first"], "to": steady["steady_last"]}
         # Of all iterations the view proposes, not of those that were chosen.
         is_proposed = not case.profile.aggregation.is_part
         how = these_alone(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
         advice = (
-            f"Judge the steady ones alone ({steady['steady_iterations']} of {len(values)}, varying by "
-            f"{percent(100 * steady['steady_cv'])}): {how}."
+            f"Look at the steady ones ({steady['steady_iterations']} of {len(values)}, std "
+            f"{percent(100 * steady['steady_cv'])} of the mean): {how}."
         )
     return Found(
-        f"{counted(len(values), 'iteration')} vary by {percent(varies)} of their mean (standard deviation), from "
-        f"{duration(values.min())} to {duration(values.max())}.",
+        f"Iterations take {duration(values.min())} to {duration(values.max())}: the standard deviation of "
+        f"{len(values):,} is {percent(varies)} of their mean.",
         advice,
         numbers,
         None,
-        "none: it is about what is judged",
+        "none: it says which iterations to look at",
         case.iterations.sort("duration_ns", descending=True).select("iteration", "duration_ns", "gpu_ns").head(10),
         "iterations",
     )
@@ -95,12 +94,12 @@ def varies_pct(values: npt.NDArray[np.float64]) -> float:
     return 100 * float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
 
 
-@rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=links.ROOT_CAUSES)
+@rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=words.ROOT_CAUSES)
 def slow_iterations(case: Case) -> Verdict:
     """Some iterations take much longer than the others."""
     values = durations(case)
     if len(values) < 2:
-        return CannotTell("there is one iteration only")
+        return CannotTell("only one iteration")
     median = float(np.median(values))
     if len(values) < FEW:
         bound = case.limit("I3", "few_median") * median
@@ -110,24 +109,29 @@ def slow_iterations(case: Case) -> Verdict:
     slow = case.iterations.filter(pl.col("duration_ns") > bound).sort("duration_ns", descending=True)
     numbers = {"slow": slow.height, "iterations": len(values), "median_ns": int(median), "bound_ns": int(bound)}
     if slow.is_empty():
-        return Clean(f"no iteration takes longer than {duration(bound)}; the median is {duration(median)}", numbers)
+        return Clean(f"no iteration takes longer than {duration(bound)} (median {duration(median)})", numbers)
     first = slow.row(0, named=True)
     excess = int((slow["duration_ns"] - int(median)).sum())
     told = ""
     if first["busy_ns"] is not None and first["idle_ns"] is not None:
         told = _what_grew(first, case.iterations.filter(pl.col("duration_ns") <= bound))
+    warm = warm_start(case)
+    in_start_up = warm is not None and first["start_ns"] < warm[1]
     return Found(
+        f"Iteration {first['iteration']} takes {duration(first['duration_ns'])}, the median is {duration(median)}"
+        f"{told}. "
         f"{slow.height} of {counted(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
-        f"{duration(bound)}; iteration {first['iteration']} takes {duration(first['duration_ns'])}, "
-        f"the median is {duration(median)}{told}.",
-        f"Look at what runs in iteration {first['iteration']} and not in the others; the first one often warms up, "
-        "and can be left out.",
+        f"{duration(bound)}.",
+        judge_what_repeats(case, warm[0], warm[2])
+        if in_start_up and warm is not None
+        else f"Compare what runs in iteration {first['iteration']} with the others.",
         numbers,
         excess,
-        "what slow iterations take above the median",
+        "what slow iterations take beyond the median",
         slow.select("iteration", "duration_ns", "gpu_ns", "busy_pct").head(10),
         "iterations",
         " | ".join(f"iteration={number}" for number in slow["iteration"].head(10)),
+        cause=Cause.START_UP if in_start_up else "",
     )
 
 
@@ -135,18 +139,18 @@ def _what_grew(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
     """Whether a slow iteration is busy or idle for longer than others, in words."""
     known = others.select("busy_ns", "idle_ns").drop_nulls()
     if known.is_empty():
-        return "; whether the GPU works or idles longer is not known: no other iteration has a busy time"
+        return ""
     more_busy = slow["busy_ns"] - real(known["busy_ns"].median())
     more_idle = slow["idle_ns"] - real(known["idle_ns"].median())
-    return ": the GPU idles longer" if more_idle > more_busy else ": its GPU work takes longer"
+    return " (the GPU is idle longer)" if more_idle > more_busy else " (its GPU work takes longer)"
 
 
 @rule("I4", "drift", Family.ITERATIONS, needs.iterations)
 def drift(case: Case) -> Verdict:
-    """Iterations get slower and slower."""
+    """Iterations get slower over the run."""
     values = durations(case)
     if len(values) < 2 * FEW:
-        return CannotTell(f"{counted(len(values), 'iteration is', 'iterations are')} too few to tell a trend")
+        return CannotTell(f"not enough data: a trend needs {2 * FEW} iterations, there are {len(values)}")
     half = len(values) // 2
     # Slopes between each iteration and the one half the run later: the median of them bears outliers.
     slope = float(np.median((values[half:] - values[: len(values) - half]) / half))
@@ -159,9 +163,8 @@ def drift(case: Case) -> Verdict:
         )
     lost = float(slope * len(values) * (len(values) - 1) / 2)
     return Found(
-        f"Iterations get {percent(rise)} slower over the run: {duration(slope)} more with each.",
-        "Look for memory that grows or fragments, a list that is kept, or a GPU that throttles (nvidia-smi -q -d "
-        "CLOCK).",
+        f"Iterations get {percent(rise)} slower over the run, {duration(slope)} with each.",
+        "Check for growing or fragmented memory, lists that are kept, and throttling (nvidia-smi -q -d CLOCK).",
         numbers,
         int(lost),
         "what the rise adds to all iterations",
@@ -169,11 +172,11 @@ def drift(case: Case) -> Verdict:
     )
 
 
-@rule("I10", "long-start-up", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=links.SAGEMAKER)
+@rule("I10", "long-start-up", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=words.SAGEMAKER)
 def long_start(case: Case) -> Verdict:
-    """It takes long until the first iteration, or through it."""
+    """Start-up takes long."""
     if case.profile.aggregation.is_part:
-        return CannotTell("start-up is not among the iterations that were chosen")
+        return CannotTell("not applicable to chosen iterations")
     steps = case.iterations
     begins, ends = [], []
     for frame, what in _RECORDED.items():
@@ -194,21 +197,21 @@ def long_start(case: Case) -> Verdict:
     late = lead > case.limit("I10", "first_ns")
     slow = ratio is not None and ratio > case.limit("I10", "median")
     if not late and share <= case.limit("I10", "file_pct") and not slow:
-        takes = f" and takes {ratio:.1f} times the median" if ratio is not None else ""
+        takes = f" and takes {ratio:.1f}x the median" if ratio is not None else ""
         return Clean(f"the first iteration begins {duration(lead)} after the first {first_what}{takes}", numbers)
     label = steps["iteration"][0]
     told = (
         f"The first iteration begins {duration(lead)} after the first {first_what} ({percent(share)} of the recording)"
     )
     if slow and ratio is not None:
-        told = f"Iteration {label} takes {duration(float(values[0]))}, {ratio:.1f} times the median of the others"
-    warm = first_warm(case)
+        told = f"Iteration {label} takes {duration(float(values[0]))}, {ratio:.1f}x the median of the others"
+    warm = warm_start(case)
     return Found(
         f"{told}.",
-        "Begin to record later." if warm is None else judge_what_repeats(case, warm[0], warm[2]),
+        "Start recording later." if warm is None else judge_what_repeats(case, warm[0], warm[2]),
         numbers,
         lead + int(values[0] - (others or values[0])),
-        "all before the first iteration, and what that takes above the median; it is paid once",
+        "all before the first iteration, and what that one takes beyond the median; paid once",
         steps.select("iteration", "start_ns", "duration_ns").head(3),
         "iterations",
         f"iteration={label}",

@@ -1,4 +1,4 @@
-"""How many warps an SM can hold, and what limits them."""
+"""Launch configurations: occupancy, waves, grids and blocks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,48 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import links, needs
-from tui.analysis.expert.configs import SHOWN, kernel_time, known, weighted, with_share
-from tui.analysis.expert.figures import total
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted
-from tui.analysis.occupancy.theoretical import WARP, capabilities
-from tui.fmt import percent
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import behind, called, counted, percent, real, total
+from tui.analysis.gpu_time.work_kinds import COMMUNICATION
+from tui.analysis.occupancy import WARP, capabilities
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+
+
+LITTLE_PCT: Final = 1.0
+"""Kernels that take less of the wall time are worth no warning."""
+SHOWN: Final = ("grid", "block", "registers", "calls", "total_ns", "occupancy_pct", "limiter", "waves")
+"""What of a configuration stands among the rows behind a finding."""
+
+
+def known(case: Case) -> pl.DataFrame:
+    """Launch configurations whose occupancy is known, the most time first, with ``share_pct`` of the GPU time."""
+    return with_share(case, case.configs.filter(pl.col("occupancy_pct").is_not_null(), pl.col("total_ns") > 0))
+
+
+def kernel_time(case: Case) -> str:
+    """What the times of `known` are parts of, in words: kernels that communicate are not among them."""
+    talks = (case.kernels["op_type"] == COMMUNICATION).any()
+    return "the time of compute kernels" if talks else "kernel time"
+
+
+def with_share(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ``share_pct``, of the GPU time."""
+    return rows.with_columns((100 * pl.col("total_ns") / max(case.gpu_ns, 1)).alias("share_pct"))
+
+
+def weighted(rows: pl.DataFrame, column: str) -> float:
+    """The mean of a column over the time of kernels; 0 where there is none."""
+    taken = total(rows["total_ns"])
+    return real(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / taken if taken else 0.0
+
+
+def filled_pct(case: Case) -> float:
+    """SMs that the grids of kernels reach, by kernel time, as a share of all SMs."""
+    return weighted(case.configs.drop_nulls("sm_efficiency_pct"), "sm_efficiency_pct")
+
 
 _LIMITER_ADVICE: Final = {
     "registers": "use fewer registers (__launch_bounds__, -maxrregcount, smaller tiles)",
@@ -25,9 +57,9 @@ _LIMITER_ADVICE: Final = {
 }
 
 
-@rule("L1", "low-occupancy", Family.CONFIGURATION, needs.occupancies, link=links.NSIGHT_COMPUTE)
+@rule("L1", "low-occupancy", Family.CONFIGURATION, needs.occupancies, link=words.NSIGHT_COMPUTE)
 def low_occupancy(case: Case) -> Verdict:
-    """Few warps can be on an SM at once."""
+    """Theoretical occupancy is low."""
     rows = known(case)
     mean, low_pct = weighted(rows, "occupancy_pct"), case.limit("L1", "low_pct")
     low = rows.filter(pl.col("occupancy_pct") < low_pct)
@@ -41,17 +73,22 @@ def low_occupancy(case: Case) -> Verdict:
     tensor = low.filter(pl.col("name").is_in(_on_tensor_cores(case).implode()))
     mostly_tensor = 2 * total(tensor["total_ns"]) > total(low["total_ns"])
     return Found(
-        f"{percent(share)} of {kernel_time(case)} runs below {low_pct:g}% theoretical occupancy; "
-        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) at {percent(first['occupancy_pct'])}, "
+        f"{percent(share)} of {kernel_time(case)} runs below {low_pct:g} % theoretical occupancy. "
+        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) has {percent(first['occupancy_pct'])}, "
         f"limited by {first['limiter']}.",
-        f"If the kernel is yours: {by_limiter(first['limiter'])}. Large tiles of GEMM and attention can be fast all "
-        f"the same." + (" Most of these use tensor cores: look at other findings first." if mostly_tensor else ""),
+        f"In kernels of your own, {by_limiter(first['limiter'])}."
+        + (" Most of these use tensor cores, and are fast at low occupancy." if mostly_tensor else ""),
         numbers,
         None,
-        "not estimated: more warps help only where latency is not hidden yet",
+        "not estimated: more warps help only where latency is not hidden",
         *behind(low if low.height else below, *SHOWN),
-        Severity.INFO if mostly_tensor else None,
+        Severity.INFO if mostly_tensor or _is_little(case, low) else None,
     )
+
+
+def _is_little(case: Case, rows: pl.DataFrame) -> bool:
+    """Whether kernels take so little of the wall time that changing them gains nothing."""
+    return bool(case.wall_ns) and case.of_wall(total(rows["total_ns"])) < LITTLE_PCT
 
 
 def by_limiter(limiter: object) -> str:
@@ -64,9 +101,9 @@ def _on_tensor_cores(case: Case) -> pl.Series:
     return case.kernels.filter(pl.col("uses_tensor_core").fill_null(False))["name"]
 
 
-@rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=links.NSIGHT_COMPUTE)
+@rule("L6", "tiny-block", Family.CONFIGURATION, needs.occupancies, link=words.NSIGHT_COMPUTE)
 def tiny_blocks(case: Case) -> Verdict:
-    """Blocks are so small that their number is the limit."""
+    """Blocks are so small that their number limits occupancy."""
     rows = known(case).filter(
         pl.col("share_pct") >= case.limit("L6", "kernel_pct"),
         (pl.col("threads_per_block") <= WARP)
@@ -74,43 +111,44 @@ def tiny_blocks(case: Case) -> Verdict:
     )
     numbers = {"kernels": rows["name"].n_unique()}
     if rows.is_empty():
-        return Clean("no kernel of weight has blocks that small", numbers)
+        return Clean("no significant kernel has such small blocks", numbers)
     first = rows.row(0, named=True)
     return Found(
         f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) has blocks of "
-        f"{counted(first['threads_per_block'], 'thread')}: an SM holds {first['blocks_per_sm']} of them, "
-        f"{percent(first['occupancy_pct'])} of its warps.",
+        f"{counted(first['threads_per_block'], 'thread')}. {first['blocks_per_sm']} fit on an SM: "
+        f"{percent(first['occupancy_pct'])} occupancy.",
         "Use larger blocks, 128 to 256 threads.",
         numbers,
         None,
-        "not estimated: more warps help only where latency is not hidden yet",
+        "not estimated: more warps help only where latency is not hidden",
         *behind(rows, *SHOWN),
+        Severity.INFO if _is_little(case, rows) else None,
     )
 
 
 @rule("L7", "register-ceiling", Family.CONFIGURATION, needs.any_gpu_work, needs.launch_configs, severity=Severity.INFO)
 def register_ceiling(case: Case) -> Verdict:
-    """Kernels use all registers that a thread can have."""
+    """Kernels use the most registers a thread can have."""
     most = capabilities().select("compute_capability", "registers_per_thread")
     rows = with_share(case, case.configs.filter(pl.col("registers").is_not_null())).join(
         most, on="compute_capability", how="left", maintain_order="left"
     )
     if rows.is_empty():
-        return CannotTell("the input has no registers per thread")
+        return CannotTell("registers per thread are not recorded")
     judged = rows.drop_nulls("registers_per_thread")
     if judged.is_empty():
-        return CannotTell("nothing is known of this GPU: name it with --gpu")
+        return CannotTell("unknown GPU: name it with --gpu")
     at_most = judged.filter(
         pl.col("registers") >= pl.col("registers_per_thread"), pl.col("share_pct") >= case.limit("L7", "kernel_pct")
     )
     numbers = {"kernels": at_most["name"].n_unique()}
     if at_most.is_empty():
-        return Clean("no kernel of weight uses all registers that a thread can have", numbers)
+        return Clean("no significant kernel uses the most registers a thread can have", numbers)
     first = at_most.row(0, named=True)
     return Found(
-        f"{called(first['name'])} uses {first['registers']} registers per thread, the most there are: values may "
-        f"spill to memory ({percent(first['share_pct'])} of GPU time).",
-        "Look for spills (-Xptxas -v, ncu); split the kernel, use smaller tiles or fewer live values.",
+        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) uses {first['registers']} registers per "
+        "thread, the most there are. Values may spill to memory.",
+        "Check for spills (-Xptxas -v, ncu). Split the kernel, or use smaller tiles.",
         numbers,
         None,
         "not estimated: the profile does not show spills",
@@ -125,10 +163,10 @@ def register_ceiling(case: Case) -> Verdict:
     needs.occupancies,
     needs.sm_counts,
     severity=Severity.INFO,
-    link=links.TENSORBOARD,
+    link=words.TENSORBOARD,
 )
 def achieved_occupancy(case: Case) -> Verdict:
-    """Few warps are on the SMs, on average."""
+    """Estimated achieved occupancy is low."""
     rows = known(case).drop_nulls("achieved_pct")
     mean = weighted(rows, "achieved_pct")
     numbers = {"achieved_pct": mean}
@@ -137,12 +175,162 @@ def achieved_occupancy(case: Case) -> Verdict:
     low = rows.filter(pl.col("achieved_pct") < case.limit("L9", "occupancy_pct"))
     first = low.row(0, named=True)
     return Found(
-        f"Estimated achieved occupancy is {percent(mean)} on average over {kernel_time(case)}; "
+        f"Estimated achieved occupancy is {percent(mean)} on average over {kernel_time(case)}. "
         f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) reaches "
         f"{percent(first['achieved_pct'])}.",
-        "See L1 for what limits a kernel and L2 and L3 for grids that are too small.",
+        "L1 says what limits a kernel, L2 and L3 which grids are too small.",
         numbers,
         None,
-        "not estimated: more warps help only where latency is not hidden yet",
+        "not estimated: more warps help only where latency is not hidden",
         *behind(low, *SHOWN, "achieved_pct"),
+    )
+
+
+@rule("L2", "grid-below-sms", Family.CONFIGURATION, needs.sm_counts, link=words.NSIGHT_COMPUTE)
+def small_grids(case: Case) -> Verdict:
+    """Grids have fewer blocks than the GPU has SMs."""
+    rows = with_share(case, case.configs.filter(pl.col("blocks") < pl.col("sm_count")))
+    by_name = rows.group_by("name").agg(pl.col("share_pct").sum())
+    heavy = by_name.filter(pl.col("share_pct") >= case.limit("L2", "kernel_pct"))
+    empty = pl.col("total_ns") * (1 - pl.col("blocks") / pl.col("sm_count"))
+    small = _dearest(rows.join(heavy.select("name"), on="name", how="semi", maintain_order="left"), empty)
+    numbers = {"kernels": heavy.height, "time_pct": real(heavy["share_pct"].sum())}
+    if small.is_empty():
+        return Clean("no significant kernel has fewer blocks than there are SMs", numbers)
+    first = small.row(0, named=True)
+    return Found(
+        f"{counted(heavy.height, 'significant kernel has', 'significant kernels have')} fewer blocks than the GPU has "
+        f"SMs. {called(first['name'])} ({percent(first['share_pct'])} of GPU time) launches "
+        f"{counted(first['blocks'], 'block')} on {first['sm_count']} SMs.",
+        "Launch more blocks (larger batch, smaller tiles, split-K), or overlap other kernels.",
+        numbers,
+        int(real(small["gain_ns"].sum())),
+        "the share of the SMs left free, over the time of these kernels",
+        *behind(small, *SHOWN),
+    )
+
+
+def _dearest(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
+    """Configurations with what a full GPU would gain of each (``gain_ns``), the most first."""
+    return rows.with_columns(gain_ns=gain_ns).sort("gain_ns", descending=True, maintain_order=True)
+
+
+@rule("L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=words.NSIGHT_COMPUTE)
+def under_one_wave(case: Case) -> Verdict:
+    """Launches are smaller than one wave."""
+    rows = known(case).filter(pl.col("waves").is_not_null())
+    small = _dearest(rows.filter(pl.col("waves") < 1), pl.col("total_ns") * (1 - pl.col("waves")))
+    share = 100 * total(small["total_ns"]) / max(total(rows["total_ns"]), 1)
+    numbers = {"time_pct": share, "kernels": small["name"].n_unique()}
+    if share <= case.limit("L3", "time_pct"):
+        return Clean(f"{percent(share)} of {kernel_time(case)} is in launches smaller than one wave", numbers)
+    first = small.row(0, named=True)
+    return Found(
+        f"{percent(share)} of {kernel_time(case)} is in launches smaller than one wave. "
+        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) fills {first['waves']:.2f} waves.",
+        "Give each launch more work (larger batch, more blocks), or overlap other kernels.",
+        numbers,
+        int(real(small["gain_ns"].sum())),
+        "the part of one wave that stays empty, over the time of these kernels",
+        *behind(small, *SHOWN),
+    )
+
+
+@rule(
+    "L4",
+    "tail-effect",
+    Family.CONFIGURATION,
+    needs.occupancies,
+    needs.sm_counts,
+    severity=Severity.INFO,
+    link=words.TAIL,
+)
+def tail_effect(case: Case) -> Verdict:
+    """The last wave of a launch is nearly empty."""
+    least = case.limit("L4", "tail_pct")
+    rows = known(case).filter(pl.col("share_pct") >= case.limit("L4", "kernel_pct"))
+    filled = pl.col("waves") - pl.col("full_waves")
+    low = rows.filter(
+        pl.col("tail_pct") > 0, pl.col("tail_pct") >= least, 100 * filled < case.limit("L4", "filled_pct")
+    )
+    tails = _dearest(low, pl.col("total_ns") * pl.col("tail_pct") / 100 * (1 - filled))
+    numbers = {"kernels": tails["name"].n_unique()}
+    if tails.is_empty():
+        return Clean(f"no significant launch spends {least:g} % or more on a nearly empty last wave", numbers)
+    others = tails["name"].n_unique() - 1
+    first = tails.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} takes {first['waves']:.2f} waves; the last fills "
+        f"{percent(100 * (first['waves'] % 1))} of the GPU."
+        + (
+            f" {counted(others, 'more significant kernel has', 'more significant kernels have')} a tail."
+            if others
+            else ""
+        ),
+        "Choose a grid that is a multiple of blocks per SM x SMs, smaller blocks, or a persistent kernel.",
+        numbers,
+        total(tails["gain_ns"].cast(pl.Int64)),
+        "the empty part of the last wave, if all blocks take the same time",
+        *behind(tails, *SHOWN),
+    )
+
+
+@rule(
+    "L5",
+    "ragged-block",
+    Family.CONFIGURATION,
+    needs.any_gpu_work,
+    needs.launch_configs,
+    severity=Severity.INFO,
+    link=words.NSIGHT_COMPUTE,
+)
+def ragged_blocks(case: Case) -> Verdict:
+    """Block sizes are not multiples of a warp."""
+    rows = with_share(case, case.configs.filter(pl.col("threads_per_block") % WARP > 0)).filter(
+        pl.col("share_pct") >= case.limit("L5", "kernel_pct")
+    )
+    numbers = {"kernels": rows["name"].n_unique()}
+    if rows.is_empty():
+        return Clean(f"block sizes of all significant kernels are multiples of {WARP} threads", numbers)
+    warps = (pl.col("threads_per_block") + WARP - 1) // WARP
+    lost = pl.col("total_ns") * (1 - pl.col("threads_per_block") / (warps * WARP))
+    first = rows.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} has blocks of {counted(first['threads_per_block'], 'thread')} "
+        f"({percent(first['share_pct'])} of GPU time). Part of the last warp does nothing.",
+        f"Round the block size up to a multiple of {WARP}; 128 to 256 threads suit most kernels.",
+        numbers,
+        int(real(rows.select(lost.sum()).item())),
+        "the share of unused lanes, over the time of these kernels",
+        *behind(rows, "grid", "block", "threads_per_block", "calls", "total_ns"),
+    )
+
+
+@rule(
+    "L8",
+    "sm-efficiency",
+    Family.CONFIGURATION,
+    needs.start_times,
+    needs.sm_counts,
+    severity=Severity.INFO,
+    link=words.TENSORBOARD,
+)
+def sm_efficiency(case: Case) -> Verdict:
+    """Estimated SM efficiency is low."""
+    fill = filled_pct(case)
+    busy = case.together("compute_ns")
+    share = case.of_wall(busy * fill / 100)
+    numbers = {"sm_efficiency_pct": share, "fill_pct": fill, "kernel_time_pct": case.of_wall(busy)}
+    if share >= case.limit("L8", "fill_pct"):
+        return Clean(f"estimated SM efficiency is {percent(share)}", numbers)
+    return Found(
+        f"Estimated SM efficiency is {percent(share)}: the GPU computes for {percent(case.of_wall(busy))} of the "
+        f"{case.wall_words}, and grids reach {percent(fill)} of the SMs.",
+        "Use larger batches. Where the GPU is busy most of the time, look at grids first (L2, L3).",
+        numbers,
+        int(busy * (1 - fill / 100)),
+        f"SM time without a block while kernels run{case.together_words}; idle time is counted by U1",
+        known(case).sort("waves", "name", nulls_last=True).select("name", *SHOWN).head(EVIDENCE_ROWS),
+        "kernels",
+        "kind=kernel",
     )

@@ -1,4 +1,4 @@
-"""What makes figures of the profile itself doubtful."""
+"""The profile itself: what makes its figures doubtful."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.expert import needs
-from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import called, counted, largest, named
+from tui.analysis.expert.words import called, counted, duration, largest, named, percent, rate, real, size, total
 from tui.analysis.inputs import needs as held
-from tui.analysis.inputs.recording import Tool
-from tui.fmt import duration, percent, rate, size
-from tui.loaders.linking.overhead import ALL, DURING_WORK
+from tui.analysis.inputs.needs import Tool
+from tui.loaders.profiler_overhead import ALL, DURING_WORK
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+
 
 _OVERHEAD: Final = r"(?i)profiler[ _]?overhead|cupti|activity buffer|instrumentation overhead"
 
 
 @rule("Q1", "impossible-rate", Family.QUALITY, needs.sizes)
 def impossible_rates(case: Case) -> Verdict:
-    """Bytes move faster than the memory can."""
+    """Copies are faster than the memory allows."""
     rows = (
         case.profile["activities"]
         .lazy()
@@ -32,33 +31,30 @@ def impossible_rates(case: Case) -> Verdict:
         .collect()
     )
     if rows.is_empty():
-        return Clean("no copy or set has a size and a duration")
+        return Clean("no copy or memset has a size and a duration")
     facts = case.facts.select("session", "device", "memory_bandwidth")
     known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").drop_nulls(
         "memory_bandwidth"
     )
     if known.is_empty():
-        return CannotTell("the memory bandwidth of this GPU is not known: name it with --gpu")
+        return CannotTell("unknown GPU memory bandwidth: name the GPU with --gpu")
     slack = case.limit("Q1", "times")
     reached = known.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
     # A copy within the device reads and writes: its bytes count once here, so nothing possible is called impossible.
     wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth"))
     numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": real(reached["rate"].max())}
     if wrong.is_empty():
-        return Clean(
-            f"{counted(known.height, 'copy or set', 'copies and sets')} stay below the memory's bandwidth", numbers
-        )
+        return Clean(f"{counted(known.height, 'transfer', 'transfers')} stay below the memory's bandwidth", numbers)
     shown = largest(wrong, "rate", "activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line")
     worst = shown.row(0, named=True)
     return Found(
         f"{called(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
-        f"{rate(worst['rate'])}, on a GPU whose memory does {rate(worst['memory_bandwidth'])}"
-        + (f"; {wrong.height - 1:,} more like it." if wrong.height > 1 else "."),
-        "The times of these rows are wrong (the clock was read too early, or the size is not what was moved): do not "
-        "judge their rates.",
+        f"{rate(worst['rate'])}, above the peak of {rate(worst['memory_bandwidth'])}."
+        + (f" {counted(wrong.height - 1, 'more row is', 'more rows are')} alike." if wrong.height > 1 else ""),
+        "The times or sizes of these rows are wrong. Ignore their rates.",
         numbers,
         None,
-        "none: it is a fault of the profile, not of the program",
+        "none: a fault of the profile, not of the program",
         shown,
         "kernels",
         named(wrong["name"].unique(maintain_order=True)),
@@ -67,7 +63,7 @@ def impossible_rates(case: Case) -> Verdict:
 
 @rule("Q2", "truncated", Family.QUALITY, across=True)
 def damaged(case: Case) -> Verdict:
-    """The input is cut, damaged or incomplete."""
+    """The input is truncated, damaged or incomplete."""
     issues = case.profile["issues"].filter(pl.col("severity").is_in(["warning", "error"]))
     partial = case.profile.partial
     errors = issues.filter(pl.col("severity") == "error")
@@ -75,19 +71,18 @@ def damaged(case: Case) -> Verdict:
     if issues.is_empty() and not partial:
         return Clean("everything that looked like a profile was read", numbers)
     first = errors.row(0, named=True) if errors.height else issues.row(0, named=True) if issues.height else None
-    told = [f"not all of the input was read ({partial})"] if partial else []
+    told = [f"Not all of the input was read ({partial})"] if partial else []
     if first is not None:
-        stood = "it stood" if issues.height == 1 else "they stood"
         reason = first["reason"].rstrip(".")
         if reason.startswith("reported by"):
             reason += f": {first['text'] or ''}".rstrip(".: ")
-        told.append(f"{counted(issues.height, 'thing')} could not be used as {stood}; the first: {reason}")
+        told.append(f"{counted(issues.height, 'issue')} while reading; the first: {reason}")
     return Found(
-        "; ".join(told)[:400] + ".",
-        "Totals leave out what was lost: read the issues, and record again where it matters.",
+        ". ".join(told)[:400] + ".",
+        "Totals leave out what was lost. Read the issues, and record again where it matters.",
         numbers,
         None,
-        "none: what is not there cannot be counted",
+        "unknown: what was lost is not counted",
         issues.select("session", "line", "severity", "reason"),
         "issues" if issues.height else "",
         "",
@@ -97,14 +92,14 @@ def damaged(case: Case) -> Verdict:
 
 @rule("Q3", "no-wall-time", Family.QUALITY, needs.gpu_work, severity=Severity.INFO)
 def no_wall_time(case: Case) -> Verdict:
-    """The input does not tell when things ran."""
+    """No start times: only totals are recorded."""
     missing = case.lacks.get(held.START_TIMES.name)
     if missing is None:
         return Clean("GPU work has start times")
     calls = total(case.work["calls"])
     return Found(
-        f"The input holds totals of {counted(calls, 'piece')} of GPU work and no start times: use of the GPU, gaps "
-        "and overlap cannot be told.",
+        f"Only totals of {counted(calls, 'call')} of GPU work are recorded. Utilization, gaps and overlap are not "
+        "recorded.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
         {"calls": calls},
         None,
@@ -119,12 +114,11 @@ def profiler_overhead(case: Case) -> Verdict:
     measured = case.profile["metrics"] if "metrics" in case.profile.frames else pl.DataFrame()
     if measured.height and case.about["format"] and "nvprof" in case.about["format"]:
         return Found(
-            f"Hardware metrics were measured ({counted(measured.height, 'row')}): nvprof runs each kernel several "
-            "times for them.",
-            "Do not judge times of this run: record them without --metrics and --events.",
+            f"nvprof ran each kernel several times to measure hardware metrics ({counted(measured.height, 'row')}).",
+            "Record without --metrics and --events to get valid times.",
             {"metrics": measured.height},
             None,
-            "not estimated: how often kernels were run again is not recorded",
+            "not estimated: the number of replays is not recorded",
             view="metrics",
         )
     missing = needs.start_times(case)
@@ -135,17 +129,17 @@ def profiler_overhead(case: Case) -> Verdict:
     figures = case.profile["tool_figures"].filter(pl.col("unit") == "ns")
     by_tool = figures.filter(pl.col("section") == DURING_WORK)
     if overhead.is_empty() and figures.filter(pl.col("section").is_in([ALL, DURING_WORK])).is_empty():
-        return CannotTell("what was read shows no overhead of a profiler")
+        return CannotTell("profiler overhead is not recorded")
     if by_tool.height and case.profile.aggregation.is_part:
-        return CannotTell("overhead of the profiler is known of the whole run, not of the iterations that were chosen")
+        return CannotTell("profiler overhead is known of the whole run only")
     taken = total(overhead["duration_ns"]) + round(by_tool["value"].sum())
-    share = 100 * taken / case.span_ns
+    share = 100 * taken / case.wall_ns
     numbers = {"overhead_ns": taken, "overhead_pct": share}
     if share <= case.limit("Q4", "overhead_pct"):
-        return Clean(f"the profiler's own work takes {percent(share)} of the span", numbers)
+        return Clean(f"profiler overhead is {percent(share)} of the wall time", numbers)
     return Found(
-        f"The profiler's own work takes {duration(taken)}: {percent(share)} of the span.",
-        "Record fewer steps, without stacks, shapes and memory, and judge that run's times.",
+        f"Profiler overhead is {duration(taken)} ({percent(share)} of the wall time).",
+        "Record fewer steps, without stacks, shapes and memory.",
         numbers,
         taken,
         "what the profiler records of its own work",
@@ -161,7 +155,7 @@ def percentages(case: Case) -> Verdict:
     """The percentages of a printed table do not add up."""
     printed = case.profile["summary"].filter(pl.col("section").is_in(["gpu", "api"]), pl.col("time_pct").is_not_null())
     if printed.is_empty():
-        return CannotTell("the input holds no printed summary, whose percentages could be added up")
+        return CannotTell("not applicable: no printed summary")
     sums = printed.group_by("section").agg(
         pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min()
     ).sort("section")  # fmt: skip
@@ -179,9 +173,8 @@ def percentages(case: Case) -> Verdict:
     work = "GPU activities" if worst["section"] == "gpu" else "API calls"
     of_tables = "the table of" if worst["sum_pct"] < 100 or of_nvprof else "the tables of"
     return Found(
-        f"The percentages of {of_tables} {work} add up to {percent(worst['sum_pct'])}: rows are missing or were "
-        "misread.",
-        "Compare it with the log; shares are shown as the log prints them, sums are of the rows that are there.",
+        f"The percentages of {of_tables} {work} add up to {percent(worst['sum_pct'])}. Rows are missing or misread.",
+        "Compare with the log. Shares are as printed; sums are of the rows that were read.",
         numbers,
         None,
         "none",
@@ -200,9 +193,8 @@ def rolled_up_graphs(case: Case) -> Verdict:
     share = 100 * graph_ns / case.kernel_ns if case.kernel_ns else 0.0
     are, they, count = ("is", "it", "counts") if calls == 1 else ("are", "they", "count")
     return Found(
-        f"{counted(calls, 'replay')} of CUDA graphs {are} recorded whole: {duration(graph_ns)}, {percent(share)} of "
-        f"the time of kernels and graphs. {they.capitalize()} {count} as busy time; which kernels {they} ran is not "
-        "known.",
+        f"{counted(calls, 'CUDA graph replay')} {are} recorded without {'its' if calls == 1 else 'their'} kernels: "
+        f"{duration(graph_ns)}, {percent(share)} of kernel time. {they.capitalize()} {count} as busy time.",
         "Record with nsys profile --cuda-graph-trace=node.",
         {"replays": calls, "graph_ns": graph_ns, "graph_pct": share},
         None,

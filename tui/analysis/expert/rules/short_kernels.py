@@ -1,29 +1,47 @@
-"""Kernels that are too short, or launched again and again where one launch would do."""
+"""Short kernels, and chains and runs of them that one launch could replace."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import total
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.in_use import larger_kernels
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, most_often, ranked, rounded, tallied
+from tui.analysis.expert.words import (
+    behind,
+    called,
+    counted,
+    duration,
+    most_often,
+    named,
+    percent,
+    ranked,
+    tallied,
+    total,
+)
 from tui.analysis.gpu_time.blocks import blocks
-from tui.analysis.grouping import grouped
-from tui.fmt import percent
+from tui.analysis.grouping import group_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
     from tui.analysis.expert.case import Case
     from tui.analysis.expert.sequences import KernelSequence
     from tui.analysis.gpu_time.interval_sets import IntervalSet
 
+    Ints = npt.NDArray[np.int64]
 
-@rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=links.TRACELENS)
+
+@rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=words.TRACELENS)
 def short_kernels(case: Case) -> Verdict:
-    """Most kernels are too short."""
+    """Most kernels are short."""
     short = case.limit("A2", "short_ns")
     if case.profile["activities"].height:
         is_kernel, took = pl.col("kind") == "kernel", pl.col("duration_ns")
@@ -31,7 +49,7 @@ def short_kernels(case: Case) -> Verdict:
         launches = int(work.select((is_kernel & took.is_not_null()).sum()).collect().item())
         brief = work.filter(took < short, is_kernel).select("name", "duration_ns").collect()
         sums = [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
-        by_name = grouped(brief, ("name",), sums)
+        by_name = group_rows(brief, ("name",), sums)
         number, taken, how = total(by_name["launches"]), total(by_name["total_ns"]), ""
     else:
         rows = case.kernels.drop_nulls("calls")
@@ -40,50 +58,50 @@ def short_kernels(case: Case) -> Verdict:
         number, taken, how = total(few["calls"]), total(few["total_ns"]), " on average"
         by_name = few.select("name", pl.col("calls").alias("launches"), "total_ns")
     if not launches:
-        return CannotTell("the input does not say how often kernels ran")
+        return CannotTell("numbers of launches are not recorded")
     share, of_time = 100 * number / launches, case.share(taken)
-    idle = case.of_span(total(case.busy["idle_ns"])) if case.span_ns else None
+    idle = case.of_wall(total(case.busy["idle_ns"])) if case.span_ns else None
     numbers = {"short": number, "launches": launches, "short_pct": share, "time_pct": of_time, "idle_pct": idle}
     matters = case.limit("A2", "time_pct")
     if share <= case.limit("A2", "launches_pct") or (of_time <= matters and (idle is None or idle <= matters)):
         return Clean(
-            f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {rounded(short)}{how}: "
-            f"{percent(of_time)} of the GPU time",
+            f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
+            f"{percent(of_time)} of GPU time",
             numbers,
         )
     by_name = ranked(by_name, "launches", "total_ns")
     return Found(
-        f"{number:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take less than "
-        f"{rounded(short)}{how}: {percent(of_time)} of the GPU time{most_often(by_name, 'launches')}.",
-        f"Fuse short kernels ({case.compiler}, fused optimizers), replay them as a CUDA graph, or give each more work.",
+        f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
+        f"{percent(of_time)} of GPU time{most_often(by_name, 'launches')}.",
+        larger_kernels(case),
         numbers,
         _idle_before(case, short) if case.span_ns else None,
-        f"the idle time before them, without holes of {rounded(case.limit('U2', 'gap_ns'))} or more (U2)"
+        f"the idle time before them, without gaps of {duration(case.limit('U2', 'gap_ns'))} or more (U2)"
         f"{case.together_words}"
         if case.span_ns
-        else "not estimated: the input has no start times",
+        else "not estimated: start times are not recorded",
         *behind(by_name),
     )
 
 
 def _idle_before(case: Case, short: float) -> int:
-    """How long GPUs idle right before short kernels, without holes so long that they have reasons of their own."""
+    """How long GPUs idle right before short kernels, without the long gaps that U2 counts."""
     kernel, idle = case.is_kernel_timed, 0
-    for line, holes in case.holes:
-        for block in blocks(len(holes.after)):
-            after, lengths = holes.after[block], holes.ends[block] - holes.starts[block]
+    for line, gaps in case.device_gaps:
+        for block in blocks(len(gaps.after)):
+            after, lengths = gaps.after[block], gaps.ends[block] - gaps.starts[block]
             brief = (line.ends[after] - line.starts[after] < short) & kernel[line.rows_at(after)]
             idle += int(lengths[brief & (lengths < case.limit("U2", "gap_ns"))].sum())
     return idle
 
 
 @rule(
-    "A7", "mergeable", Family.LAUNCHES, needs.start_times, needs.kernels, severity=Severity.INFO, link=links.RATELPROF
+    "A7", "mergeable", Family.LAUNCHES, needs.start_times, needs.kernels, severity=Severity.INFO, link=words.RATELPROF
 )
 def mergeable(case: Case) -> Verdict:
     """One short kernel runs many times in a row."""
     if not any((~sequence.talks).any() for sequence in case.sequences):
-        return CannotTell("no kernels that compute ran")
+        return CannotTell("no compute kernels ran")
     short, least = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
     work = case.profile["activities"].select("name", "line")
     runs = pl.concat([_runs(sequence, case.working(sequence.line), work, short, least) for sequence in case.sequences])
@@ -91,19 +109,27 @@ def mergeable(case: Case) -> Verdict:
     share = case.share(taken)
     numbers = {"runs": runs.height, "launches": total(runs["launches"]), "time_ns": taken, "time_pct": share}
     if share <= case.limit("A7", "time_pct"):
-        return Clean(f"runs of one short kernel take {percent(share)} of the GPU time", numbers)
+        return Clean(f"runs of one short kernel take {percent(share)} of GPU time", numbers)
     by_name = ranked(tallied(runs, "runs", "launches", "duration_ns"), "duration_ns")
     first = by_name.row(0, named=True)
+    if _FOREACH in str(first["name"]) and case.in_use.fused_optimizer:
+        return Clean("the runs are launches of a fused optimizer", numbers)
     return Found(
         f"{called(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
-        f"({counted(first['runs'], 'such run')}); all runs of one short kernel take {percent(share)} of the GPU time.",
-        "Replace runs of one kernel by one launch: batched or grouped GEMM, foreach and fused optimizers, one kernel "
-        "over a list of tensors.",
+        f"({counted(first['runs'], 'such run')}). All runs of one short kernel take {percent(share)} of GPU time.",
+        _one_launch(str(first["name"])),
         numbers,
         total(runs["idle_ns"]),
         f"the idle time of the GPU between the launches of these runs{case.together_words}",
         *behind(by_name),
     )
+
+
+def _one_launch(name: str) -> str:
+    """How to replace runs of a kernel by one launch, without what the program already does."""
+    if _FOREACH in name:
+        return "A foreach optimizer is already in use. A fused one (fused=True) needs fewer launches."
+    return "Use one launch instead: a batched or grouped GEMM, a foreach optimizer, a kernel over a list of tensors."
 
 
 def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
@@ -135,4 +161,236 @@ def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, sh
         pl.Series("launches", last - first + 1, pl.Int64),
         pl.Series("duration_ns", sums[last + 1] - sums[first], pl.Int64),
         pl.Series("idle_ns", ends[last] - starts[first] - working.within(starts[first], ends[last]), pl.Int64),
+    )
+
+
+_FOREACH: Final = "multi_tensor_apply"
+LENGTHS: Final = range(2, 11)
+SHOWN: Final = 3
+"""Kernels of a chain that are named."""
+WINDOW: Final = 1 << 18
+"""Chains are looked for in so many launches of the middle of a long recording."""
+
+
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+"""Of a number times this the highest bits are as good as drawn."""
+_PLACE_BITS: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain of kernels that repeats, with what its repeats take together."""
+
+    rows: Ints
+    """The rows of ``activities`` that its first repeat is."""
+    repeats: int
+    taken_ns: int
+    """From begin to end of each."""
+    busy_ns: int
+    """Of that, how long the GPU had any work."""
+    window_ns: int
+    """From begin to end of the launches that were looked at."""
+
+    @property
+    def idle_ns(self) -> int:
+        """What the GPU waits within it."""
+        return self.taken_ns - self.busy_ns
+
+
+@rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=words.ADVISOR)
+def fusible_chain(case: Case) -> Verdict:
+    """The same short chain of kernels repeats, and the GPU is idle inside it."""
+    busy, repeats, gap = (
+        case.limit("P11", "busy_pct") / 100,
+        int(case.limit("P11", "repeats")),
+        case.limit("P11", "gap_ns"),
+    )
+    found = (worst_chain(sequence, case.working(sequence.line), busy, repeats, gap) for sequence in case.sequences)
+    worst = max((chain for chain in found if chain is not None), key=lambda chain: chain.idle_ns, default=None)
+    if worst is None:
+        return Clean("no repeated chain of kernels has the GPU idle inside it")
+    share = 100 * worst.taken_ns / worst.window_ns
+    if share <= case.limit("P11", "total_pct"):
+        return Clean(f"the chain with most idle time takes {percent(share)} of the time")
+    names = case.profile["activities"]["name"].gather(pl.Series(worst.rows)).cast(pl.String).to_list()
+    busy_pct = 100 * worst.busy_ns / worst.taken_ns if worst.taken_ns else 0.0
+    of_all = any(len(sequence) > WINDOW for sequence in case.sequences)
+    where = f" in the {WINDOW:,} launches in the middle" if of_all else ""
+    return Found(
+        f"A chain of {len(names)} kernels repeats {worst.repeats:,} times{where}: {in_a_row(names)}. "
+        f"The GPU is busy for {percent(busy_pct)} of its {duration(worst.taken_ns)}.",
+        _shorten_chain(case),
+        {
+            "kernels": len(names),
+            "repeats": worst.repeats,
+            "busy_pct": busy_pct,
+            "chain_ns": worst.taken_ns,
+            "idle_ns": worst.idle_ns,
+        },
+        worst.idle_ns,
+        f"the idle time within the chain{where}",
+        pl.DataFrame({"name": names}),
+        "kernels",
+        named(names),
+    )
+
+
+def _shorten_chain(case: Case) -> str:
+    """What to do about a chain of kernels, without what the program already does."""
+    used = case.in_use
+    ways = ["capture this chain in a CUDA graph"] * (not used.cuda_graphs)
+    ways += [f"fuse it ({case.compiler})" if case.compiler and not used.compiler else "fuse it in one kernel"]
+    text = ", or ".join(ways)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    """Kernels in the order that they run in: the first three that differ, and how many are not named.
+
+    >>> in_a_row(["f", "g", "g"])
+    '`f`, 2 x `g`'
+    >>> in_a_row(["f", "g", "f", "h", "h"])
+    '`f`, `g`, `f` and 2 more'
+    """
+    runs = [(name, len(list(same))) for name, same in groupby(map(called, names))]
+    told = [f"{times} x {name}" if times > 1 else name for name, times in runs[:SHOWN]]
+    more = sum(times for _, times in runs[SHOWN:])
+    return ", ".join(told) + f" and {more} more" * bool(more)
+
+
+def worst_chain(
+    sequence: KernelSequence, working: IntervalSet, busy: float, repeats: int, gap_ns: float
+) -> Chain | None:
+    """The chain of a stream that wastes most, of those that come often while the GPU has work for little of their time.
+
+    Args:
+        sequence: The kernels of the stream; no chain holds one that communicates.
+        working: When the GPU had any work, of other streams as well.
+        busy: It has some for less than this share of each repeat, from begin to end.
+        repeats: It comes more often than this.
+        gap_ns: A gap this long ends a chain: to launch its kernels as one would not close it.
+    """
+    first = max(0, (len(sequence) - WINDOW) // 2)
+    middle = sequence.part(slice(first, first + WINDOW))
+    names, starts, ends = middle.names.astype(np.uint64), middle.starts, middle.ends
+    opened, closed = working.until(starts), working.until(ends)
+    talks = np.concatenate(([0], np.cumsum(middle.talks)))
+    breaks = np.concatenate(([0], np.cumsum(starts[1:] - ends[:-1] >= gap_ns)))
+    best: Chain | None = None
+    code, n = names, len(names)
+    often = np.ones(n, np.bool_)
+    for length in LENGTHS:
+        if n < length:
+            break
+        code = code[: n - length + 1] * _MIX + names[length - 1 :] + np.uint64(1)
+        taken = ends[length - 1 :] - starts[: n - length + 1]
+        own = closed[length - 1 :] - opened[: n - length + 1]
+        often = _often(code, often[: len(code)], repeats)
+        unbroken = (talks[length:] == talks[:-length]) & (breaks[length - 1 :] == breaks[: n - length + 1])
+        held = np.flatnonzero((own < busy * taken) & unbroken & often)
+        if len(held) <= repeats:
+            continue
+        by_code = (
+            pl.DataFrame({"code": code[held], "idle": (taken - own)[held]})
+            .group_by("code")
+            .agg(pl.len().alias("times"), pl.col("idle").sum())
+            .filter(pl.col("times") > repeats)
+            .sort("idle", "code", descending=[True, False])
+        )
+        if by_code.is_empty() or (best is not None and by_code["idle"][0] <= best.idle_ns):
+            continue
+        places = _apart(held[code[held] == np.uint64(by_code["code"][0])], length)
+        chain = Chain(
+            middle.rows[places[0] : places[0] + length],
+            len(places),
+            int(taken[places].sum()),
+            int(own[places].sum()),
+            int(ends.max() - starts[0]),
+        )
+        if len(places) > repeats and (best is None or chain.idle_ns > best.idle_ns):
+            best = chain
+    return best
+
+
+def _often(code: npt.NDArray[np.uint64], before: npt.NDArray[np.bool_], repeats: int) -> npt.NDArray[np.bool_]:
+    """Where chains may begin that come more often than ``repeats``: all of them, and few others.
+
+    Args:
+        code: Tells chains of a length apart.
+        before: The same of chains that are shorter by one: no chain comes more often than its beginning.
+        repeats: How often a chain may come.
+    """
+    # To count what shares a place is quicker than to count each code, and leaves little to be counted so.
+    place = ((code * _MIX) >> np.uint64(64 - _PLACE_BITS)).astype(np.int64)
+    often: npt.NDArray[np.bool_] = before & (np.bincount(place[before], minlength=1 << _PLACE_BITS)[place] > repeats)
+    return often
+
+
+def _apart(places: Ints, length: int) -> Ints:
+    """Of places in order those that do not overlap, taken greedily."""
+    kept, free = [], -1
+    for place in places.tolist():
+        if place >= free:
+            kept.append(place)
+            free = place + length
+    return np.array(kept, np.int64)
+
+
+ELEMENTWISE: Final = (
+    "elementwise", "activation", "bias add", "bias", "dropout", "cast", "batch norm", "layer norm", "normalization",
+)  # fmt: skip
+_OPTIMIZER_OPS: Final = r"(?i)addcdiv|addcmul|lerp_|_foreach|fused_?(?:adam|sgd)|adam|\bsgd|momentum|multi_tensor"
+
+
+@rule("P7", "not-fused", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.DLPROF)
+def not_fused(case: Case) -> Verdict:
+    """Elementwise and normalization work runs as many small kernels."""
+    rows = case.kernels.filter(pl.col("op_type").is_in(ELEMENTWISE))
+    taken, launches = total(rows["total_ns"]), total(rows["calls"])
+    share, mean = case.share(taken), taken / launches if launches else 0.0
+    numbers = {"time_ns": taken, "time_pct": share, "launches": launches, "mean_ns": mean}
+    if share <= case.limit("P7", "time_pct") or mean >= case.limit("P7", "mean_ns"):
+        return Clean(f"elementwise and normalization kernels take {percent(share)} of GPU time", numbers)
+    return Found(
+        f"Elementwise and normalization kernels take {percent(share)} of GPU time: "
+        f"{counted(launches, 'launch', 'launches')} of {duration(mean)} on average, mostly {called(rows['name'][0])}.",
+        (f"Fuse them: {case.compiler}, or" if case.compiler and not case.in_use.compiler else "Use")
+        + " fused layers (LayerNorm, activation with bias, dropout with add).",
+        numbers,
+        taken // 2,
+        "half of that time: fused kernels read and write the data once instead of each time",
+        *behind(rows, "calls", "total_ns", "avg_ns", "line"),
+    )
+
+
+@rule("P8", "unfused-optimizer", Family.PRECISION, needs.gpu_work, needs.several_launches, needs.iterations)
+def unfused_optimizer(case: Case) -> Verdict:
+    """The optimizer launches one kernel per parameter."""
+    op_numbers = case.rows_named("ops", _OPTIMIZER_OPS, "op")["op"]
+    kernel_names = case.kernels.filter(pl.col("op_type") == "optimizer")["name"]
+    rows = case.profile["activities"].filter(
+        pl.col("kind") == "kernel",
+        pl.col("name").is_in(kernel_names.implode()) | pl.col("op").is_in(op_numbers.implode()).fill_null(False),
+    )
+    if rows.is_empty():
+        return CannotTell("no op or kernel has the name of an optimizer")
+    inside = rows.drop_nulls("iteration")
+    if inside.is_empty():
+        return CannotTell("iterations of the optimizer's kernels are not recorded")
+    steps = inside["iteration"].n_unique()
+    each, mean = inside.height / steps, total(inside["duration_ns"]) / inside.height
+    numbers = {"per_iteration": each, "mean_ns": mean, "iterations": steps}
+    if each <= case.limit("P8", "launches") or mean >= case.limit("P8", "mean_ns"):
+        return Clean(f"{counted(each, 'launch', 'launches')} per iteration, {duration(mean)} on average", numbers)
+    by_name = ranked(tallied(inside, "launches", "duration_ns"), "launches")
+    return Found(
+        f"The optimizer launches {counted(each, 'kernel')} per iteration, {duration(mean)} on average, mostly "
+        f"{called(by_name['name'][0])}.",
+        "foreach is already in use. Set fused=True, or use a fused optimizer (Apex, DeepSpeed)."
+        if case.in_use.foreach_optimizer
+        else "Set fused=True or foreach=True of torch.optim, or use a fused optimizer (Apex, DeepSpeed).",
+        numbers,
+        total(inside["duration_ns"]),
+        "all of these kernels; launching them costs CPU time as well",
+        *behind(by_name),
     )

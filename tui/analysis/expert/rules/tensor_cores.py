@@ -1,4 +1,4 @@
-"""Tensor cores and precision."""
+"""Tensor cores, precision and layout, and kernels that take most of the time."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import total
+from tui.analysis.expert import needs, words
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called
+from tui.analysis.expert.words import behind, called, counted, duration, percent, ranked, real, total
 from tui.analysis.tensor_cores.efficiency import TensorCoreUse, tensor_core_time, tensor_core_use
 from tui.analysis.tensor_cores.eligible import eligible_kernels_by_name
-from tui.fmt import duration, percent
+from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
-_HALF: Final = "half of the time of kernels that could use them: tensor cores are at least twice as fast"
+
+_HALF: Final = "half of the time of eligible kernels: tensor cores are at least twice as fast"
 _DOUBLE: Final = r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:const )?double\b|\bdouble\s*(?:const\s*)?\*"
 _COMPLEX: Final = r"(?i)complex\s*<|cu(?:float|double)?complex|(?:^|_)[cz]gemm"
 
 
-@rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=links.DLPROF)
+@rule("P1", "no-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.DLPROF)
 def no_tensor_cores(case: Case) -> Verdict:
-    """Nothing uses the tensor cores."""
+    """No kernel uses tensor cores."""
     rows, use = _use(case)
     numbers = {"eligible_ns": use.eligible_ns, "using_ns": use.using_ns, "kernel_ns": use.kernel_ns}
     if use.untimed or use.guessed:
@@ -32,20 +32,17 @@ def no_tensor_cores(case: Case) -> Verdict:
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
     if use.using_ns:
-        return Clean(f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time use tensor cores", numbers)
+        return Clean(f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time uses tensor cores", numbers)
     unsettled = _unsettled(case, use)
     if unsettled:
         return CannotTell(unsettled)
     if not use.eligible_ns:
-        return Clean("no kernel does work for tensor cores", numbers)
+        return Clean("no kernel is eligible for tensor cores", numbers)
     could = _not_on_them(rows)
     return Found(
-        f"{duration(use.eligible_ns)} ({percent(case.share(use.eligible_ns))} of GPU time) is work for tensor cores, "
-        f"and none runs on them; most of it {called(could['name'][0])}.",
-        "Use mixed precision (torch.autocast with float16): this GPU's tensor cores have neither bfloat16 nor TF32."
-        if _before_ampere(case)
-        else "Use mixed precision (torch.autocast with bfloat16 or float16), or allow TF32 "
-        "(torch.set_float32_matmul_precision('high')).",
+        f"Tensor cores unused: {duration(use.eligible_ns)} of kernels ({percent(case.share(use.eligible_ns))} of GPU "
+        f"time) could use them, mostly {called(could['name'][0])}.",
+        _use_tensor_cores(case),
         numbers,
         total(could.filter("may")["total_ns"]) // 2,
         _HALF,
@@ -53,9 +50,21 @@ def no_tensor_cores(case: Case) -> Verdict:
     )
 
 
+def _use_tensor_cores(case: Case) -> str:
+    """How to get work onto tensor cores, without what the program already does."""
+    if case.in_use.half_precision:
+        return "Half precision is already in use: make sizes multiples of 8, and check the layout."
+    if _before_ampere(case):
+        return "Use mixed precision with float16 (torch.autocast). This GPU has no bfloat16 or TF32 tensor cores."
+    return (
+        "Use mixed precision (torch.autocast with bfloat16), or allow TF32 "
+        "(torch.set_float32_matmul_precision('high'))."
+    )
+
+
 def _before_ampere(case: Case) -> bool:
     """Whether all GPUs are known and older than Ampere (8.0), the first with bfloat16 and TF32 in its tensor cores."""
-    versions = case.facts["compute_capability"].str.extract(r"^(\d+)\.").cast(pl.Int64)
+    versions = number_in(case.facts["compute_capability"], r"^([0-9]+)\.")
     return bool(versions.len()) and not versions.null_count() and bool((versions < 8).all())
 
 
@@ -80,13 +89,13 @@ def _unsettled(case: Case, use: TensorCoreUse) -> str:
     """Why nothing can be said of tensor cores."""
     unknown = use.eligible_unknown_pct or 0.0
     if unknown > case.limit("P2", "unknown_pct"):
-        return f"of {percent(unknown)} of the time that is or may be eligible, names do not tell"
+        return f"not enough data: use of tensor cores is unknown for {percent(unknown)} of the eligible time"
     return ""
 
 
-@rule("P2", "low-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=links.LAYOUT)
+@rule("P2", "low-tensor-cores", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.LAYOUT)
 def few_tensor_cores(case: Case) -> Verdict:
-    """Part of the work for tensor cores does not run on them."""
+    """Few of the eligible kernels use tensor cores."""
     rows, use = _use(case)
     if use.untimed or use.guessed:
         return CannotTell(use.reason)
@@ -97,20 +106,24 @@ def few_tensor_cores(case: Case) -> Verdict:
         return CannotTell(unsettled)
     efficiency = use.efficiency_pct
     if efficiency is None or not use.using_ns:
-        return Clean("nothing uses tensor cores: see P1" if use.eligible_ns else "no kernel does work for tensor cores")
+        return Clean(
+            "no kernel uses tensor cores: see P1" if use.eligible_ns else "no kernel is eligible for tensor cores"
+        )
     numbers = {"efficiency_pct": efficiency, "eligible_ns": use.eligible_ns, "using_ns": use.eligible_using_ns}
     if efficiency >= case.limit("P2", "info_pct"):
-        return Clean(f"{percent(efficiency)} of the work for tensor cores runs on them", numbers)
+        return Clean(f"{percent(efficiency)} of the eligible kernel time uses tensor cores", numbers)
     could = _not_on_them(rows)
     left, may = total(could["total_ns"]), total(could.filter("may")["total_ns"])
     if not may:
-        return Clean(f"all but {duration(left)} of layout changes, reductions and the like runs on them", numbers)
-    around = f"; {duration(left - may)} more is layout changes, reductions and the like around it" if left > may else ""
+        return Clean(
+            f"all eligible kernels use them; {duration(left)} around them is layout changes and the like", numbers
+        )
+    around = f" Layout changes and the like around them take {duration(left - may)}." if left > may else ""
     return Found(
-        f"{percent(efficiency)} of the work for tensor cores runs on them; {duration(may)} could and does not, most of "
-        f"it {called(could['name'][0])}{around}.",
-        "Look at the ops that could use tensor cores and do not: their type (float32"
-        f"{'' if _before_ampere(case) else ' without TF32'}?) and their sizes (multiples of 8 in half precision).",
+        f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. {duration(may)} could use them and "
+        f"does not, mostly {called(could['name'][0])}.{around}",
+        f"Check these ops: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not multiples "
+        "of 8 in half precision.",
         {**numbers, "could_ns": may, "around_ns": left - may},
         may // 2,
         _HALF,
@@ -129,14 +142,107 @@ def double_precision(case: Case) -> Verdict:
     taken, share = case.weight(wide)
     numbers = {"time_ns": taken, "time_pct": share}
     if share <= case.limit("P3", "time_pct"):
-        return Clean(f"kernels in double precision or complex take {percent(share)} of the GPU time", numbers)
+        return Clean(f"double-precision and complex kernels take {percent(share)} of GPU time", numbers)
     return Found(
-        f"Kernels in double precision or complex take {percent(share)} of GPU time, most of it "
-        f"{called(wide['name'][0])}.",
-        "Where float64 is not meant, look for a Python float or NumPy array that makes tensors float64, and cast at "
-        "the source.",
+        f"Double-precision or complex kernels take {percent(share)} of GPU time, mostly {called(wide['name'][0])}.",
+        "If float64 is not intended, find the NumPy array or Python float that it comes from, and cast there.",
         numbers,
         taken // 2,
         "half of that time: single precision is at least twice as fast",
         *behind(wide, "calls", "total_ns", "line"),
+    )
+
+
+@rule("P4", "layout", Family.PRECISION, needs.gpu_work, needs.kernels, link=words.LAYOUT)
+def layout(case: Case) -> Verdict:
+    """Kernels only change the layout of data."""
+    rows = case.kernels.filter(pl.col("op_type") == "layout")
+    taken, share = case.weight(rows)
+    numbers = {"time_ns": taken, "time_pct": share}
+    if share <= case.limit("P4", "time_pct"):
+        return Clean(f"layout changes take {percent(share)} of GPU time", numbers)
+    first = rows.row(0, named=True)
+    return Found(
+        f"Layout changes take {percent(share)} of GPU time in {counted(total(rows['calls']), 'launch', 'launches')}, "
+        f"mostly {called(first['name'])}.",
+        "channels_last is already in use: find the ops that change back (contiguous, custom layers)."
+        if case.in_use.channels_last
+        else "Keep one layout: model and input .to(memory_format=torch.channels_last), with half precision.",
+        numbers,
+        taken,
+        "all of these kernels",
+        *behind(rows, "calls", "total_ns", "line"),
+    )
+
+
+@rule("P10", "hotspot", Family.PRECISION, needs.gpu_work, needs.kernels, severity=Severity.INFO, link=words.ROOT_CAUSES)
+def hotspot(case: Case) -> Verdict:
+    """One kernel takes most of the time."""
+    if case.computing.is_empty():
+        return Clean("no compute kernels")
+    first = case.computing.row(0, named=True)
+    share = case.share(first["total_ns"])
+    numbers = {"time_pct": share, "total_ns": first["total_ns"], "calls": first["calls"]}
+    if share <= case.limit("P10", "time_pct"):
+        return Clean(f"the longest kernel, {called(first['name'])}, takes {percent(share)} of GPU time", numbers)
+    calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
+    return Found(
+        f"{called(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
+        "Optimize this kernel first. ncu --set full shows what limits it.",
+        numbers,
+        None,
+        "not estimated: it depends on what limits the kernel",
+        *behind(case.computing.head(1), "calls", "total_ns", "line"),
+    )
+
+
+@rule("L10", "uneven-kernel", Family.CONFIGURATION, needs.gpu_work, needs.several_launches, severity=Severity.INFO)
+def uneven_kernels(case: Case) -> Verdict:
+    """One kernel in one configuration takes very different times."""
+    config = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+    configs = case.configs.select(*config, "calls", "total_ns")
+    if configs.is_empty():
+        return CannotTell("no compute kernels ran")
+    if not configs["grid_x"].count():
+        return CannotTell("grids are not recorded: launches of one name may do different work")
+    least_ns = case.limit("L10", "excess_pct") / 100 * case.gpu_ns
+    # Only launches that take more than this together can exceed their median by it.
+    heavy = (
+        configs.group_by(config)
+        .agg(pl.col("calls", "total_ns").sum())
+        .filter(pl.col("calls") >= case.limit("L10", "launches"), pl.col("total_ns") > least_ns)
+    )
+    spread = (
+        case.profile["activities"]
+        .lazy()
+        .filter(pl.col("kind") == "kernel", pl.col("name").is_in(heavy["name"].unique().implode()))
+        .select(*config, "duration_ns", "line")
+        .drop_nulls("duration_ns")
+        .join(heavy.lazy().select(config), on=config, how="semi", nulls_equal=True)
+        .group_by(config)
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("duration_ns").median().alias("median_ns"),
+            pl.col("duration_ns").max().alias("max_ns"),
+            pl.col("duration_ns").sum().alias("total_ns"),
+            pl.col("line").min(),
+        )
+        .filter(pl.col("launches") >= case.limit("L10", "launches"), pl.col("median_ns") > 0)
+        .with_columns((pl.col("total_ns") - pl.col("launches") * pl.col("median_ns")).clip(0).alias("excess_ns"))
+        .filter(pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"), pl.col("excess_ns") > least_ns)
+        .collect()
+    )
+    uneven = ranked(spread, "excess_ns")
+    numbers = {"kernels": uneven.height}
+    if uneven.is_empty():
+        return Clean("launches of one kernel in one configuration take about the same time", numbers)
+    first, excess = uneven.row(0, named=True), int(real(uneven["excess_ns"].sum()))
+    return Found(
+        f"{called(first['name'])} takes {duration(first['median_ns'])} (median) to {duration(first['max_ns'])} in one "
+        f"configuration: {duration(first['excess_ns'])} beyond the median in all.",
+        "Compare slow launches with the others: contention, clocks, different data.",
+        numbers,
+        excess,
+        "what these launches take beyond their median",
+        *behind(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
     )

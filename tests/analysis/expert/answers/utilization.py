@@ -1,0 +1,72 @@
+"""Use of GPUs and gaps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.analysis.expert.answers.made import AMONG_COPIES, CALLS_ONLY, NO_DEVICE, QUIET, SPARSE, Answer
+from tests.analysis.expert.profiles import (
+    A100,
+    HEALTHY,
+    MS,
+    SESSION,
+    US,
+    launched,
+    run,
+    traced,
+    with_calls,
+)
+from tests.analysis.frames import profile
+
+ANSWERS: Final = (
+    Answer(
+        "U1",
+        SPARSE,
+        {"busy_pct": 20.0, "busy_ns": 20 * MS, "wall_ns": 100 * MS},
+        HEALTHY,
+        says="GPU busy 20 % (20 of 100 ms).",
+    ),
+    Answer(
+        "U2",
+        SPARSE,
+        {"gaps": 1, "idle_ns": 80 * MS, "longest_ns": 80 * MS, "longest_pct": 80.0},
+        HEALTHY,
+        says="GPU idle 80 ms (80 % of the wall time) in 1 gap of 1 ms or more.",
+    ),
+    Answer("U3", SPARSE, {"stretches": 1, "idle_ns": 80 * MS}, HEALTHY, untold=traced(run(0, 10), run(15, 5))),
+    Answer(
+        "U4",
+        traced(run(0, MS), devices=[A100, {**A100, "device": 1}]),
+        {"gpus": 2, "unused": 1},
+        HEALTHY,
+        NO_DEVICE,
+        says="1 of 2 GPUs did nothing: 1",
+        lacks="which GPUs the program saw",
+    ),
+    Answer(
+        "U5",
+        traced(run(0, 10 * MS), run(0, 5 * MS, device=1), devices=[A100, {**A100, "device": 1}]),
+        {"spread_pct": 50.0, "most_ns": 10 * MS, "least_ns": 5 * MS},
+        HEALTHY,
+    ),
+    Answer(
+        "U6",
+        with_calls(launched(0, 10 * MS, 0, 10, 1), launched(30 * MS, 10 * MS, 29 * MS, 10, 2)),
+        {"host_wait_ns": 20 * MS, "host_wait_pct": 50.0, "waits": 1},
+        HEALTHY,
+        SPARSE,
+    ),
+    Answer(
+        "U7",
+        traced(*(run(n * 15 * US, 10 * US) for n in range(20))),
+        {"gaps": 19, "idle_ns": 95 * US},
+        SPARSE,
+        profile(sessions=[{**SESSION, "start_resolution_ns": 10_000}], activities=[run(0, 10 * US), run(MS, 10 * US)]),
+        lacks="rounded to 10 µs",
+    ),
+    Answer("U8", AMONG_COPIES, {"compute_pct": 25.0, "compute_ns": 10 * MS, "busy_ns": 40 * MS}, HEALTHY, CALLS_ONLY),
+    Answer(
+        "U9", QUIET, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, SPARSE, says="The longest, 80 ms, starts at 10 ms."
+    ),
+    Answer("U10", SPARSE, {"p5_pct": 0.0, "p50_pct": 0.0, "p95_pct": 100.0}, HEALTHY, traced(run(0, 10), run(15, 5))),
+)

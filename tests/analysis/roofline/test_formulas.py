@@ -1,0 +1,166 @@
+"""FLOPs and bytes of op calls, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui.analysis.roofline.formulas import Call, UnknownWorkError, broadcast, model_of, work_of
+
+BF16, F32 = "bfloat16", "float32"
+
+
+def call(name: str, *arguments: tuple[object, str, str]) -> Call:
+    """A call of an op: shape, type and value of each argument."""
+    shapes, types, values = zip(*arguments, strict=True)
+    return Call(name, shapes, types, values)
+
+
+def tensor(*shape: int, of: str = BF16) -> tuple[object, str, str]:
+    return shape, of, ""
+
+
+def value(text: str) -> tuple[object, str, str]:
+    return (), "Scalar", text
+
+
+NOTHING = ((), "", "")
+CONVOLUTION = (
+    *(value("[2, 2]"), value("[1, 1]"), value("[1, 1]"), value("False"), value("[0, 0]")),
+    value("1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "flops", "moved"),
+    [
+        (call("aten::mm", tensor(8, 4), tensor(4, 2)), 2 * 8 * 2 * 4, 2 * (32 + 8 + 16)),
+        (call("aten::mm", tensor(8, 4, of=F32), tensor(4, 2, of=F32)), 128, 4 * 56),
+        (call("aten::addmm", tensor(2), tensor(8, 4), tensor(4, 2)), 128 + 16, 2 * (32 + 8 + 16 + 2)),
+        (call("aten::bmm", tensor(3, 8, 4), tensor(3, 4, 2)), 3 * 128, 3 * 2 * 56),
+        (call("aten::linear", tensor(5, 8, 4), tensor(2, 4), tensor(2)), 2 * 40 * 2 * 4 + 80, 2 * (160 + 8 + 80 + 2)),
+        (call("aten::matmul", tensor(5, 8, 4), tensor(4, 2)), 2 * 40 * 2 * 4, 2 * (160 + 8 + 80)),
+        (
+            call(
+                "aten::_scaled_mm",
+                *(tensor(16, 32, of="float8_e4m3fn"), tensor(32, 16, of="float8_e4m3fn")),
+                *(tensor(1, of=F32), tensor(1, of=F32), NOTHING, NOTHING, value("15"), value("True")),
+            ),
+            2 * 16 * 16 * 32,
+            512 + 512 + 2 * 256,
+        ),
+        # 8 x 8 with padding 1, a kernel of 3 and a stride of 2 gives 4 x 4.
+        (
+            call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING, *CONVOLUTION),
+            2 * 2 * 5 * 16 * 27,
+            2 * (2 * 3 * 64 + 5 * 27 + 2 * 5 * 16),
+        ),
+        # Both gradients; then that of the weight and the bias.
+        (
+            call(
+                "aten::convolution_backward",
+                *(tensor(2, 5, 4, 4), tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), value("[0]"), *CONVOLUTION),
+                value("[True, True, False]"),
+            ),
+            2 * (2 * 2 * 5 * 16 * 27),
+            2 * 2 * (160 + 135 + 384),
+        ),
+        (
+            call(
+                "aten::convolution_backward",
+                *(tensor(2, 5, 4, 4), tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), value("[5]"), *CONVOLUTION),
+                value("[False, True, True]"),
+            ),
+            2 * 2 * 5 * 16 * 27,
+            2 * (160 + 135 + 384 + 5),
+        ),
+        (
+            call(
+                "aten::_scaled_dot_product_flash_attention",
+                *(tensor(2, 4, 16, 8), tensor(2, 2, 16, 8), tensor(2, 2, 16, 8), value("0."), value("True")),
+            ),
+            2 * 2 * 4 * 16 * 16 * 16 // 2,
+            2 * (1024 + 512 + 512 + 1024),
+        ),
+        # A prefill of 4 queries behind 12 earlier keys: a rectangle of 48 scores and a triangle of 8.
+        (
+            call(
+                "aten::_scaled_dot_product_flash_attention",
+                *(tensor(1, 1, 4, 8), tensor(1, 1, 16, 8), tensor(1, 1, 16, 8), value("0."), value("True")),
+            ),
+            2 * (48 + 8) * 16,
+            2 * (32 + 128 + 128 + 32),
+        ),
+        (call("aten::add", tensor(8, 4, of=F32), tensor(4, of=F32), value("1")), 0, 4 * (32 + 4 + 32)),
+        (call("aten::add", tensor(8, 4), tensor(4, of=F32), value("1")), 0, 2 * 32 + 4 * 4 + 4 * 32),
+        (call("aten::eq", tensor(8, 4), tensor(8, 4)), 0, 2 * 32 + 2 * 32 + 32),
+        (call("aten::copy_", tensor(8, 4, of=F32), tensor(8, 4), value("False")), 0, 4 * 32 + 2 * 32),
+        (call("aten::mean", tensor(8, 4), value("[-1]"), value("True")), 0, 2 * (32 + 8)),
+        (call("aten::sum", tensor(8, 4)), 0, 2 * (32 + 1)),
+        (call("aten::embedding", tensor(100, 8), tensor(5, of="int64")), 0, 2 * 2 * 40 + 40),
+        (call("triton_poi_fused_add_0", tensor(8, 4), tensor(8, 4), value("32")), 0, 2 * 64),
+    ],
+)
+def test_work(one: Call, flops: int, moved: int) -> None:
+    work = work_of(one)
+    assert (work.flops, work.bytes) == (flops, moved)
+
+
+def test_backward_attention_recomputes_the_scores() -> None:
+    forward = call(
+        "aten::_scaled_dot_product_flash_attention",
+        *(tensor(2, 4, 16, 8), tensor(2, 4, 16, 8), tensor(2, 4, 16, 8), value("0."), value("False")),
+    )
+    backward = call(
+        "aten::_scaled_dot_product_flash_attention_backward",
+        *(tensor(2, 4, 16, 8) for _ in range(5)),
+        *(NOTHING for _ in range(6)),
+        value("False"),
+    )
+    assert work_of(backward).flops == 2.5 * work_of(forward).flops
+
+
+def test_a_transposed_convolution_counts_its_input() -> None:
+    one = call(
+        "aten::convolution",
+        *(tensor(2, 5, 4, 4), tensor(5, 3, 3, 3), NOTHING),
+        *(value("[2, 2]"), value("[1, 1]"), value("[1, 1]"), value("True"), value("[1, 1]"), value("1")),
+    )
+    work = work_of(one)
+    # The output is 8 x 8.
+    assert (work.flops, work.bytes) == (2 * 2 * 5 * 16 * 3 * 9, 2 * (160 + 135 + 2 * 3 * 64))
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (call("aten::mm", tensor(8, 4), tensor(5, 2)), "inner sizes 4 and 5 of the product differ"),
+        (call("aten::mm", tensor(8, 4), NOTHING), "the shape of argument 2 is not recorded"),
+        (call("aten::mm", tensor(8, 4, of=""), tensor(4, 2, of="")), "the element type is not recorded"),
+        (call("aten::mm", ((8, -4), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
+        (call("aten::mm", ((8, True), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
+        (
+            call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING),
+            "the value of argument 4 is not recorded",
+        ),
+        (
+            call(
+                "aten::_scaled_dot_product_flash_attention",
+                *(tensor(2, 4, 16, 8), tensor(2, 4, 8, 8), tensor(2, 4, 8, 8), value("0."), value("True")),
+            ),
+            "a causal mask over more queries than keys",
+        ),
+        (call("aten::unique", tensor(8)), "no formula for this op"),
+    ],
+)
+def test_what_is_not_recorded_is_unknown(one: Call, why: str) -> None:
+    with pytest.raises(UnknownWorkError, match=f"^{why}$"):
+        work_of(one)
+
+
+def test_shapes_that_do_not_fit_are_unknown() -> None:
+    with pytest.raises(UnknownWorkError):
+        broadcast((3,), (4,))
+
+
+def test_ops_without_a_formula() -> None:
+    assert [model_of(name) for name in ("aten::unique", "aten::cat", "mm", "", "triton_")] == [None] * 5

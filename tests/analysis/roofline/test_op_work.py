@@ -1,0 +1,160 @@
+"""FLOPs, bytes and the roofline of op calls: of made profiles, and of traces that another tool worked out."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.corpus import corpus_file, shared_file
+from tui.analysis.roofline.op_work import calls_of_shape, op_work, op_work_by_shape, rooflines
+from tui.analysis.roofline.peaks import find_peaks
+from tui.loaders.registry import load_one
+
+MM = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["bfloat16", "bfloat16"]'}
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
+
+
+def op(name: str, number: int, parent: int | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        **{"op": number, "name": name, "parent": parent, "pid": 9, "tid": 1, "op_source": "recorded"},
+        **{"start_ns": number, "duration_ns": 100 - 2 * number},
+        **more,
+    }
+
+
+def launched(by: int, duration_ns: int, name: str = GEMM, **more: Any) -> dict[str, Any]:
+    return kernel(name, duration_ns, op=by, op_join="launch", device=0, **more)
+
+
+H200 = [{"session": 0, "device": 0, "name": "NVIDIA H200"}]
+
+
+def test_a_matrix_product_against_the_roofline() -> None:
+    made = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)], devices=H200)
+    (row,) = op_work(made).rows(named=True)
+    flops, moved = 2 * 1024 * 256 * 512, 2 * (1024 * 512 + 512 * 256 + 1024 * 256)
+    assert (row["flops"], row["bytes"], row["gpu_ns"], row["peak"]) == (flops, moved, 2000, "bf16")
+    assert row["tflops_per_s"] == pytest.approx(flops / 2e-6 / 1e12)
+    assert row["tb_per_s"] == pytest.approx(moved / 2e-6 / 1e12)
+    # 268 MFLOP take 271 ns at 989.4 TFLOP/s, 1.8 MB take 382 ns at 4.8 TB/s.
+    assert (row["bound"], row["roof_ns"]) == ("memory", pytest.approx(1e9 * moved / 4.8e12))
+    assert row["roof_pct"] == pytest.approx(100 * (1e9 * moved / 4.8e12) / 2000)
+
+
+def test_nested_calls_count_once_and_wrappers_only_alone() -> None:
+    ops = [
+        op("aten::linear", 0, input_shapes="[[1024, 512], [256, 512]]", input_types='["bfloat16", "bfloat16"]'),
+        op("aten::mm", 1, 0, **MM),
+        op("aten::linear", 2, input_shapes="[[1024, 512], [256, 512]]", input_types='["bfloat16", "bfloat16"]'),
+    ]
+    made = profile(ops=ops, activities=[launched(1, 2000), launched(2, 3000, start_ns=5000)], devices=H200)
+    assert op_work(made).select("row", pl.col("op").cast(str), "gpu_ns").rows() == [
+        (1, "aten::mm", 2000),
+        (2, "aten::linear", 3000),
+    ]
+
+
+def test_copies_from_the_host_are_not_bound_by_gpu_memory() -> None:
+    copied = {"input_shapes": "[[8], [8], []]", "input_types": '["float32", "float32", "Scalar"]'}
+    work = kernel("[CUDA memcpy HtoD]", 500, kind="memcpy", copy_kind="HtoD", op=0, op_join="launch", device=0)
+    made = profile(ops=[op("aten::copy_", 0, **copied)], activities=[work], devices=H200)
+    assert op_work(made).is_empty()
+
+
+def test_without_the_gpu_the_rates_are_known_and_the_roof_is_not() -> None:
+    made = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)])
+    (row,) = op_work(made).rows(named=True)
+    assert row["tflops_per_s"] is not None
+    assert [row[name] for name in ("roof_ns", "roof_pct", "bound", "peak")] == [None] * 4
+
+
+def test_without_shapes_nothing_is_known() -> None:
+    assert op_work(profile(ops=[op("aten::mm", 0)], activities=[launched(0, 2000)], devices=H200)).is_empty()
+
+
+def test_float32_is_tf32_or_fp32_by_the_kernel() -> None:
+    peaks = find_peaks("NVIDIA A100-SXM4-80GB")
+    assert peaks is not None
+    assert peaks.of("float32", True) == ("tf32", 156e12)
+    assert peaks.of("float32", False) == ("fp32", 19.5e12)
+    assert peaks.of("float32", None) is None
+    assert peaks.of("float64", True) == ("fp64_tensor", 19.5e12)
+    assert peaks.of("complex64", True) is None
+
+
+REFERENCES: Mapping[str, tuple[str, str]] = {
+    "h100": (
+        "corpus2/roofline/h100_Falconsai_nsfw_image_detection__1016002.json.gz",
+        "corpus2/roofline/h100_Falconsai_nsfw_image_detection__1016002_csvs",
+    ),
+    "mi300": (
+        "corpus2/roofline/mi300_gaunernst_bert-small-uncased__1016001.json.gz",
+        "corpus2/roofline/mi300_gaunernst_bert-small-uncased__1016001_csvs",
+    ),
+    "triton": (
+        "corpus2/inference/torch_compile_triton/trace.json.gz",
+        "corpus2/inference/torch_compile_triton/trace_perf_report_csvs",
+    ),
+    "qwen": (
+        "corpus/kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+        "corpus/kineto/Qwen_Qwen1.5-0.5B-Chat__1016005_perf_report_csvs",
+    ),
+}
+"""Traces, and what TraceLens says of them."""
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_products_and_convolutions_agree_with_tracelens(name: str) -> None:
+    trace, tables = (shared_file(one) for one in REFERENCES[name])
+    work = op_work_by_shape(load_one(trace)).with_columns(pl.col("op", "shapes").cast(pl.String))
+    ours = {(row["op"], json.dumps(json.loads(row["shapes"]))): row for row in work.iter_rows(named=True)}
+    reference = pl.read_csv(f"{tables}/unified_perf_summary.csv", infer_schema_length=None)
+    compared = 0
+    for row in reference.iter_rows(named=True):
+        if row["op category"] in ("GEMM", "CONV_fwd"):
+            own = ours[row["name"], json.dumps(ast.literal_eval(row["Input Dims"]))]
+            assert own["calls"] == row["operation_count"]
+            assert own["flops"] / 1e9 == pytest.approx(row["GFLOPS"], rel=1e-9)
+            assert own["bytes"] / 2**20 == pytest.approx(row["Data Moved (MB)"], rel=1e-9)
+            # The reference subtracts times in microseconds since 1970 as binary floats, which step by 0.24 ns.
+            assert own["tflops_per_s"] == pytest.approx(row["TFLOPS/s_mean"], rel=2e-5)
+            compared += 1
+    assert compared >= 3
+
+
+def test_the_recorded_types_of_a_trace_decide_the_peak() -> None:
+    work = op_work_by_shape(load_one(corpus_file("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")))
+    of_mm = work.filter(pl.col("op").cast(pl.String) == "aten::mm")
+    assert set(of_mm["peak"].cast(pl.String)) == {"bf16"}
+    assert set(of_mm["bound"].cast(pl.String)) == {"compute"}
+
+
+def test_the_whole_of_a_session() -> None:
+    ops = [op("aten::mm", 0, **MM), op("aten::unknown", 1)]
+    work = [launched(0, 2000, start_ns=0), launched(1, 6000, start_ns=4000, name="other")]
+    (whole,) = rooflines(profile(ops=ops, activities=work, devices=H200))
+    flops = 2 * 1024 * 256 * 512
+    # 2 µs of 8 µs of GPU work are of an op with a formula; the wall time is 10 µs.
+    assert (whole.gpu_ns, whole.covered_pct, whole.flops) == (2000, 25.0, flops)
+    assert whole.tflops_per_s == pytest.approx(flops / 10e-6 / 1e12)
+    assert whole.mfu_pct == pytest.approx(100 * flops / 989.4e12 / 10e-6)
+    moved = 2 * (1024 * 512 + 512 * 256 + 1024 * 256)
+    assert whole.gain_ns == round(2000 - 1e9 * moved / 4.8e12)
+
+
+def test_the_calls_behind_a_shape() -> None:
+    made = profile(
+        ops=[op("aten::mm", 0, **MM), op("aten::mm", 1, **MM)],
+        activities=[launched(0, 2000), launched(1, 3000, start_ns=5000)],
+        devices=H200,
+    )
+    (shape,) = op_work_by_shape(made).rows(named=True)
+    assert (shape["calls"], shape["gpu_ns"]) == (2, 5000)
+    assert calls_of_shape(made, shape)["gpu_ns"].to_list() == [3000, 2000]
+    assert calls_of_shape(made, None).is_empty()

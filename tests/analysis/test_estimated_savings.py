@@ -1,0 +1,224 @@
+"""What would be gained without some work, and the command that profiles a launch."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import Row, kernel, profile
+from tests.corpus import corpus_file
+from tui.analysis.estimated_savings import estimated_savings
+from tui.analysis.gpu_time.idle_gaps import busy_time
+from tui.analysis.launches.profiling_command import PROGRAM, profiling_command
+from tui.loaders import registry
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def at(start: int, ns: int, name: str = "k", **more: Any) -> Row:
+    return kernel(name, ns, start_ns=start, **{"device": 0, "stream": 7, **more})
+
+
+def of(found: Profile, name: str) -> pl.Series:
+    return found["activities"].filter(pl.col("name") == name)["activity"]
+
+
+def test_only_the_time_counts_in_which_nothing_else_runs() -> None:
+    found = profile(
+        activities=[
+            at(0, 100, "a"),
+            at(40, 20, "b", stream=8),
+            at(100, 50, "b", stream=8),
+            at(120, 50, "a"),
+            at(300, 10, "a"),
+        ]
+    )
+    (b,) = estimated_savings(found, of(found, "b"))
+    # b at 40 is hidden; b at 100 is alone for 20, until a begins.
+    assert (b.launches, b.time_ns, b.alone_ns, b.busy_ns, b.span_ns, b.stream) == (2, 70, 20, 180, 310, 8)
+    # Half of it would end at 125: within a.
+    assert b.half_ns == 0
+    (a,) = estimated_savings(found, of(found, "a"))
+    assert (a.launches, a.time_ns) == (3, 160)
+    # Without 0 to 40 and 60 to 100, 150 to 170, 300 to 310.
+    assert a.alone_ns == 110
+    # At half: 0 to 50, b to 60 as it is, 100 to 150 is b's, 120 to 145, 300 to 305.
+    assert a.half_ns == 180 - (60 + 50 + 5)
+
+
+def test_gains_are_told_per_gpu_and_per_iteration() -> None:
+    found = profile(
+        activities=[
+            at(0, 10, iteration=3),
+            at(20, 30, iteration=4),
+            at(60, 5, "other", iteration=5),
+            at(0, 99, device=1),
+            at(0, 1000, session=1),
+        ]
+    )
+    gains = estimated_savings(found, pl.Series([0, 1, 3], dtype=pl.UInt32))
+    assert [(gain.device, gain.alone_ns, gain.half_ns, gain.iterations) for gain in gains] == [
+        (1, 99, 49, None),
+        (0, 40, 20, 2),
+    ]
+    assert [(gain.alone_per_iteration_ns, gain.half_per_iteration_ns) for gain in gains] == [(None, None), (20.0, 10.0)]
+
+
+def test_an_iteration_gains_only_what_was_launched_in_one() -> None:
+    found = profile(
+        activities=[at(0, 1000), at(2000, 10, iteration=3), at(2005, 20, "other"), at(3000, 30, iteration=4)]
+    )
+    (gain,) = estimated_savings(found, of(found, "k"))
+    assert (gain.alone_ns, gain.half_ns, gain.iterations) == (1035, 515, 2)
+    assert (gain.alone_per_iteration_ns, gain.half_per_iteration_ns) == (17.5, 7.5)
+
+
+def test_without_start_times_nothing_is_told() -> None:
+    found = profile(activities=[kernel("k", 5), kernel("k", None, start_ns=4)])
+    assert estimated_savings(found, of(found, "k")) == ()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 200), st.integers(0, 60), st.sampled_from("abc"), st.integers(0, 1)),
+        min_size=1,
+        max_size=15,
+    )
+)
+def test_gains_are_bounded(rows: list[tuple[int, int, str, int]]) -> None:
+    found = profile(activities=[at(start, ns, name, device=device) for start, ns, name, device in rows])
+    busy = dict(busy_time(found).select("device", "busy_ns").rows())
+    for name in {row[2] for row in rows}:
+        for gain in estimated_savings(found, of(found, name)):
+            assert 0 <= gain.half_ns <= gain.alone_ns <= min(gain.time_ns, gain.busy_ns)
+            assert gain.busy_ns == busy[gain.device] <= gain.span_ns
+            # By hand, instant by instant.
+            here = [row for row in rows if row[3] == gain.device]
+            own, others = (
+                {tick for start, ns, other, _ in here if (other == name) is wanted for tick in range(start, start + ns)}
+                for wanted in (True, False)
+            )
+            assert gain.alone_ns == len(own - others)
+    for gain in estimated_savings(found, found["activities"]["activity"]):
+        assert gain.alone_ns == gain.busy_ns
+
+
+def test_real_log_copies_of_the_first_run_hide_nothing() -> None:
+    found = registry.load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
+    (all_work,) = estimated_savings(found, found["activities"]["activity"])
+    assert all_work.alone_ns == all_work.busy_ns
+    kernels = found["activities"].filter(pl.col("kind") == "kernel")
+    (gain,) = estimated_savings(found, kernels["activity"])
+    assert gain.alone_ns <= gain.time_ns == kernels["duration_ns"].sum()
+
+
+GEMM = "void gemm<float, 4>(float*)"
+HALF = "void gemm<half, 8>(half*)"
+A100 = {"device": 0, "name": "NVIDIA A100-SXM4-40GB"}
+
+
+def test_the_launch_is_counted_among_those_of_its_function() -> None:
+    found = profile(
+        activities=[at(0, 1, GEMM), at(5, 1, "other"), at(10, 1, HALF), at(20, 1, GEMM), at(30, 1, GEMM, session=1)],
+        devices=[A100],
+        sessions=[{"session": 0, "command": "python train.py --lr 0.1"}, {"session": 1}],
+    )
+    told = profiling_command(found, 3)
+    assert told.command == (
+        "ncu --set full --kernel-name 'regex:(^|:)gemm$' --launch-skip 2 --launch-count 1 python train.py --lr 0.1"
+    )
+    assert told.note == "launches are counted by their start on the GPU"
+    last = profiling_command(found, 4).command
+    assert last is not None
+    assert last.endswith("--launch-skip 0 --launch-count 1 ./app")
+
+
+def test_the_order_of_the_calls_counts_where_it_is_known() -> None:
+    rows = [at(0, 1, "k", correlation=9), at(5, 1, "k", correlation=4), at(7, 1, "k", correlation=6, device=1)]
+    found = profile(activities=rows, devices=[A100], sessions=[{"session": 0, "format": "nsys-sqlite"}])
+    told = profiling_command(found, 0)
+    assert told.command == (
+        "ncu --set full --devices 0 --kernel-name 'regex:(^|:)k$' --launch-skip 1 --launch-count 1 ./app"
+    )
+    assert told.note == (
+        "launches are counted in the order of their calls, from the start of the recording: add the launches before it"
+    )
+
+
+def test_another_function_whose_kernels_share_a_call_does_not_matter() -> None:
+    graph = [at(2, 1, "of_a_graph", correlation=5), at(3, 1, "of_a_graph", correlation=5)]
+    found = profile(activities=[at(0, 1, correlation=9), *graph, at(5, 1, correlation=4)], devices=[A100])
+    assert "--launch-skip 1 " in (profiling_command(found, 0).command or "")
+    assert profiling_command(found, 0).note.startswith("launches are counted in the order of their calls")
+    assert "--launch-skip 1 " in (profiling_command(found, 2).command or "")
+    assert profiling_command(found, 2).note.startswith("launches are counted by their start on the GPU")
+
+
+def test_gpus_that_nsight_compute_does_not_know() -> None:
+    kepler = profile(activities=[at(0, 1), at(1, 1)], devices=[{"device": 0, "name": "Tesla K40c"}])
+    assert profiling_command(kepler, 1).command == "nvprof --kernels '::k$:2' --metrics all ./app"
+    assert profiling_command(kepler, 1).note.startswith("Nsight Compute does not support compute capability 3.5; ")
+    amd = profile(activities=[at(0, 1)], devices=[{"device": 0, "name": "AMD Instinct MI300X"}])
+    assert profiling_command(amd, 0).command is None
+    assert "this one is by AMD" in profiling_command(amd, 0).note
+
+
+def test_copies_and_missing_launches() -> None:
+    found = profile(activities=[{"kind": "memcpy", "name": "[CUDA memcpy HtoD]", "duration_ns": 3}])
+    assert profiling_command(found, 0).command is None
+    with pytest.raises(KeyError):
+        profiling_command(found, 7)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["./app; rm -rf ~", "$(reboot)", "a `b` | c && d", "it's", "a\nb", "x" * 500, "", "[bold]x[/]", "A=1 ./app"],
+)
+def test_a_hostile_command_line_is_nothing_but_words(command: str) -> None:
+    found = profile(activities=[at(0, 1)], sessions=[{"session": 0, "command": command}])
+    told = profiling_command(found, 0).command
+    assert told is not None
+    words = shlex.split(told)
+    assert shlex.join(words) == told
+    assert words[:5] == ["ncu", "--set", "full", "--kernel-name", "regex:(^|:)k$"]
+    if "\n" in command or len(command) in (0, 500):
+        assert words[9:] == [PROGRAM]
+
+
+@given(st.text(max_size=40))
+def test_any_name_is_one_word_that_matches_itself(name: str) -> None:
+    found = profile(activities=[at(0, 1, name)], devices=[A100])
+    told = profiling_command(found, 0)
+    if told.command is None:
+        assert told.note == "the launch has no recorded name"
+        return
+    assert "\n" not in told.command
+    words = shlex.split(told.command)
+    assert words[5:] == ["--launch-skip", "0", "--launch-count", "1", PROGRAM]
+    re.compile(words[4].removeprefix("regex:"))
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("void at::native::vectorized_elementwise_kernel<4, float>(int, float)", "vectorized_elementwise_kernel"),
+        ("volta_sgemm_128x32_nn", "volta_sgemm_128x32_nn"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>(int)", "Kernel2"),
+        ("_ZN2at6native13reduce_kernelILi512EEEvT_", "reduce_kernel"),
+    ],
+)
+def test_the_pattern_finds_the_function(name: str, base: str) -> None:
+    found = profile(activities=[at(0, 1, name)], devices=[A100])
+    told = profiling_command(found, 0).command
+    assert told is not None
+    pattern = shlex.split(told)[4].removeprefix("regex:")
+    for text in (base, f"a::{base}"):
+        assert re.search(pattern, text)
+    assert not re.search(pattern, f"x{base}")

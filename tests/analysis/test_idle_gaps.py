@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis.gpu_time.host_calls import NO_CALL
+from tui.analysis.gpu_time.idle_gaps import GAPS, gap_summary, gaps, idle_time
+from tui.analysis.gpu_time.utilization_over_time import low_utilization, utilization_in_chunks
+from tui.loaders.registry import load_one
+
+
+def call(name: str, start: int, duration: int, correlation: int | None = None) -> dict[str, Any]:
+    return {"name": name, "start_ns": start, "duration_ns": duration, "correlation": correlation}
+
+
+MADE = profile(
+    sessions=[{"session": 0, "format": "nsys-sqlite", "start_resolution_ns": 1}],
+    activities=[
+        kernel("a", 100, start_ns=0, device=0),
+        kernel("long", 150, start_ns=10, device=0),
+        kernel("b", 100, start_ns=1160, device=0, correlation=1, iteration=1),
+        kernel("c", 40, start_ns=1280, device=0, correlation=2, iteration=1),
+        kernel("d", 0, start_ns=31_320, device=0, correlation=3),
+        kernel("e", 80, start_ns=31_420, device=0),
+    ],
+    api_calls=[
+        call("cudaLaunchKernel", 100, 10),
+        call("cudaStreamSynchronize", 150, 700),
+        call("cudaMemcpyAsync", 600, 150),
+        call("cudaLaunchKernel", 1100, 20, 1),
+        call("cudaLaunchKernel", 1150, 20, 2),
+        call("cudaMalloc", 1330, 25_000),
+        call("cuMemAlloc_v2", 1340, 20_000),
+        call("cudaLaunchKernel", 31_000, 330, 3),
+    ],
+)
+
+
+def test_a_gap_is_from_the_latest_end_before_to_the_next_start() -> None:
+    found = gaps(MADE).select("activity", "start_ns", "duration_ns", "before", "after", "iteration")
+    assert found.rows() == [
+        (4, 1320, 30_000, "c", "d", None),
+        (2, 160, 1000, "long", "b", 1),
+        (5, 31_320, 100, "d", "e", None),
+        (3, 1260, 20, "b", "c", 1),
+    ]
+    assert gaps(MADE)["span_pct"][0] == pytest.approx(100 * 30_000 / 31_500)
+    assert {column.name for column in GAPS.columns} <= set(gaps(MADE).columns)
+
+
+def test_what_the_gpu_waits_for_and_what_the_cpu_does() -> None:
+    found = gaps(MADE).select("activity", "wait", "cpu_in", "call", "call_ns", "api_ns", "api_calls_begun").rows()
+    assert found == [
+        (4, "host wait", "memory call", "cudaMalloc", 25_000, 25_320, 3),
+        (2, "host wait", "sync", "cudaStreamSynchronize", 690, 690 + 30, 3),
+        (5, None, NO_CALL, "cudaLaunchKernel", 10, 10, 0),
+        (3, "kernel wait", NO_CALL, None, None, 0, 0),
+    ]
+
+
+def test_the_next_work_may_have_been_launched_long_before() -> None:
+    made = profile(
+        activities=[kernel("a", 10, start_ns=50, device=0), kernel("b", 5, start_ns=160, device=0, correlation=1)],
+        api_calls=[call("cudaLaunchKernel", 0, 10, 1)],
+    )
+    assert gaps(made)["wait"].to_list() == ["other"]
+    assert idle_time(made).row(0, named=True)["other_wait_ns"] == 100
+
+
+def test_without_calls_nothing_tells_what_the_cpu_did() -> None:
+    made = profile(activities=[kernel("a", 10, start_ns=0, device=0), kernel("b", 5, start_ns=60, device=0)])
+    row = gaps(made).row(0, named=True)
+    assert (row["duration_ns"], row["before"], row["after"]) == (50, "a", "b")
+    for column in ("wait", "cpu_in", "call", "call_ns", "api_ns", "api_calls_begun"):
+        assert row[column] is None
+    assert idle_time(made)["unknown_wait_ns"].to_list() == [50]
+
+
+def test_sums_by_what_was_waited_for() -> None:
+    assert gap_summary(MADE).rows() == [
+        (0, 0, "macro", "host wait", "memory call", 1, 30_000, pytest.approx(95.238095), 30_000),
+        (0, 0, "micro", "host wait", "sync", 1, 1000, pytest.approx(3.174603), 1000),
+        (0, 0, "micro", None, NO_CALL, 1, 100, pytest.approx(100 * 100 / 31_500), 100),
+        (0, 0, "micro", "kernel wait", NO_CALL, 1, 20, pytest.approx(100 * 20 / 31_500), 20),
+    ]
+    assert idle_time(MADE).row(0, named=True) == {
+        "session": 0,
+        "device": 0,
+        "span_ns": 31_500,
+        "busy_ns": 160 + 100 + 40 + 80,
+        "idle_ns": 31_120,
+        "gaps": 4,
+        "longest_ns": 30_000,
+        "macro_ns": 30_000,
+        "micro_ns": 1120,
+        "host_wait_ns": 31_000,
+        "kernel_wait_ns": 20,
+        "other_wait_ns": 0,
+        "unknown_wait_ns": 100,
+        "untold_ns": 0,
+    }
+
+
+def test_the_share_of_several_gaps_is_the_share_of_their_sum() -> None:
+    work = [kernel("k", 7, start_ns=10 * number) for number in range(10)] + [kernel("k", 903, start_ns=97)]
+    row = gap_summary(profile(activities=work)).row(0, named=True)
+    assert (row["gaps"], row["total_ns"], row["span_pct"]) == (9, 27, 2.7)
+
+
+def test_gaps_shorter_than_what_start_times_tell_are_not_told() -> None:
+    made = profile(
+        sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
+        activities=[kernel("a", 5, start_ns=at, device=0) for at in (0, 10, 20, 40)],
+    )
+    assert gaps(made)["duration_ns"].to_list() == [15]
+    assert idle_time(made).select("idle_ns", "micro_ns", "untold_ns").row(0) == (25, 15, 10)
+
+
+def test_gpus_and_sessions_have_gaps_of_their_own() -> None:
+    made = profile(
+        activities=[
+            kernel("a", 10, start_ns=0, device=0),
+            kernel("b", 10, start_ns=50, device=0),
+            kernel("x", 10, start_ns=20, device=1),
+            kernel("y", 10, start_ns=0, device=0, session=1),
+            kernel("z", 10, start_ns=100, device=0, session=1),
+        ],
+        api_calls=[{**call("cudaFree", 10, 80), "session": 1}],
+    )
+    assert gaps(made).select("session", "device", "duration_ns", "cpu_in").rows() == [
+        (1, 0, 90, "memory call"),
+        (0, 0, 40, None),
+    ]
+
+
+def test_nothing_has_no_gaps() -> None:
+    for made in (profile(activities=[kernel("a", 10)]), profile(activities=[kernel("a", 10, start_ns=0)])):
+        assert gaps(made).is_empty()
+        assert gap_summary(made).is_empty()
+    assert idle_time(profile(activities=[kernel("a", 10)])).is_empty()
+    assert utilization_in_chunks(profile(activities=[kernel("a", 10)])).is_empty()
+
+
+def test_seed_000_has_one_hole(corpus: Callable[[str], str]) -> None:
+    made = load_one(corpus("seeds/000_eb78dec59201d654.txt"))
+    found = gaps(made).row(0, named=True)
+    assert found["duration_ns"] / 1e6 == pytest.approx(263.8, abs=0.05)
+    assert found["span_pct"] == pytest.approx(26.5, abs=0.05)
+    assert gaps(made)["duration_ns"][1] < 2_000_000
+    idle = idle_time(made).row(0, named=True)
+    assert 100 * idle["busy_ns"] / idle["span_ns"] == pytest.approx(73.2, abs=0.05)
+    assert found["wait"] is found["cpu_in"] is None
+
+
+WORK = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=15
+)  # fmt: skip
+
+
+@given(WORK, st.lists(st.tuples(st.integers(0, 200), st.integers(0, 30)), max_size=8), st.integers(1, 9))
+def test_gaps_and_busy_time_are_the_span(
+    work: list[tuple[int, int, int]], calls: list[tuple[int, int]], chunks: int
+) -> None:
+    names = ("cudaFree", "cudaLaunchKernel", "cudaStreamSynchronize")
+    made = profile(
+        sessions=[{"session": 0, "format": "nsys-sqlite", "start_resolution_ns": 1}],
+        activities=[
+            kernel("k", length, start_ns=start, device=device, correlation=at % 4)
+            for at, (start, length, device) in enumerate(sorted(work))
+        ],
+        api_calls=[call(names[at % 3], start, length, at) for at, (start, length) in enumerate(sorted(calls))],
+    )
+    by_gpu = gaps(made).group_by("device").agg(pl.col("duration_ns").sum().alias("in_gaps"))
+    found = idle_time(made).join(by_gpu, on="device", how="left").fill_null(0)
+    for row in found.iter_rows(named=True):
+        mine = [(start, start + length) for start, length, device in work if device == row["device"]]
+        first, last = min(start for start, _ in mine), max(end for _, end in mine)
+        assert row["span_ns"] == last - first
+        on = sum(any(start <= moment < end for start, end in mine) for moment in range(first, last))
+        assert row["busy_ns"] == on
+        assert row["busy_ns"] + row["in_gaps"] == row["span_ns"]
+        assert row["macro_ns"] + row["micro_ns"] + row["untold_ns"] == row["idle_ns"] == row["in_gaps"]
+        waits = ("host_wait_ns", "kernel_wait_ns", "other_wait_ns", "unknown_wait_ns")
+        assert sum(row[wait] for wait in waits) == row["in_gaps"]
+    assert gap_summary(made)["total_ns"].sum() == gaps(made)["duration_ns"].sum()
+    for gap in gaps(made).drop_nulls("api_ns").iter_rows(named=True):
+        inside = range(gap["start_ns"], gap["start_ns"] + gap["duration_ns"])
+        assert gap["api_ns"] == sum(any(s <= moment < s + length for s, length in calls) for moment in inside)
+        assert gap["call_ns"] is None or gap["call_ns"] <= gap["api_ns"]
+    shares = utilization_in_chunks(made, chunks)
+    assert shares.group_by("device", maintain_order=True).agg(pl.col("busy_ns", "duration_ns").sum()).rows() == (
+        found.select("device", "busy_ns", "span_ns").rows()
+    )
+
+
+def test_neighbouring_chunks_of_low_use_are_one_stretch() -> None:
+    made = profile(
+        activities=[
+            kernel("a", 200, start_ns=0, device=0),
+            kernel("b", 40, start_ns=300, device=0),
+            kernel("c", 100, start_ns=900, device=0),
+        ]
+    )
+    assert utilization_in_chunks(made, 10)["busy_pct"].to_list() == [100, 100, 0, 40, 0, 0, 0, 0, 0, 100]
+    assert low_utilization(made, 10).rows() == [(0, 0, 200, 700, 40, pytest.approx(100 * 40 / 700))]
+    assert low_utilization(profile(activities=[kernel("a", 10, start_ns=0)])).is_empty()

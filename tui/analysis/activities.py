@@ -1,0 +1,100 @@
+"""Single GPU activities of any kind: the table below streams, copies, API calls, ranges and metrics; rows by number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.cache.spill import filter_rows
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.model.profile import Profile
+
+
+ACTIVITY_TABLE: Final = TableSpec(
+    "gpu_work",
+    "GPU work",
+    columns(
+        "name",
+        "start_ns",
+        "duration_ns",
+        "stream",
+        "kind",
+        "size_bytes",
+        "throughput",
+        "copy_kind",
+        "src_memory",
+        "dst_memory",
+        "iteration",
+        "device",
+        "correlation",
+        "session",
+        "line",
+        "activity",
+    ),
+    key=("session", "activity"),
+    weight="duration_ns",
+)
+
+
+def activities_where(profile: Profile, *which: pl.Expr) -> pl.DataFrame:
+    """The activities that some conditions hold for, in time order: the frame's own columns.
+
+    Args:
+        profile: Where to look.
+        which: Conditions on the frame ``activities``; none: no rows.
+    """
+    if not which:
+        return profile["activities"].clear()
+    return filter_rows(profile["activities"], *which)
+
+
+def activities_of_calls(profile: Profile, *, session: int, correlations: Sequence[int]) -> pl.DataFrame:
+    """The activities that API calls of a session launched, by the numbers that link them."""
+    numbers = pl.Series(correlations, dtype=pl.Int64)
+    return activities_where(profile, pl.col("session") == session, pl.col("correlation").is_in(numbers.implode()))
+
+
+def activity_rows(profile: Profile, activity: int) -> pl.DataFrame:
+    """The one row of ``activities`` that has a number, as a frame.
+
+    Args:
+        profile: Where it is.
+        activity: Its number, the column ``activity``.
+
+    Raises:
+        KeyError: There is no such activity.
+    """
+    activities = profile["activities"]
+    # Numbers count up, from another one than 0 where a session of many is examined: most stand where that puts them.
+    first = activities.head(1)["activity"]
+    if len(first) and (place := activity - int(first[0])) >= 0:
+        rows = activities.slice(place, 1)
+        if rows["activity"].to_list() == [activity]:
+            return rows
+    rows = activities.filter(pl.col("activity") == activity)
+    if rows.is_empty():
+        raise KeyError(f"there is no activity {activity}")
+    return rows
+
+
+def activity_row(profile: Profile, activity: int) -> dict[str, Any]:
+    """The same by the names of its columns."""
+    return activity_rows(profile, activity).row(0, named=True)
+
+
+def with_shapes(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ``grid`` and ``block`` as text, as ``(27848 1 1)``; null where the input has none.
+
+    Each distinct shape is written once, so that a million rows are cheap.
+    """
+    for shape in ("grid", "block"):
+        axes = [f"{shape}_{axis}" for axis in "xyz"]
+        texts = rows.select(axes).unique().drop_nulls().with_columns(pl.format("({} {} {})", *axes).alias(shape))
+        rows = rows.join(texts, on=axes, how="left", maintain_order="left")
+    return rows

@@ -1,0 +1,394 @@
+"""What changed from one profile to another: kernels, ops, op types and API calls by name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.api_calls import api
+from tui.analysis.compare.changed_findings import CHANGED_FINDINGS, changed_findings
+from tui.analysis.compare.headline import why_absent
+from tui.analysis.durations import whole
+from tui.analysis.kernels import kernels
+from tui.analysis.ops.op_types import op_types
+from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
+from tui.model.columns import columns
+from tui.model.names import short_name
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui.analysis.compare.sides import Side, Sides
+    from tui.model.profile import Profile
+
+
+HOW_ALIKE: Final = (
+    "Rows marked alike match names that differ: kernels in template arguments, GPU or version; ops in framework, "
+    "library, version or instance number; API calls in version."
+)
+_ARCHITECTURE: Final = re.compile(
+    r"(?:kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)(?=_)"
+    r"|(?:(?<=_)|\b)sm_?[0-9]{2,3}[af]?(?=_|\b)"
+    r"|(?<=cutlass)_?[0-9]+(?=_)|(?<=cutlass)__[0-9]+x(?=_)|[0-9]+x(?=_cudnn|_cublas)"
+)
+_HASH: Final = re.compile(r"(?:(?<=_)|\b)(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}(?=_|\b)")
+_CALL_VARIANT: Final = re.compile(r"(?:_v[0-9]+|_ptsz|_ptds|_spt)+$")
+_VERSION: Final = re.compile(r"(?<=v)[0-9]+(?:[._][0-9]+)*(?=_|::|\b)")
+_FRAMEWORK: Final = re.compile(r"^(?:aten::|torch\.nn\.functional\.|torch\.ops\.aten\.|torch\.|Tensor\.)_?")
+_LIBRARY: Final = re.compile(
+    r"(?<![A-Za-z])(?:(?:cudnn|cublas|miopen|mkldnn|native)_|(?:flash|efficient)_(?=attention))"
+    r"|(?:Cudnn|Cublas|Miopen|Mkldnn|Native|(?:Flash|Efficient)(?=Attention))(?=[A-Z]\w*Backward[0-9]*$)"
+)
+_OVERLOAD: Final = re.compile(r"(?<=Backward)[0-9]+$")
+"""PyTorch numbers the derivatives of an op's overloads; before 1.9 a single one had no number."""
+_SPLIT: Final = re.compile(r"(?<=convolution_backward)_(?:input|weight)$")
+"""Of PyTorch before 1.11, which took the two gradients apart."""
+_INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
+"""As TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``) and DLProf (``relu[2]``) number what repeats."""
+
+
+def family(name: str) -> str:
+    """A kernel's name without what an update of a library or another GPU changes in it.
+
+    Template arguments and parameters go (`short_name`), and architecture, version and build numbers become ``*``.
+
+    >>> family("ampere_sgemm_128x64_nn"), family("volta_sgemm_128x64_nn")
+    ('*_sgemm_128x64_nn', '*_sgemm_128x64_nn')
+    >>> family("sm80_xmma_gemm_f16f16") == family("sm90_xmma_gemm_f16f16")
+    True
+    >>> family("void at::native::kernel<4, float>(int)")
+    'at::native::kernel'
+    """
+    bare = short_name(name)
+    for pattern in (_ARCHITECTURE, _HASH, _VERSION):
+        bare = pattern.sub("*", bare)
+    return bare
+
+
+def op_family(name: str) -> str:
+    """An op's name without what another version of its framework or another library changes in it.
+
+    The framework's prefix, the library, versions, the number of an overload or an instance and which gradient of a
+    convolution it is go. Work without an op keeps the words that stand for it.
+
+    >>> op_family("AddmmBackward0"), op_family("aten::cudnn_batch_norm"), op_family("torch.nn.functional.conv2d")
+    ('AddmmBackward', 'batch_norm', 'conv2d')
+    >>> op_family("NativeBatchNormBackward0"), op_family("Conv2D_1/BiasAdd"), op_family("relu[2]")
+    ('BatchNormBackward', 'Conv2D/BiasAdd', 'relu')
+    >>> op_family("aten::_scaled_dot_product_flash_attention"), op_family("aten::_scaled_dot_product_cudnn_attention")
+    ('scaled_dot_product_attention', 'scaled_dot_product_attention')
+    >>> op_family("aten::add_"), op_family("aten::conv2d"), op_family("(unattributed: launch not recorded)")
+    ('add_', 'conv2d', '(unattributed: launch not recorded)')
+    """
+    if name.startswith("("):
+        return name
+    bare = name
+    for pattern in (_FRAMEWORK, _LIBRARY, _OVERLOAD, _SPLIT, _INSTANCE):
+        bare = pattern.sub("", bare)
+    return _VERSION.sub("*", bare) or name
+
+
+def base_call(name: str) -> str:
+    """An API call's name without its version, and without what a default stream of each thread changes in it.
+
+    >>> base_call("cudaMalloc_v3020"), base_call("cudaLaunchKernel_ptsz_v7000"), base_call("cuMemcpyHtoD_v2_ptds")
+    ('cudaMalloc', 'cudaLaunchKernel', 'cuMemcpyHtoD')
+    >>> base_call("hipMemcpyAsync_spt"), base_call("acc_init_v2")
+    ('hipMemcpyAsync', 'acc_init_v2')
+    """
+    return _CALL_VARIANT.sub("", name) if name.startswith(("cu", "hip")) else name
+
+
+def alike(names: pl.Series, rule: Callable[[str], str]) -> pl.Series:
+    """What is left of each name by a rule (`family`, `op_family`, `base_call`)."""
+    distinct = names.unique().drop_nulls().cast(pl.String).to_list()
+    return names.cast(pl.String).replace({name: rule(name) for name in distinct})
+
+
+BOTH, NEW, REMOVED, ALIKE = "", "new", "removed", "alike"
+"""What became of a row; alike are names that each side has of its own, matched where that was asked for."""
+
+_SHOWN: Final = (
+    "change",
+    "a_total_ns",
+    "b_total_ns",
+    "delta_ns",
+    "delta_pct",
+    "a_calls",
+    "b_calls",
+    "a_avg_ns",
+    "b_avg_ns",
+    "avg_delta_pct",
+    "untold",
+)
+
+
+_TIMED_LAUNCHES: Final = pl.col("launches") - pl.col("untimed_launches").fill_null(0)
+"""Of tables of ops: the launches whose duration is known."""
+
+
+def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: str = "name") -> TableSpec:
+    return TableSpec(
+        f"changed_{name}",
+        title,
+        columns(pinned, *_SHOWN, *(column for column in by if column != pinned)),
+        key=(*by, *key),
+        sort=(),
+        weight="b_total_ns",
+        pinned=pinned,
+    )
+
+
+# What is left of two names that are alike can be the whole of a third.
+CHANGED_KERNELS: Final = _spec("kernels", "Kernels", "kind", "name", key=("alike",))
+CHANGED_OPS: Final = _spec("ops", "Ops", "op", key=("alike",), pinned="op")
+CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
+CHANGED_API: Final = _spec("api", "API calls", "name", key=("alike",))
+
+
+def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
+    """GPU work by kind and name on both sides: see `changes` for the columns after kind and name."""
+    return changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=family if tolerant else None)
+
+
+def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
+    """Ops by name, with the GPU time that each launched itself, or by type and direction where they are inferred.
+
+    Names of recorded ops are never taken for types that are inferred, however alike they are.
+
+    Columns: op, then those of `changes`; a_calls and b_calls count calls of recorded ops, launches of inferred ones.
+    """
+
+    def of(profile: Profile) -> pl.DataFrame:
+        if not has_recorded_ops(profile):
+            return inferred_ops(profile).rename({"total_ns": "gpu_self_ns"})
+        return by_name(profile).with_columns(
+            pl.coalesce("calls", "launches"), pl.coalesce("timed_calls", _TIMED_LAUNCHES).alias("timed_calls")
+        )
+
+    rule = op_family if tolerant and not ops_apart(sides) else None
+    return changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
+
+
+def ops_apart(sides: Sides) -> str:
+    """A sentence where one side alone records ops, so that names of the two do not meet; else empty."""
+    recorded = [has_recorded_ops(side.profile) for side in (sides.a, sides.b)]
+    if recorded[0] == recorded[1]:
+        return ""
+    inferred, other = ("baseline", "candidate") if recorded[1] else ("candidate", "baseline")
+    return (
+        f"Ops of the {inferred} are inferred from kernel names, those of the {other} are recorded. "
+        f"{CHANGED_OP_TYPES.title} compares like with like."
+    )
+
+
+def changed_op_types(sides: Sides) -> pl.DataFrame:
+    """Ops by type and direction: op, then the columns of `changes`; a_calls and b_calls count launches."""
+
+    def of(profile: Profile) -> pl.DataFrame:
+        return op_types(profile).with_columns(_TIMED_LAUNCHES.alias("timed_calls"))
+
+    return changes(sides, of, ("op",), "total_ns", "launches")
+
+
+def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
+    """API calls by name: name, then the columns of `changes`."""
+    return changes(sides, api, ("name",), "total_ns", "calls", section="api", rule=base_call if tolerant else None)
+
+
+def changes(
+    sides: Sides,
+    table: Callable[[Profile], pl.DataFrame],
+    by: tuple[str, ...],
+    time: str,
+    count: str,
+    *,
+    section: str = "gpu",
+    rule: Callable[[str], str] | None = None,
+) -> pl.DataFrame:
+    """A table of both sides, what changed most first, and of what changed as much the longest.
+
+    Columns: those of ``by``; change (`NEW`, `REMOVED`, `ALIKE` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a;
+    what is new or removed counts as 0 on the other side, but nothing is new or removed where the side without it has no
+    rows at all, or may have had it all the same: `headline.why_absent`), delta_pct (of a; null for what is
+    new), a_calls, b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known), avg_delta_pct, untold (which sessions
+    do not say the time or calls of the row, so that their sum is unknown, or how many of its calls have no time, so
+    that the sum is that of the others; or why a side may have had it), alike (whether the names are not the same),
+    a_name and b_name (of rows that are: the name with the most time on that side, and how many more). Totals and calls
+    are sums over sessions, each divided by its iterations where the sides are compared per iteration: a_total_ns adds
+    up to the time of a, delta_ns to the difference.
+
+    Args:
+        sides: What is compared.
+        table: Gives a frame with session, the columns of ``by``, and the two below.
+        by: What names a row.
+        time: The column of times.
+        count: The column of counts.
+        section: What the rows are of: gpu or api.
+        rule: Of names that only one side has, the last of ``by``, those are one row of which it leaves the same.
+    """
+    one, other = (_summed(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
+    if rule is not None:
+        one, other = _matched(one, other, by, rule), _matched(other, one, by, rule)
+    one, other = (
+        rows.rename({name: f"{prefix}_{name}" for name in ("total_ns", "calls", "timed", "there", "as", "untold")})
+        for rows, prefix in ((one, "a"), (other, "b"))
+    )
+    names = (*by, "alike")
+    rows = one.join(other, on=names, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
+    a_there, b_there = pl.col("a_there").fill_null(False), pl.col("b_there").fill_null(False)
+    delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
+    # What holds no row at all need not have none: API calls may not have been recorded.
+    a_absent, b_absent = (
+        why_absent(side, by, section) if has_rows else pl.lit("")
+        for side, has_rows in ((sides.a, one.height > 0), (sides.b, other.height > 0))
+    )
+    none_in_a, none_in_b = ~a_there & a_absent.is_null(), ~b_there & b_absent.is_null()
+    known = (pl.col("a_total_ns").is_not_null() | none_in_a) & (pl.col("b_total_ns").is_not_null() | none_in_b)
+    a_untold = pl.when(a_there).then("a_untold").otherwise(a_absent).replace("", None)
+    b_untold = pl.when(b_there).then("b_untold").otherwise(b_absent).replace("", None)
+    per_call = [
+        pl.when(pl.col(f"{side}_timed") > 0)
+        .then(pl.col(f"{side}_total_ns") / pl.col(f"{side}_timed"))
+        .alias(f"{side}_avg_ns")
+        for side in "ab"
+    ]
+    largest_first = [pl.col("delta_ns").abs(), pl.max_horizontal("a_total_ns", "b_total_ns")]
+    return (
+        rows.with_columns(
+            pl.when(a_there & b_there)
+            .then(pl.when("alike").then(pl.lit(ALIKE)).otherwise(pl.lit(BOTH)))
+            .when(none_in_a)
+            .then(pl.lit(NEW))
+            .when(none_in_b)
+            .then(pl.lit(REMOVED))
+            .otherwise(pl.lit(BOTH))
+            .alias("change"),
+            pl.when(known).then(delta).alias("delta_ns"),
+            pl.concat_str(
+                pl.format("baseline: {}", a_untold),
+                pl.format("candidate: {}", b_untold),
+                separator="; ",
+                ignore_nulls=True,
+            )
+            .replace("", None)
+            .alias("untold"),
+            *per_call,
+        )
+        .with_columns(
+            # Divided first: all of it is then 100% exactly.
+            pl.when(pl.col("a_total_ns") > 0).then(pl.col("delta_ns") / pl.col("a_total_ns") * 100).alias("delta_pct"),
+            pl.when(pl.col("a_avg_ns") > 0)
+            .then(100 * (pl.col("b_avg_ns") - pl.col("a_avg_ns")) / pl.col("a_avg_ns"))
+            .alias("avg_delta_pct"),
+        )
+        .select(*by, *_SHOWN, "alike", pl.col("a_as").alias("a_name"), pl.col("b_as").alias("b_name"))
+        .sort(*largest_first, *by, descending=[True, True, *(False for _ in by)], nulls_last=True)
+    )
+
+
+def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
+    """Times and counts by name over all sessions, each per iteration of its own where that is how sides are told.
+
+    Columns: those of ``by``, total_ns, calls, timed (calls whose time is known), there (true), alike (false), as
+    (null), and untold, as in `changes`. A sum of which a session does not say its part is unknown.
+    """
+    timed = pl.col("timed_calls" if "timed_calls" in rows.columns else count).alias("timed")
+    told = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count, timed)
+    per = pl.lit(1)
+    if side.iterations:
+        told, per = told.join(side.divisors, on="session", how="left"), pl.col("per")
+    several = side.profile["sessions"].height > 1
+    values = {"total_ns": pl.col(time) / per, "calls": pl.col(count) / per, "timed": pl.col("timed") / per}
+    unknown = [
+        pl.when(value.null_count() > 0).then(_untold(value, what, several=several))
+        for value, what in ((values["total_ns"], "time"), (values["calls"], "calls"))
+    ]
+    sums = told.group_by(by, maintain_order=True).agg(
+        *(pl.when(value.null_count() == 0).then(value.sum()).alias(name) for name, value in values.items()),
+        *(one.alias(f"untold_{place}") for place, one in enumerate(unknown)),
+        (pl.col(count) - pl.col("timed")).sum().alias("untimed"),
+    )
+    lacking = pl.format("at least (calls without time: {})", "untimed")
+    told_in_part = pl.when(pl.col("total_ns").is_not_null() & (pl.col("untimed") > 0)).then(lacking)
+    untold = pl.concat_str("untold_0", "untold_1", told_in_part, separator=", ", ignore_nulls=True).replace("", None)
+    return sums.select(
+        *by,
+        *values,
+        pl.lit(True).alias("there"),
+        pl.lit(False).alias("alike"),
+        pl.lit(None, pl.String).alias("as"),
+        untold.alias("untold"),
+    )
+
+
+def _untold(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
+    """Words on the sessions of a group that do not say a value."""
+    if not several:
+        return pl.lit(f"no {what}")
+    sessions = pl.col("session").filter(value.is_null()).unique().sort().cast(pl.String).str.join(", ")
+    return pl.format(f"no {what} of session {{}}", sessions)
+
+
+def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule: Callable[[str], str]) -> pl.DataFrame:
+    """The rows of one side, where those that the other side has under other names are summed by what is alike in them.
+
+    Args:
+        rows: Of one side, from `_summed`.
+        other: Of the other.
+        by: What names a row; the rule is for the last of them.
+        rule: What is alike of a name.
+    """
+    *context, name = by
+    own, others = (
+        one.join(two, on=by, how="anti", nulls_equal=True, maintain_order="left")
+        for one, two in ((rows, other), (other, rows))
+    )
+    own, others = (one.with_columns(alike(one[name], rule).alias("rest")) for one in (own, others))
+    keys = [*context, "rest"]
+    found = own.join(others, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+    if found.is_empty():
+        return rows
+    more = pl.len() - 1
+    largest = pl.col(name).sort_by("total_ns", descending=True, nulls_last=True).first()
+    summed = found.group_by(keys, maintain_order=True).agg(
+        *(whole(one).alias(one) for one in ("total_ns", "calls", "timed")),
+        pl.lit(True).alias("there"),
+        pl.lit(True).alias("alike"),
+        pl.when(more > 0).then(pl.format("{} (and {} more)", largest, more)).otherwise(largest).alias("as"),
+        pl.col("untold").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
+    )
+    rest = rows.join(found, on=by, how="anti", nulls_equal=True, maintain_order="left")
+    return pl.concat([rest, summed.rename({"rest": name}).select(rest.columns)])
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How two sides are compared."""
+
+    tolerant: bool = False
+    """Kernels, ops and API calls that only one side has match without what versions change in their names."""
+    gpu: str | None = None
+    """The name of the GPU, as the user gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareTable:
+    """One table."""
+
+    spec: TableSpec
+    rows: Callable[[Sides, How], pl.DataFrame]
+
+
+PARTS: Final = (
+    CompareTable(CHANGED_KERNELS, lambda sides, how: changed_kernels(sides, tolerant=how.tolerant)),
+    CompareTable(CHANGED_OPS, lambda sides, how: changed_ops(sides, tolerant=how.tolerant)),
+    CompareTable(CHANGED_OP_TYPES, lambda sides, _: changed_op_types(sides)),
+    CompareTable(CHANGED_API, lambda sides, how: changed_api(sides, tolerant=how.tolerant)),
+    CompareTable(CHANGED_FINDINGS, lambda sides, how: changed_findings(sides, gpu=how.gpu)),
+)
+"""In the order that they are shown."""

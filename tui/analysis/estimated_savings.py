@@ -1,0 +1,112 @@
+"""Estimated time savings if some GPU work were twice as fast, or absent.
+
+Only the time in which nothing else keeps the GPU busy counts: work that overlaps other work saves nothing. All other
+work is assumed to run when it did. A program that waits for the GPU therefore saves at least this much; one whose GPU
+waits for the CPU may save less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
+from tui.analysis.memo import once_per_profile
+
+if TYPE_CHECKING:
+    from tui.analysis.gpu_time.timelines import Flags, Timeline
+    from tui.model.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What one GPU would gain, in nanoseconds."""
+
+    session: int
+    device: int | None
+    launches: int
+    """Of the work in question, with a known start and duration."""
+    time_ns: int
+    """Summed durations of that work."""
+    alone_ns: int
+    """Time in which only that work kept the GPU busy: what the GPU would gain if it were not there."""
+    half_ns: int
+    """What the GPU would gain if each launch took half as long, from its start on."""
+    busy_ns: int
+    """Time in which the GPU had any work."""
+    span_ns: int
+    """From the first start to the last end of work on this GPU."""
+    stream: int | None
+    """The stream that most of the work ran on."""
+    iterations: int | None
+    """How many iterations the work was launched in; None where none is known."""
+    alone_per_iteration_ns: float | None
+    """What an iteration would gain, on average over those that the work was launched in, without the work of them."""
+    half_per_iteration_ns: float | None
+    """The same for work of half the duration."""
+
+
+def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, ...]:
+    """What each GPU would gain without these activities, and with them twice as fast; most gain first.
+
+    Empty where no start times are known. ``alone_ns`` is the union of the intervals of all work on the GPU less the
+    union of those of all other work. It is never more than the time of the work, nor than the GPU was busy; of several
+    pieces of work the gains do not add up where they overlap. What only rounded starts let overlap does not
+    (`tui.analysis.gpu_time.rounded_starts`).
+
+    Args:
+        profile: Where they are.
+        activities: Their numbers, the column ``activity``.
+    """
+    work = profile["activities"].select("activity", "duration_ns", "stream", "iteration")
+    wanted = work["activity"].is_in(activities.implode()).to_numpy()
+    gains = (
+        _saving(line, work, mask, busy_ns)
+        for line, busy_ns in zip(adjusted_timelines(profile), _busy_ns(profile), strict=True)
+        if (mask := line.of(wanted)).any()
+    )
+    return tuple(sorted(gains, key=lambda gain: -gain.alone_ns))
+
+
+@once_per_profile("activities", "sessions")
+def _busy_ns(profile: Profile) -> tuple[int, ...]:
+    """How long each GPU had any work, in the order of `adjusted_timelines`."""
+    return tuple(union_of(line.starts, line.ends).length for line in adjusted_timelines(profile))
+
+
+def _saving(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Saving:
+    own = work[line.rows_at(np.flatnonzero(mask))]
+    streams = own.group_by("stream").agg(pl.col("duration_ns").sum()).sort("duration_ns", "stream", descending=True)
+    iterations = own["iteration"].drop_nulls().n_unique()
+    alone_ns, half_ns = inside = _saved_ns(line, mask)
+    if iterations and own["iteration"].null_count():
+        in_iterations = line.of(work["iteration"].is_not_null().to_numpy())
+        inside = _saved_ns(line, mask & in_iterations)
+    return Saving(
+        session=line.session,
+        device=line.device,
+        launches=own.height,
+        time_ns=int(own["duration_ns"].sum()),
+        alone_ns=alone_ns,
+        half_ns=half_ns,
+        busy_ns=busy_ns,
+        span_ns=int(line.ends.max() - line.starts.min()),
+        stream=streams["stream"][0],
+        iterations=iterations or None,
+        alone_per_iteration_ns=inside[0] / iterations if iterations else None,
+        half_per_iteration_ns=inside[1] / iterations if iterations else None,
+    )
+
+
+def _saved_ns(line: Timeline, mask: Flags) -> tuple[int, int]:
+    """What is gained without some work, and with half of it: only what overlaps its time decides that."""
+    first_ns, last_ns = line.starts[mask].min(), line.ends[mask].max()
+    near = mask | ((line.starts < last_ns) & (line.ends > first_ns))
+    starts, ends, chosen = line.starts[near], line.ends[near], mask[near]
+    halved = np.where(chosen, ends - (ends - starts) // 2, ends)
+    with_all, with_half = (union_of(starts, until).length for until in (ends, halved))
+    return with_all - union_of(starts[~chosen], ends[~chosen]).length, with_all - with_half

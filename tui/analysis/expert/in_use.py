@@ -1,0 +1,143 @@
+"""What a program already does, so that no advice names it again."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.expert.words import total
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+GRAPH_LAUNCHES: Final = r"(?i)graphlaunch"
+_MOST: Final = 0.5
+"""A technique is in use where it covers this part of the work or more."""
+_COMPILED_OPS: Final = r"(?i)torch-compiled region|compiledfunction|call compiledfxgraph|torchdynamo|xla_?launch"
+_COMPILED_KERNELS: Final = r"^triton_(?:poi|red|per|tem|for|unk|mm)_|^fusion(?:_|$)|^loop_\w*fusion|^input_\w*fusion"
+_PRODUCTS: Final = r"(?i)(?:mm|conv\w*|linear|matmul|attention)$"
+_HALF: Final = r"(?i)\b(?:c10::)?(?:half|bfloat16|float16|bf16|fp16)\b"
+_FUSED_OPTIMIZER: Final = r"(?i)fused_?(?:adam|sgd|adagrad|lamb)|FusedOptimizer|FusedAdam"
+_FOREACH: Final = r"(?i)multi_tensor_apply|_foreach"
+_CHANNELS_LAST: Final = r"(?i)channels_last"
+_WORKERS: Final = r"_MultiProcessingDataLoaderIter"
+_NO_WORKERS: Final = r"_SingleProcessDataLoaderIter"
+
+
+class InUse:
+    """What a session already does.
+
+    Args:
+        case: The session.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+
+    @cached_property
+    def cuda_graphs(self) -> bool:
+        """Whether most kernels are launched by CUDA graphs."""
+        case = self._case
+        if case.time_of("graph") > _MOST * case.kernel_ns:
+            return True
+        calls = case.profile["api_calls"]
+        names = case.names("api_calls", GRAPH_LAUNCHES)
+        if names.is_empty():
+            return False
+        replays = calls.filter(pl.col("name").is_in(names.implode())).select("correlation").drop_nulls().unique()
+        work = case.profile["activities"].filter(pl.col("kind").is_in(["kernel", "graph"]))
+        by_graph = work.join(replays, on="correlation", how="semi")
+        return bool(work.height) and by_graph.height > _MOST * work.height
+
+    @cached_property
+    def compiler(self) -> bool:
+        """Whether a compiler (torch.compile, XLA) made kernels or regions of the program."""
+        case = self._case
+        regions = any(case.names(frame, _COMPILED_OPS).len() for frame in ("ops", "ranges"))
+        return regions or self._has_kernels(_COMPILED_KERNELS)
+
+    @cached_property
+    def half_precision(self) -> bool:
+        """Whether most ops on tensors that can use tensor cores take half-precision inputs."""
+        ops = self._case.profile["ops"].select("name", "dtype").drop_nulls("dtype")
+        products = ops.filter(pl.col("name").cast(pl.String).str.contains(_PRODUCTS))
+        half = products.filter(pl.col("dtype").cast(pl.String).str.contains(_HALF))
+        return bool(products.height) and half.height > _MOST * products.height
+
+    @cached_property
+    def fused_optimizer(self) -> bool:
+        """Whether the optimizer updates all parameters in a few launches."""
+        return self._has_kernels(_FUSED_OPTIMIZER)
+
+    @cached_property
+    def foreach_optimizer(self) -> bool:
+        """Whether kernels work on lists of tensors."""
+        return self._has_kernels(_FOREACH)
+
+    @cached_property
+    def channels_last(self) -> bool:
+        """Whether kernels of the framework compute in the channels_last layout."""
+        return self._has_kernels(_CHANNELS_LAST)
+
+    @cached_property
+    def pinned_memory(self) -> bool:
+        """Whether most time of copies between host and device is of pinned memory, as far as that is recorded."""
+        copies = self._case.copies.filter(pl.col("copy_kind").cast(pl.String).is_in(["HtoD", "DtoH"]))
+        memory = pl.concat_str(
+            [pl.col(side).cast(pl.String).fill_null("") for side in ("src_memory", "dst_memory")]
+        ).str.to_lowercase()
+        pinned = copies.filter(memory.str.contains("pinned"))
+        return bool(pinned.height) and total(pinned["duration_ns"]) > _MOST * total(copies["duration_ns"])
+
+    @cached_property
+    def loader_workers(self) -> bool | None:
+        """Whether the data loader has worker processes; None where the profile does not say."""
+        for pattern, answer in ((_WORKERS, True), (_NO_WORKERS, False)):
+            if any(self._case.names(frame, pattern).len() for frame in ("ops", "ranges")):
+                return answer
+        return None
+
+    def _has_kernels(self, pattern: str) -> bool:
+        return self._case.names("activities", pattern).len() > 0
+
+
+def fewer_launches(case: Case) -> str:
+    """Advice for work that is launched too slowly, without what the program already does."""
+    used = case.in_use
+    ways = []
+    if not used.cuda_graphs:
+        ways.append("replay the step as a CUDA graph")
+    if not used.compiler:
+        ways.append(f"compile it ({case.compiler})" if case.compiler else "fuse kernels")
+    if not (used.fused_optimizer or used.cuda_graphs) and used.foreach_optimizer:
+        ways.append("use a fused optimizer (fused=True)")
+    ways.append("use larger batches")
+    advice = "Launch less: " + (", ".join(ways[:-1]) + f", or {ways[-1]}" if len(ways) > 1 else ways[0]) + "."
+    done = already("CUDA graphs" * used.cuda_graphs, "a compiler" * used.compiler)
+    return f"{advice} {done}".strip()
+
+
+def larger_kernels(case: Case) -> str:
+    """Advice for kernels that are too short, without what the program already does."""
+    used = case.in_use
+    ways = ["give each kernel more work (larger batch)"]
+    if not used.compiler:
+        ways.append(f"fuse chains of kernels ({case.compiler})" if case.compiler else "fuse chains of kernels")
+    if not used.cuda_graphs:
+        ways.append("replay the step as a CUDA graph")
+    text = ", or ".join(ways)
+    done = already("CUDA graphs" * used.cuda_graphs, "a compiler" * used.compiler)
+    return f"{text[0].upper()}{text[1:]}. {done}".strip()
+
+
+def already(*used: str) -> str:
+    """What is in use already, as a sentence; empty where nothing is."""
+    known = [name for name in used if name]
+    if not known:
+        return ""
+    names = " and ".join(known)
+    return (
+        f"{names[0].upper()}{names[1:]} {'are' if known[0].endswith('s') or len(known) > 1 else 'is'} already in use."
+    )

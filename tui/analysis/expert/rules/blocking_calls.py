@@ -1,0 +1,377 @@
+"""Calls that block the launching thread: synchronization, synchronous copies, garbage collection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.launches import LAUNCH_CALLS
+from tui.analysis.expert.words import (
+    behind,
+    called,
+    counted,
+    duration,
+    largest,
+    named,
+    percent,
+    ranked,
+    tallied,
+    total,
+    whole,
+)
+from tui.analysis.gpu_time.blocks import RunningLatestEnd, blocks
+from tui.analysis.gpu_time.interval_sets import EMPTY, intervals_of_rows
+from tui.analysis.gpu_time.timelines import classify_values
+from tui.analysis.inputs import needs as held
+from tui.correlation.launches import with_launch
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
+
+
+WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
+ANY_WAIT: Final = "(?i)synchronize"
+COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
+
+
+@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=words.ROOT_CAUSES)
+def waits(case: Case) -> Verdict:
+    """The CPU waits for the GPU in synchronizing calls."""
+    rows, longest = case.api_named(WAITS), EMPTY
+    single = case.calls_named(WAITS, "pid", "tid", "line")
+    threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
+    if threads:
+        longest, of_thread = max(
+            ((intervals_of_rows(part), part) for part in threads), key=lambda found: found[0].length
+        )
+        by_name = tallied(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+        rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
+    taken = longest.length if threads else total(rows["total_ns"])
+    share = case.share(taken)
+    lost = _idle_after(case, longest) if threads and case.span_ns else None
+    numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"]), "idle_ns": lost}
+    if share > 100 and not threads:
+        return CannotTell(
+            f"the totals of several threads add up to {duration(taken)}, more than the GPU time: "
+            f"{case.lacks.get(held.API_TRACE.name, '').partition(': ')[2]}"
+        )
+    if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
+        return Clean(f"synchronizing calls take {duration(taken)}, {percent(share)} of GPU time", numbers)
+    first = rows.row(0, named=True)
+    # Totals do not show whether the GPU was busy meanwhile.
+    small = lost is None or 100 * lost <= case.limit("A1", "idle_pct") * case.wall_ns
+    if small and lost is not None and 10 * lost <= taken:
+        return Clean(f"the CPU waits {duration(taken)} in synchronizing calls, but the GPU is busy meanwhile", numbers)
+    after = "" if lost is None else f" The GPU is idle for {duration(lost)} right after them."
+    return Found(
+        f"The CPU waits {duration(taken)} ({percent(share)} of GPU time) in synchronizing calls, mostly "
+        f"{called(first['name'])}, {counted(first['calls'] or 0, 'call')}.{after}",
+        "Use events and stream waits instead. .item(), .cpu() and print wait too: read results back later.",
+        numbers,
+        lost,
+        "not estimated: work on the GPU goes on while the CPU waits"
+        if lost is None
+        else "the idle time of a GPU right after each wait, which is no longer than the wait itself",
+        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+        Severity.INFO if small else None,
+    )
+
+
+def _idle_after(case: Case, waits: IntervalSet) -> int:
+    """How much sooner work could have come without some waits, ns: of the GPU of which that is most.
+
+    A wait that ends while the GPU has work delays nothing. One that ends in a hole made the program late by what it
+    took itself, and the GPU by no more than the hole.
+    """
+    lost = [0]
+    for _, gaps in case.device_gaps:
+        if not len(gaps.starts):
+            continue
+        at = np.searchsorted(gaps.starts, waits.ends, side="right") - 1
+        here = np.maximum(at, 0)
+        inside = (at >= 0) & (waits.ends < gaps.ends[here])
+        hole, first = np.unique(here[inside], return_index=True)
+        waited = np.add.reduceat((waits.ends - waits.starts)[inside], first) if len(first) else np.zeros(0, np.int64)
+        lost.append(int(np.minimum(waited, gaps.lengths[hole]).sum()))
+    return max(lost)
+
+
+@rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=words.ADVISOR)
+def launch_blocking(case: Case) -> Verdict:
+    """Nearly every launch is followed by a synchronizing call."""
+    waiting = case.names("api_calls", ANY_WAIT)
+    calls = case.profile["api_calls"].select("pid", "tid", "start_ns", "duration_ns", does=pl.Series(_does(case)))
+    known = ("start_ns", "duration_ns", "tid")
+    if any(calls.select(pl.col(known).null_count()).row(0)):
+        calls = calls.drop_nulls(known)
+    threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
+    launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
+    if not launches:
+        return CannotTell(
+            "threads or times of calls are not recorded"
+            if (_does(case) & _LAUNCHES).any()
+            else "calls that launch single kernels are not recorded"
+        )
+    share, most = 100 * followed / launches, case.limit("A13", "launches_pct")
+    numbers = {"launches": launches, "followed_pct": share}
+    if share <= most:
+        return Clean(f"{percent(share)} of launches are followed by a synchronizing call", numbers)
+    return Found(
+        f"The CPU and the GPU take turns: {percent(share)} of {counted(launches, 'launch is', 'launches are')} "
+        "followed by a synchronizing call.",
+        "Unset CUDA_LAUNCH_BLOCKING, and remove synchronize calls added for debugging.",
+        numbers,
+        _idle_after(case, intervals_of_rows(case.calls_named(ANY_WAIT))) if case.span_ns else None,
+        "the idle time of a GPU right after these calls",
+        view="api-calls",
+        filter=named(waiting),
+    )
+
+
+_LAUNCHES, _WAITS = 1, 2
+"""What a call does; one whose name says both does both."""
+
+
+def _does(case: Case) -> npt.NDArray[np.int8]:
+    """What each API call does, by its name."""
+
+    def found(names: pl.Series) -> npt.NDArray[np.int8]:
+        told = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, ANY_WAIT))
+        does = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in told]
+        return (does[0] + does[1]).to_numpy()
+
+    return classify_values(case.profile["api_calls"]["name"], found)
+
+
+def _several_threads(calls: pl.DataFrame) -> bool:
+    """Whether it is worth the time to take them apart."""
+    unnamed, *differ = calls.select(
+        pl.col("pid").null_count() > 0,
+        *((pl.col(name).min() != pl.col(name).max()).alias(f"{name}s") for name in ("pid", "tid")),
+    ).row(0)
+    return bool(unnamed) or any(differ)
+
+
+def _followed(calls: pl.DataFrame) -> tuple[int, int]:
+    """How many launches a thread makes, and after how many of them its next call is a wait."""
+    if not calls["start_ns"].is_sorted():
+        calls = calls.sort("start_ns", maintain_order=True)
+    starts, lengths, does = (calls[name].to_numpy() for name in ("start_ns", "duration_ns", "does"))
+    reached = RunningLatestEnd()
+    launches = followed = 0
+    last = np.zeros(1, np.bool_)
+    for block in blocks(len(starts)):
+        before, _ = reached.before(starts[block] + lengths[block])
+        # A driver call within a runtime call is not what comes next.
+        outer = starts[block] >= before
+        own = does[block][outer]
+        launching = np.concatenate((last, own & _LAUNCHES != 0))
+        launches += int(launching[1:].sum())
+        followed += int((launching[:-1] & (own & _WAITS != 0)).sum())
+        last = launching[-1:]
+    return launches, followed
+
+
+@rule("A14", "garbage-collection", Family.LAUNCHES, needs.ops_or_ranges, link=words.ADVISOR)
+def garbage_collection(case: Case) -> Verdict:
+    """Python collects garbage while the GPU waits."""
+    shown = ("name", "start_ns", "duration_ns", "line")
+    rows = pl.concat([case.rows_named(frame, COLLECTIONS, *shown) for frame in ("ranges", "ops")])
+    if rows.is_empty():
+        return CannotTell("garbage collection is not recorded: mark it with ranges (gc.callbacks)")
+    long = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
+    if long.is_empty():
+        return Clean(f"no collection takes {duration(case.limit('A14', 'least_ns'))} or more")
+    taken, worst = total(long["duration_ns"]), largest(long, "duration_ns", *shown)
+    return Found(
+        f"Python's garbage collector takes {duration(taken)} in {counted(long.height, 'collection')}; the longest "
+        f"takes {duration(worst['duration_ns'][0])}.",
+        "Call gc.freeze() after set-up, and collect between steps (gc.disable, gc.collect).",
+        {"collections": long.height, "collect_ns": taken},
+        taken,
+        "all of these collections",
+        worst,
+        "ranges",
+        named(long["name"].unique(maintain_order=True)),
+    )
+
+
+@rule("T7", "pageable-async", Family.TRANSFERS, needs.copies_recorded, needs.api_trace, link=words.NSIGHT)
+def pageable_async(case: Case) -> Verdict:
+    """Asynchronous copies of pageable memory block the CPU."""
+    copies = case.copies
+    if copies.is_empty():
+        return Clean("there are no copies")
+    if not copies["src_memory"].count() + copies["dst_memory"].count():
+        return CannotTell("pageable or pinned memory is not recorded")
+    pageable = pl.any_horizontal(
+        pl.col(side).cast(pl.String).str.to_lowercase().eq("pageable") for side in ("src_memory", "dst_memory")
+    )
+    rows = _copy_calls(case, r"(?i)memcpy\w*async").filter(pageable)
+    taken = total(rows["duration_ns"])
+    numbers = {"copies": rows.height, "copy_ns": taken}
+    if rows.is_empty():
+        return Clean("no asynchronous copy has pageable memory", numbers)
+    by_name = ranked(rows.group_by("name").agg(pl.col("duration_ns").sum()), "duration_ns")
+    worst = largest(
+        rows, "duration_ns", "activity", "name", "call", "start_ns", "duration_ns", "size_bytes", "src_memory",
+        "dst_memory", "line",
+    )  # fmt: skip
+    small = case.of_wall(taken) <= case.limit("T7", "span_pct")
+    return Found(
+        f"{counted(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
+        f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}, mostly "
+        f"{called(by_name['name'][0])}.",
+        "Use pinned memory: pin_memory=True, cudaMallocHost or cudaHostRegister.",
+        numbers,
+        taken,
+        "all of these copies, which could overlap with other work",
+        worst,
+        "kernels",
+        named(by_name["name"]),
+        Severity.INFO if small else None,
+    )
+
+
+def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
+    """Copies with the name of the call that launched each, where a regular expression finds that."""
+    calls = case.calls_named(pattern, "correlation").select("correlation", call="name", call_ns="duration_ns")
+    copies = case.copies
+    return copies.drop_nulls("correlation").join(
+        calls.drop_nulls("correlation").unique("correlation", keep="first", maintain_order=True),
+        on="correlation",
+        how="inner",
+        maintain_order="left",
+    )
+
+
+@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=words.NSIGHT)
+def synchronous_copies(case: Case) -> Verdict:
+    """Synchronous copies block the CPU."""
+    rows = case.api_named("(?i)memcpy").filter(~pl.col("name").str.contains("(?i)async"))
+    taken, calls = total(rows["total_ns"]), total(rows["calls"])
+    single = case.calls_named("(?i)memcpy", "pid", "tid")
+    single = single.filter(~single["name"].cast(pl.String).str.contains("(?i)async"))
+    threads = single.select("pid", "tid").n_unique() if single.height else 0
+    if threads:
+        # Calls of several threads, and driver calls within runtime calls, are on at the same time.
+        blocked = intervals_of_rows(single)
+        taken = _within_span(case, blocked) if case.span_ns else blocked.length
+    of = case.wall_ns if case.span_ns else case.gpu_ns
+    of_what = "wall time" if case.span_ns else "GPU time"
+    share = 100 * taken / of if of else 0.0
+    numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
+    if share <= case.limit("T8", "span_pct"):
+        return Clean(f"blocking copies take {percent(share)} of the {of_what}", numbers)
+    first = rows.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {of_what}) in "
+        f"{counted(calls, 'call')}"
+        + (f" of {threads} threads." if threads > 1 else ".")
+        + (" Times of all threads are added up." if not threads and share > 100 else ""),
+        "Copy asynchronously from pinned memory (cudaMemcpyAsync, non_blocking=True). Wait only where data is needed.",
+        numbers,
+        taken,
+        "all time in these calls, which can include waits for kernels launched before",
+        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+    )
+
+
+def _within_span(case: Case, blocked: IntervalSet) -> int:
+    """How much of some time is between the first start and the last end of GPU work, ns."""
+    first, last = whole(case.busy["first_ns"].min()), whole(case.busy["last_ns"].max())
+    return int(blocked.within(np.array([first]), np.array([last]))[0])
+
+
+@rule("T9", "sync-memset", Family.TRANSFERS, needs.gpu_work, needs.api_trace, severity=Severity.INFO, link=words.NSIGHT)
+def synchronous_sets(case: Case) -> Verdict:
+    """Memsets of host memory block the CPU."""
+    calls = case.calls_named(r"(?i)memset", "correlation")
+    calls = calls.filter(~calls["name"].cast(pl.String).str.contains("(?i)async|setaccess"))
+    if calls.is_empty():
+        return Clean("there are no blocking calls of memset")
+    shown = ("activity", "name", "start_ns", "duration_ns", "size_bytes", "correlation", "dst_memory", "src_memory")
+    sets = case.profile["activities"].lazy().filter(pl.col("kind") == "memset").select(shown).collect()
+    sets = sets.with_columns(memory=pl.coalesce("dst_memory", "src_memory").cast(pl.String).str.to_lowercase())
+    if not sets["memory"].count():
+        return CannotTell("the kind of memory that was set is not recorded")
+    blocking = sets.filter(pl.col("memory").is_in(["pinned", "managed"])).join(
+        calls.select("correlation").drop_nulls().unique(), on="correlation", how="semi", maintain_order="left"
+    )
+    taken = total(blocking["duration_ns"])
+    numbers = {"sets": blocking.height, "set_ns": taken}
+    if blocking.is_empty():
+        return Clean("no blocking memset is of pinned or managed memory", numbers)
+    return Found(
+        f"{counted(blocking.height, 'memset')} of pinned or managed memory "
+        f"{'block' if blocking.height > 1 else 'blocks'} the CPU for {duration(taken)}.",
+        "Use cudaMemsetAsync.",
+        numbers,
+        taken,
+        "all of these sets",
+        largest(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "memory"),
+        "kernels",
+        "kind=memset",
+    )
+
+
+@rule("T11", "readback-stalls", Family.TRANSFERS, needs.sizes, needs.launches_linked, link=words.ROOT_CAUSES)
+def readbacks(case: Case) -> Verdict:
+    """Small results are copied back and waited for."""
+    copies = case.copies.filter(
+        pl.col("copy_kind").cast(pl.String) == "DtoH",
+        pl.col("size_bytes") <= case.limit("T11", "most_bytes"),
+    )
+    waits = case.calls_named(ANY_WAIT, "pid", "tid").select("pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns")
+    if copies.is_empty() or waits.is_empty():
+        return Clean(f"{counted(copies.height, 'small read-back')}, {counted(waits.height, 'wait')}")
+    numbers = copies["correlation"].drop_nulls().unique()
+    calls = (
+        case.profile["api_calls"]
+        .lazy()
+        .select("pid", "tid", "start_ns", "correlation")
+        .filter(pl.col("correlation").is_in(numbers.implode()))
+        .collect()
+    )
+    launched = with_launch(copies.drop_nulls("correlation"), calls).drop_nulls("launch_ns")
+    rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).sort("launch_ns")
+    followed = (
+        rows.join_asof(
+            waits.sort("wait_ns"),
+            left_on="launch_ns",
+            right_on="wait_ns",
+            by=["pid", "tid"],
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .filter(pl.col("wait_ns") - pl.col("launch_ns") <= case.limit("T11", "within_ns"))
+        .unique("wait_ns", keep="first", maintain_order=True)
+    )
+    if followed.is_empty():
+        return Clean("no small read-back is waited for")
+    if case.iterations.is_empty():
+        return CannotTell(needs.iterations(case))
+    taken = total(followed["wait_for_ns"])
+    each = followed.height / case.iterations.height
+    figures = {"readbacks": followed.height, "per_iteration": each, "wait_ns": taken}
+    if each < case.limit("T11", "per_iteration"):
+        return Clean(f"{counted(followed.height, 'small read-back')} waited for", figures)
+    return Found(
+        f"The CPU waits {duration(taken)} for {counted(followed.height, 'small read-back')} "
+        f"({each:,.1f} per iteration).",
+        "Avoid .item(), .cpu() and print(loss) in every step. Keep results on the device and read them every n steps.",
+        figures,
+        taken,
+        "all of these waits",
+        largest(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),
+        "kernels",
+        named(followed["name"].unique(maintain_order=True)),
+        Severity.INFO if case.of_wall(taken) <= case.limit("T11", "span_pct") else None,
+    )

@@ -1,0 +1,505 @@
+"""Idle time of GPUs: how much, in which gaps, and what the CPU did meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.causes import Cause
+from tui.analysis.expert.in_use import fewer_launches, larger_kernels
+from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.communication import less_communication
+from tui.analysis.expert.rules.framework import load_faster, loading_within
+from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, longest_start_up_call, warm_start
+from tui.analysis.expert.words import (
+    behind,
+    called,
+    counted,
+    duration,
+    gpu_called,
+    named,
+    percent,
+    real,
+    share_of,
+    total,
+    whole,
+)
+from tui.analysis.gpu_time.blocks import blocks
+from tui.analysis.gpu_time.host_calls import NO_CALL
+from tui.analysis.gpu_time.idle_gaps import longest_gaps
+from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.utilization_over_time import CHUNKS, low_utilization, utilization_in_chunks
+from tui.analysis.gpu_time.work_kinds import COMMUNICATION
+from tui.analysis.launches.delays import launch_calls
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+
+_PAUSES: Final = pl.Schema({"device": pl.Int32, "start_ns": pl.Int64, "gap_ns": pl.Int64, "after": NAME})
+
+
+@rule("U2", "gpu-gaps", Family.UTILIZATION, needs.start_times, link=words.NSIGHT)
+def long_gaps(case: Case) -> Verdict:
+    """Long gaps between GPU work."""
+    least = case.limit("U2", "gap_ns")
+    lengths = np.concatenate([gaps.lengths for _, gaps in case.device_gaps])
+    lengths = lengths[lengths >= least]
+    number, idle, longest = len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
+    share, of_one = case.of_wall(idle), 100 * longest / case.wall_ns
+    numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share, "longest_ns": longest, "longest_pct": of_one}
+    many = number >= case.limit("U2", "gaps") and share >= case.limit("U2", "idle_pct")
+    if not many and longest < case.limit("U2", "one_ns") and of_one < case.limit("U2", "one_pct"):
+        return Clean(
+            f"{counted(number, 'gap')} of {duration(least)} or more"
+            + (f"; the longest is {duration(longest)}, {percent(of_one)} of the wall time" if number else ""),
+            numbers,
+        )
+    evidence = _with_lines(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= least))
+    first = evidence.row(0, named=True)
+    more = "" if needs.api_trace(case) == "" else " and record API calls"
+    cause, advice = _long_gap_cause(
+        case,
+        f"Check what the program does there: input, logging, checkpoints, allocation. NVTX ranges{more} name it.",
+    )
+    return Found(
+        f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
+        f"{counted(number, 'gap')} of {duration(least)} or more. "
+        f"The longest, {duration(longest)}, is before {called(first['after'])}"
+        f"{_meanwhile(first['cpu_in'], first['call'])}.",
+        advice,
+        numbers,
+        idle,
+        f"all of these gaps{case.together_words}",
+        evidence,
+        "kernels",
+        named(evidence["after"]),
+        cause=cause,
+    )
+
+
+def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
+    """Why long gaps are there, by what most of their time goes to, and what to do about it."""
+    parts = [
+        gaps.take(np.flatnonzero(gaps.lengths >= case.limit("U2", "gap_ns"))).intervals for _, gaps in case.device_gaps
+    ]
+    lengths = sum(part.length for part in parts)
+    if (start := warm_start(case)) is not None:
+        first, begins, last = start
+        if 2 * sum(int(part.until(np.array([begins]))[0]) for part in parts) > lengths:
+            return Cause.START_UP, judge_what_repeats(case, first, last)
+    loading = sum(loading_within(case, part) for part in parts)
+    if 2 * loading > lengths:
+        return Cause.INPUT, f"Input loading takes {duration(loading)} of these gaps. {load_faster(case)}"
+    return Cause.PAUSES, otherwise
+
+
+def _meanwhile(host: str | None, call: str | None) -> str:
+    """What the CPU did in a gap, in words."""
+    if host is None:
+        return ""
+    return "; the CPU was outside CUDA calls" if host == NO_CALL else f"; the CPU was in {called(call)}"
+
+
+def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
+    """Gaps as rows of evidence: start_ns, gap_ns, cpu_in and call (on the CPU), after (the work after it), line."""
+    lines = case.profile["activities"].select("activity", "line")
+    return gaps.join(lines, on="activity", how="left", maintain_order="left").select(
+        "device",
+        "start_ns",
+        pl.col("duration_ns").alias("gap_ns"),
+        "cpu_in",
+        pl.when(pl.col("cpu_in") != NO_CALL).then("call").alias("call"),
+        "after",
+        "activity",
+        "line",
+    )
+
+
+@rule("U6", "host-bound", Family.UTILIZATION, needs.launches_linked, link=words.HTA)
+def host_bound(case: Case) -> Verdict:
+    """A GPU waits for the CPU to launch."""
+    by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
+    idle, waits = min(total(by_name["gap_ns"]), case.span_of_all_ns), total(by_name["waits"])
+    share = case.of_wall(idle)
+    long = min(total(by_name["long_ns"]), idle)
+    numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
+    if share <= case.limit("U6", "host_wait_pct"):
+        return Clean(f"{percent(share)} of the {case.wall_words} is idle before late launches", numbers)
+    first = "Look at the long gaps first (U2)." if case.found("U2") else "Check what the program does in the long gaps."
+    cause, advice = _long_gap_cause(case, first)
+    in_long = 2 * long > idle
+    return Found(
+        f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) before late launches: "
+        f"{counted(waits, 'time')}, most often before {called(by_name['name'][0])}."
+        + (f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long)} of it." if long else ""),
+        advice if in_long else fewer_launches(case),
+        numbers,
+        idle,
+        f"all idle time before late launches{case.together_words}",
+        *behind(by_name),
+        cause=cause if in_long else "",
+    )
+
+
+def _late_by_name(case: Case) -> pl.DataFrame:
+    """Gaps before work that had not been launched when the work before it had ended: name, waits, gap_ns, long_ns.
+
+    The last is the part of ``gap_ns`` in gaps so long that U2 counts them.
+    """
+    least = case.limit("U2", "gap_ns")
+    launch = launch_calls(case.profile)["launch_ns"].fill_null(-1).to_numpy()
+    names = case.profile["activities"]["name"]
+    parts = []
+    for line, gaps in case.device_gaps:
+        for block in blocks(len(gaps.after)):
+            rows, begun = line.rows_at(gaps.after[block]), gaps.starts[block]
+            late = launch[rows] > begun
+            gap_ns = (gaps.ends[block] - begun)[late]
+            parts.append(
+                pl.DataFrame({"name": names.gather(pl.Series(rows[late])), "gap_ns": gap_ns})
+                .group_by("name")
+                .agg(
+                    pl.len().cast(pl.Int64).alias("waits"),
+                    pl.col("gap_ns").sum(),
+                    pl.col("gap_ns").filter(pl.col("gap_ns") >= least).sum().alias("long_ns"),
+                )
+            )
+    none = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64, "long_ns": pl.Int64})
+    return pl.concat([none, *parts]).group_by("name").sum()
+
+
+@rule("U7", "micro-idle", Family.UTILIZATION, needs.fine_clock)
+def micro_gaps(case: Case) -> Verdict:
+    """Many tiny gaps between GPU work."""
+    most = case.limit("U7", "gap_ns")
+    tiny = [gaps.lengths[gaps.lengths < most] for _, gaps in case.device_gaps]
+    idle, number = sum(int(lengths.sum()) for lengths in tiny), sum(map(len, tiny))
+    share = case.of_wall(idle)
+    numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share}
+    if share <= case.limit("U7", "idle_pct"):
+        return Clean(f"gaps below {duration(most)} are {percent(share)} of the {case.wall_words}", numbers)
+    in_graphs = " Most kernels are replayed by CUDA graphs, which leave such gaps." if case.in_use.cuda_graphs else ""
+    return Found(
+        f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in {counted(number, 'gap')} below "
+        f"{duration(most)}.{in_graphs}",
+        larger_kernels(case),
+        numbers,
+        idle,
+        f"all of these gaps{case.together_words}",
+        view="kernels",
+        filter="kind=kernel",
+    )
+
+
+@rule("U9", "host-silent", Family.UTILIZATION, needs.start_times, needs.api_trace, link=words.ADVISOR)
+def silent_pauses(case: Case) -> Verdict:
+    """Neither the GPU nor CUDA calls are active."""
+    least = case.limit("U9", "gap_ns")
+    names = case.profile["activities"]["name"]
+    parts = [pl.DataFrame(schema=_PAUSES)]
+    for line, gaps in case.device_gaps:
+        long = np.flatnonzero(gaps.lengths >= least)
+        if not len(long):
+            continue
+        starts, lengths = gaps.starts[long], gaps.lengths[long]
+        inside = case.in_calls.within(starts, starts + lengths)
+        calls = np.searchsorted(case.calls_begun, starts + lengths) - np.searchsorted(case.calls_begun, starts)
+        quiet = (inside * 100 < case.limit("U9", "api_pct") * lengths) & (
+            calls * case.limit("U9", "call_every_ns") < lengths
+        )
+        after = pl.Series(line.rows_at(gaps.after[long[quiet]]))
+        device = pl.Series([line.device] * len(after))
+        columns = (device, starts[quiet], lengths[quiet], names.gather(after))
+        parts.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))
+    pauses = pl.concat(parts).sort("gap_ns", "start_ns", descending=[True, False])
+    if pauses.is_empty():
+        return Clean(f"no gap of {duration(least)} or more without API calls")
+    idle, longest = total(pauses["gap_ns"]), pauses.row(0, named=True)
+    before = 0
+    if (start := warm_start(case)) is not None:
+        ends = pl.min_horizontal(pl.col("start_ns") + pl.col("gap_ns"), start[1])
+        before = whole(pauses.select((ends - pl.col("start_ns")).clip(0).sum()).item())
+    begun = pauses["start_ns"].to_numpy()
+    loading = loading_within(case, union_of(begun, begun + pauses["gap_ns"].to_numpy()))
+    cause, advice = "", "Check for garbage collection (gc.freeze), checkpoints, logging, locks or slow input."
+    if start is not None and 2 * before > idle:
+        cause, advice = Cause.START_UP.value, judge_what_repeats(case, start[0], start[2])
+    elif 2 * loading > idle:
+        cause, advice = Cause.INPUT.value, f"Input loading takes {duration(loading)} of them. {load_faster(case)}"
+    return Found(
+        f"The GPU and CUDA calls were both idle for {duration(idle)} in "
+        f"{counted(pauses.height, 'pause')} of {duration(least)} or more. "
+        f"The longest, {duration(longest['gap_ns'])}, starts at {duration(longest['start_ns'])}.",
+        advice,
+        {"pauses": pauses.height, "idle_ns": idle},
+        idle,
+        f"all of these pauses{case.together_words}",
+        pauses,
+        "kernels",
+        named(pauses["after"].head(EVIDENCE_ROWS)),
+        cause=cause,
+    )
+
+
+FINE_CHUNKS: Final = 100
+
+
+@rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=words.TENSORBOARD)
+def low_gpu_utilization(case: Case) -> Verdict:
+    """A GPU is busy for too little of the time."""
+    begin, end = case.wall
+    wall = end - begin
+    rows = (
+        case.busy.with_columns(
+            (100 * pl.col("busy_ns") / wall).alias("busy_pct"),
+            (wall - pl.col("busy_ns")).alias("idle_ns"),
+            pl.lit(wall).alias("wall_ns"),
+        )
+        .sort("busy_pct", "device")
+        .select("device", "busy_pct", "busy_ns", "idle_ns", "wall_ns")
+    )
+    worst = rows.row(0, named=True)
+    busy, gpu = worst["busy_pct"], gpu_called(worst["device"], rows.height)
+    gpu = "GPU" if rows.height == 1 else f"{gpu[0].upper()}{gpu[1:]}"
+    numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "wall_ns": wall, "device": worst["device"]}
+    told = f"{gpu} busy {share_of(worst['busy_ns'], wall)}"
+    if busy >= case.limit("U1", "busy_pct"):
+        return Clean(told, numbers)
+    why, advice, cause = _idle_cause(case, worst["device"])
+    return Found(
+        f"{told}. {why}".strip(),
+        advice,
+        numbers,
+        worst["idle_ns"],
+        "all of its idle time",
+        rows,
+        "gpus",
+        cause=cause,
+    )
+
+
+def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
+    """What the CPU did while a GPU was idle: the largest part as a sentence, what to do about it, and the cause."""
+    busy = next(case.working(line) for line in case.lines if line.device == device)
+    begin, end = case.wall
+    idle = busy.gaps(begin, end)
+    if (start := warm_start(case)) is not None:
+        first, begins, last = start
+        before = int(idle.until(np.array([begins]))[0])
+        if 2 * before > idle.length:
+            what = f"For {duration(before)} of the idle time the run was starting up, before iteration {first}."
+            return what, judge_what_repeats(case, first, last), Cause.START_UP
+    before = int(busy.starts[0]) - begin
+    if 2 * before > idle.length:
+        call = longest_start_up_call(case)
+        by_call = f" {call[0].upper()}{call[1:]}." if call else ""
+        return (
+            f"For {duration(before)} of the idle time no GPU work had started yet.{by_call}",
+            "Start-up is paid once. Profile more iterations, or leave it out of what you compare.",
+            Cause.START_UP,
+        )
+    after = end - int(busy.ends[-1])
+    if 2 * after > idle.length:
+        return (
+            f"For {duration(after)} of the idle time the CPU went on after the last GPU work.",
+            "Shut-down is paid once. Leave it out of what you compare.",
+            Cause.START_UP,
+        )
+    loading = loading_within(case, idle)
+    if 2 * loading > idle.length:
+        return f"For {duration(loading)} of the idle time it waited for input data.", load_faster(case), Cause.INPUT
+    if not len(case.in_calls.starts):
+        return "", "Give it more work at a time (larger batch). Load and copy input while it computes.", ""
+    in_calls = (case.in_calls & idle).length
+    if 2 * in_calls > idle.length:
+        return (
+            f"For {duration(in_calls)} of the idle time the CPU was in CUDA calls.",
+            f"{fewer_launches(case)} Avoid synchronize calls in the loop.",
+            "",
+        )
+    return (
+        f"For {duration(idle.length - in_calls)} of the idle time the CPU was outside CUDA calls.",
+        f"{fewer_launches(case)} Move input and logging off the launching thread.",
+        "",
+    )
+
+
+def _too_short(case: Case, chunks: int) -> str:
+    """Why a run cannot be cut into so many parts, or nothing."""
+    if case.span_ns >= chunks * case.resolution_ns:
+        return ""
+    return f"the span of {duration(case.span_ns)} is too short to be cut into {chunks} parts"
+
+
+@rule("U3", "util-chunks", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=words.NSIGHT)
+def low_stretches(case: Case) -> Verdict:
+    """A GPU is little used in parts of the run."""
+    if reason := _too_short(case, CHUNKS):
+        return CannotTell(reason)
+    least = case.limit("U3", "busy_pct")
+    stretches = (
+        low_utilization(case.profile, below_pct=least)
+        .select("device", "start_ns", "duration_ns", "busy_pct", idle_ns=pl.col("duration_ns") - pl.col("busy_ns"))
+        .sort("idle_ns", "device", "start_ns", descending=[True, False, False])
+    )
+    if stretches.is_empty():
+        return Clean(f"every GPU is busy {least:g} % or more in each of {CHUNKS} equal parts of the run")
+    worst, idle = stretches.row(0, named=True), total(stretches["idle_ns"])
+    numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
+    cause = case.cause("U1")
+    if total(stretches["duration_ns"]) >= case.span_of_all_ns:
+        gpus = "GPU" if case.busy.height == 1 else "Every GPU"
+        return Found(
+            f"{gpus} busy less than {least:g} % in each of {CHUNKS} equal parts of the run.",
+            "The whole run is alike: see U1 for why.",
+            numbers,
+            None,
+            "counted by U1",
+            stretches,
+            "gpus",
+            cause=cause,
+        )
+    return Found(
+        f"GPU busy less than {least:g} % in {counted(stretches.height, 'stretch', 'stretches')} of the run. "
+        f"In the longest idle one, {duration(worst['duration_ns'])} from {duration(worst['start_ns'])} on, it is busy "
+        f"{percent(worst['busy_pct'])}.",
+        "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
+        numbers,
+        idle,
+        f"the idle time in these stretches{case.together_words}",
+        stretches,
+        "gpus",
+        cause=cause,
+    )
+
+
+@rule("U8", "low-compute", Family.UTILIZATION, needs.gpu_work, link=words.VISUAL_PROFILER)
+def low_compute(case: Case) -> Verdict:
+    """The GPU is busy, but not with computing."""
+    if case.span_ns:
+        compute, busy, how = case.together("compute_ns"), case.together("busy_ns"), "of its busy time"
+    else:
+        compute = total(case.computing["total_ns"]) + case.time_of("graph", "memset")
+        busy, how = case.gpu_ns, "of all GPU time"
+    if not busy:
+        return CannotTell("no GPU work took any time")
+    share = 100 * compute / busy
+    numbers = {"compute_pct": share, "compute_ns": compute, "busy_ns": busy}
+    if share >= case.limit("U8", "compute_pct"):
+        return Clean(f"the GPU computes for {percent(share)} {how}", numbers)
+    other = case.work.filter(pl.col("kind").is_in(["memcpy", "um"]) | (pl.col("op_type") == COMMUNICATION))
+    first = other.row(0, named=True) if other.height else None
+    talks = first is not None and first["op_type"] == COMMUNICATION
+    return Found(
+        f"The GPU computes for only {percent(share)} {how}"
+        + (f". {called(first['name'])} takes {duration(first['total_ns'])}." if first else "."),
+        less_communication(case) if talks else "Keep data on the device, and overlap copies with kernels.",
+        numbers,
+        busy - compute,
+        f"all busy time without a kernel that computes{case.together_words}",
+        *behind(other, "calls", "total_ns"),
+        cause=Cause.COMMUNICATION if talks else "",
+    )
+
+
+@rule("U10", "fluctuating", Family.UTILIZATION, needs.start_times, severity=Severity.INFO, link=words.SAGEMAKER)
+def fluctuating(case: Case) -> Verdict:
+    """GPU use comes in bursts."""
+    if reason := _too_short(case, FINE_CHUNKS):
+        return CannotTell(reason)
+    use = pl.col("busy_pct")
+    swings = (
+        utilization_in_chunks(case.profile, FINE_CHUNKS)
+        .group_by("device")
+        .agg(
+            use.quantile(0.05, "linear").alias("p5_pct"),
+            use.median().alias("p50_pct"),
+            use.quantile(0.95, "linear").alias("p95_pct"),
+        )
+        .sort(pl.col("p5_pct") - pl.col("p95_pct"), "device")
+    )
+    worst = swings.row(0, named=True)
+    low, high = real(worst["p5_pct"]), real(worst["p95_pct"])
+    gpu = gpu_called(worst["device"], swings.height)
+    numbers = {name: worst[name] for name in ("p5_pct", "p50_pct", "p95_pct")}
+    if high < case.limit("U10", "high_pct") or low >= case.limit("U10", "low_pct"):
+        return Clean(
+            f"{gpu} is busy {percent(low)} to {percent(high)} (p5 to p95 of {FINE_CHUNKS} equal parts)",
+            numbers,
+        )
+    return Found(
+        f"GPU work comes in bursts: {gpu} is busy {percent(low)} to {percent(high)} (p5 to p95 of {FINE_CHUNKS} equal "
+        "parts of the run).",
+        "Check in Iterations whether input, synchronization or checkpoints come between.",
+        numbers,
+        None,
+        "not estimated: the idle time is counted by the rules on gaps",
+        swings,
+        "gpus",
+        cause=case.cause("U1"),
+    )
+
+
+@rule(
+    "U4",
+    "gpu-unused",
+    Family.UTILIZATION,
+    needs.gpu_work,
+    link="https://docs.nvidia.com/deeplearning/frameworks/dlprof-user-guide/",
+)
+def unused_gpus(case: Case) -> Verdict:
+    """A GPU that the program sees has no work."""
+    seen = case.profile["devices"]
+    if seen.is_empty():
+        return CannotTell("the input does not say which GPUs the program saw")
+    source = case.about["source"]
+    together = case.whole["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
+    used = case.whole["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
+    idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
+    if ((case.about["world_size"] or 1) > 1 or case.about["rank"] is not None) and idle.height:
+        return CannotTell("this is one rank of several: the other GPUs are for the others to use")
+    if not seen["device"].is_in(used.drop_nulls().implode()).any():
+        return CannotTell("the input does not say which GPU its work ran on")
+    numbers = {"gpus": seen["device"].n_unique(), "unused": idle["device"].n_unique()}
+    if idle.is_empty():
+        return Clean(f"{counted(seen['device'].n_unique(), 'GPU')} seen, and used", numbers)
+    numbered = ", ".join(map(str, idle["device"].unique().sort()))
+    return Found(
+        f"{idle['device'].n_unique()} of {seen['device'].n_unique()} GPUs did nothing: {numbered}.",
+        "Check what the container, the framework and the launcher are told (CUDA_VISIBLE_DEVICES, "
+        "HIP_VISIBLE_DEVICES, --gpus, nproc), or give the GPU to someone else.",
+        numbers,
+        None,
+        "not estimated: it depends on how well the work can be divided",
+        idle.select("device", "name"),
+        "gpus",
+        " | ".join(f"device={device}" for device in idle["device"].unique().sort()),
+    )
+
+
+@rule("U5", "gpu-imbalance", Family.UTILIZATION, needs.start_times)
+def unequal_gpus(case: Case) -> Verdict:
+    """GPUs have unequal work."""
+    if case.busy.height < 2:
+        return Clean("one GPU has work")
+    ordered = case.busy.sort("busy_ns", descending=True)
+    most, least = ordered.row(0, named=True), ordered.row(-1, named=True)
+    spread = 100 * (most["busy_ns"] - least["busy_ns"]) / most["busy_ns"] if most["busy_ns"] else 0.0
+    numbers = {"spread_pct": spread, "most_ns": most["busy_ns"], "least_ns": least["busy_ns"]}
+    if spread <= case.limit("U5", "spread_pct"):
+        return Clean(f"the GPU with least work has {percent(spread)} less than the one with most", numbers)
+    return Found(
+        f"{gpu_called(least['device'], 2)} is busy for {duration(least['busy_ns'])}, {gpu_called(most['device'], 2)} "
+        f"for {duration(most['busy_ns'])}: {percent(spread)} less.",
+        "Divide batches or pipeline stages by the time that they take, not by their number.",
+        numbers,
+        int(most["busy_ns"] - real(ordered["busy_ns"].mean())),
+        "what the busiest GPU has more than the mean",
+        ordered.select("device", "busy_ns", "busy_pct"),
+        "gpus",
+    )

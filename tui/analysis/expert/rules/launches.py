@@ -1,0 +1,319 @@
+"""Launches and streams: what a launch call costs, how long work waits after it, what could run together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.in_use import fewer_launches
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.occupancy import filled_pct
+from tui.analysis.expert.words import (
+    NAMES_IN_FILTER,
+    behind,
+    called,
+    counted,
+    duration,
+    largest,
+    most_often,
+    named,
+    percent,
+    total,
+)
+from tui.analysis.gpu_time.blocks import RunningLatestEnd, blocks
+from tui.analysis.gpu_time.interval_sets import max_concurrent
+from tui.analysis.gpu_time.overlap import overlap
+from tui.analysis.launches.delays import launch_calls
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.timelines import Timeline
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+
+LAUNCH_CALLS: Final = (
+    r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)|^\[kernel launch\]$"
+)
+"""Calls that launch single kernels; the last is what the loader of XLA's traces calls one that has the kernel's name.
+"""
+
+
+@rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=words.HTA)
+def launch_bound(case: Case) -> Verdict:
+    """Launching kernels takes longer than running them."""
+    launches, bound = _bound(case)
+    if not launches:
+        return CannotTell("durations of launch calls are not recorded")
+    share = 100 * bound.height / launches
+    numbers = {"launches": launches, "bound": bound.height, "bound_pct": share}
+    if share <= case.limit("A3", "launches_pct"):
+        return Clean(f"{percent(share)} of launches take the CPU longer than the kernel runs", numbers)
+    by_name = (
+        bound.group_by("name")
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("duration_ns").mean().alias("kernel_ns"),
+            pl.col("call_ns").mean(),
+            pl.col("kernel").first(),
+        )
+        .sort("launches", "name", descending=[True, False])
+    )
+    if not case.found("U6") and not case.untold("U6"):
+        return Clean(f"{percent(share)} of launches take longer than their kernels, but the GPU does not wait", numbers)
+    waits = case.found("U6")
+    return Found(
+        f"{percent(share)} of {counted(launches, 'launch', 'launches')} take the CPU longer than the kernel "
+        f"runs{most_often(by_name, 'launches')}.",
+        fewer_launches(case),
+        numbers,
+        total(bound["call_ns"] - bound["duration_ns"]) if waits else None,
+        "what these calls take longer than their kernels" if waits else "not estimated",
+        by_name.drop("kernel").head(NAMES_IN_FILTER),
+        "kernels",
+        named(by_name["kernel"].head(NAMES_IN_FILTER)),
+        None if waits else Severity.INFO,
+    )
+
+
+def _bound(case: Case) -> tuple[int, pl.DataFrame]:
+    """How many calls of known duration launched kernels, and those that took longer.
+
+    The kernels of a graph have one call, to be compared with all of them.
+
+    Columns: name (of the kernel, or of the call that launched several), kernel (the first that it launched),
+    duration_ns, call_ns.
+    """
+    calls = launch_calls(case.profile)
+    if calls.select(pl.col("launched_with").max()).item():
+        rows = (
+            case.launched.drop_nulls("call_ns")
+            .sort("launched_with", maintain_order=True)
+            .group_by("launch_ns", "call_ns", maintain_order=True)
+            .agg(pl.col("name").first().alias("kernel"), pl.col("duration_ns").sum(), pl.len().alias("kernels"))
+        )
+        bound = rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
+        return rows.height, _named_by_calls(case, bound)
+    known, places = case.is_kernel_timed, [np.zeros(0, np.int64)]
+    if calls["launch_end_ns"].null_count():
+        known = known & calls["launch_end_ns"].is_not_null().to_numpy()
+    begun, ended = (calls[name].fill_null(0).to_numpy() for name in ("launch_ns", "launch_end_ns"))
+    took = case.profile["activities"]["duration_ns"].fill_null(0).to_numpy()
+    for block in blocks(len(known)):
+        found = np.flatnonzero((took[block] < ended[block] - begun[block]) & known[block])
+        places.append(found + block.start)
+    at = np.concatenate(places)
+    rows = case.profile["activities"].select(pl.col("name", "duration_ns").gather(pl.Series(at)))
+    return int(known.sum()), rows.with_columns(
+        pl.Series("call_ns", ended[at] - begun[at], pl.Int64), pl.col("name").alias("kernel")
+    )
+
+
+def _named_by_calls(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ``name``: of the call that launched several kernels, else of the one kernel."""
+    several = pl.col("kernels") > 1
+    begun = rows.filter(several)["launch_ns"].unique()
+    calls = (
+        case.profile["api_calls"]
+        .lazy()
+        .filter(pl.col("start_ns").is_in(begun.implode()), pl.col("correlation").is_not_null())
+        .select(launch_ns="start_ns", call_ns="duration_ns", call=pl.col("name").cast(pl.String))
+        .collect()
+        .unique(("launch_ns", "call_ns"), keep="first", maintain_order=True)
+    )
+    return rows.join(calls, on=["launch_ns", "call_ns"], how="left", maintain_order="left").with_columns(
+        pl.coalesce(pl.when(several).then("call"), pl.col("kernel").cast(pl.String)).alias("name")
+    )
+
+
+@rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=words.HTA)
+def slow_launches(case: Case) -> Verdict:
+    """Some launch calls take long."""
+    least = case.limit("A4", "call_ns")
+    calls, slow = case.calls_taking(LAUNCH_CALLS, least, "tid", "line")
+    if not calls:
+        return CannotTell("calls that launch single kernels are not recorded")
+    share, taken = 100 * slow.height / calls, total(slow["duration_ns"])
+    numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": taken}
+    if share <= case.limit("A4", "calls_pct"):
+        return Clean(f"{percent(share)} of {counted(calls, 'launch call')} take longer than {duration(least)}", numbers)
+    worst = largest(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
+    if not case.found("U6") and not case.untold("U6"):
+        return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
+    return Found(
+        f"{slow.height:,} of {counted(calls, 'launch call')} ({percent(share)}) take longer than "
+        f"{duration(least)}; the longest takes {duration(worst['duration_ns'][0])}.",
+        "The first launch of a kernel loads it: warm up. Otherwise check for a full queue, locks, or little memory.",
+        numbers,
+        taken,
+        "all of these calls",
+        worst,
+        "api-calls",
+        named(slow["name"].unique(maintain_order=True)),
+    )
+
+
+@rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=words.HTA)
+def launch_delay(case: Case) -> Verdict:
+    """Kernels start late on an idle GPU."""
+    least = case.limit("A5", "delay_ns")
+    called_until = launch_calls(case.profile)["launch_end_ns"].fill_null(-1).to_numpy()
+    known = case.is_kernel_timed & (called_until >= 0)
+    launches = int(known.sum())
+    if not launches:
+        return CannotTell("durations of launch calls are not recorded")
+    shown = ("name", "activity", "start_ns", "stream", "line")
+    activities = case.profile["activities"].select(shown)
+    parts = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
+    for line in case.lines:
+        late, late_ns = _late(line, line.of(called_until), line.of(known), least)
+        rows = activities.select(pl.all().gather(pl.Series(line.rows_at(late))))
+        parts.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
+    late_rows = pl.concat(parts)
+    share, taken = 100 * late_rows.height / launches, total(late_rows["late_ns"])
+    numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": taken}
+    if share <= case.limit("A5", "launches_pct"):
+        what = "after both their call and the work before them"
+        return Clean(f"{percent(share)} of kernels start more than {duration(least)} {what}", numbers)
+    worst = largest(late_rows, "late_ns", "name", "activity", "start_ns", "late_ns", "stream", "line")
+    return Found(
+        f"{percent(share)} of {counted(launches, 'kernel')} start more than {duration(least)} after their launch call, "
+        f"on an idle GPU. The latest is {called(worst['name'][0])}, by {duration(worst['late_ns'][0])}.",
+        "Check what they wait for: another stream or process, an event, or a lower priority.",
+        numbers,
+        taken,
+        f"all of these delays{case.together_words}",
+        *behind(worst),
+    )
+
+
+def _late(line: Timeline, called_until: Ints, known: Flags, least: float) -> tuple[Ints, Ints]:
+    """The places of a line's work that began late after both its call and the work before, and by how much.
+
+    Args:
+        line: The work.
+        called_until: When the call of each ended.
+        known: Of which that is known.
+        least: What is late, ns.
+    """
+    reached = RunningLatestEnd()
+    places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for block in blocks(len(line.starts)):
+        starts = line.starts[block]
+        before, _ = reached.before(line.ends[block])
+        if block.start == 0:
+            before[0] = starts[0]
+        late_ns = starts - np.maximum(called_until[block], before)
+        late = np.flatnonzero((late_ns > least) & known[block])
+        places.append(late + block.start)
+        times.append(late_ns[late])
+    return np.concatenate(places), np.concatenate(times)
+
+
+@rule("A6", "queue-full", Family.LAUNCHES, needs.launches_linked, needs.streams, severity=Severity.INFO, link=words.HTA)
+def full_queue(case: Case) -> Verdict:
+    """The queue of a stream is full."""
+    calls = launch_calls(case.profile)
+    launch = calls["launch_ns"].fill_null(-1).to_numpy()
+    # What one call launches (the kernels of a graph) waits together.
+    first = launch >= 0
+    if calls.select(pl.col("launched_with").max()).item():
+        first &= (calls["launched_with"].fill_null(0) == 0).to_numpy()
+    all_first = bool(first.all())
+    most, stream = 0, None
+    for sequence in case.sequences:
+        places, starts = sequence.places, sequence.starts
+        if not all_first:
+            chosen = sequence.line.of(first)[places]
+            places, starts = places[chosen], starts[chosen]
+        waiting = max_concurrent(sequence.line.of(launch)[places], starts)
+        if waiting > most:
+            most, stream = waiting, case.profile["activities"]["stream"][sequence.first_row]
+    numbers = {"waiting": most}
+    if most < case.limit("A6", "waiting"):
+        return Clean(f"at most {counted(most, 'launch waits', 'launches wait')} in one stream", numbers)
+    return Found(
+        f"The CPU runs far ahead of the GPU: up to {most:,} launches wait in stream {stream}.",
+        "The GPU is the bottleneck: shorten its kernels.",
+        numbers,
+        None,
+        "none: the GPU is busy meanwhile",
+        view="api-calls",
+        filter=named(case.names("api_calls", LAUNCH_CALLS)),
+    )
+
+
+@rule(
+    "A11",
+    "one-stream",
+    Family.LAUNCHES,
+    needs.streams,
+    needs.single_kernels,
+    severity=Severity.INFO,
+    link=words.VISUAL_PROFILER,
+)
+def one_stream(case: Case) -> Verdict:
+    """All work is in one stream."""
+    gpus = overlap(case.profile).drop_nulls("kernel_streams").select("device", "kernel_streams", "kernels_ns")
+    alone = gpus.filter(pl.col("kernel_streams") == 1)
+    exposed = [rule for rule in ("T2", "C2") if case.found(rule)]
+    numbers = {"gpus": gpus.height, "one_stream": alone.height}
+    if alone.is_empty():
+        return Clean("kernels run in several streams of every GPU", numbers)
+    if not exposed:
+        if reason := case.untold("T2", "C2"):
+            return CannotTell(reason)
+        return Clean("kernels run in one stream, and no exposed work could overlap with them", numbers)
+    what = " and ".join({"T2": "copies", "C2": "communication"}[rule] for rule in exposed)
+    return Found(
+        f"All kernels run in one stream. {what[0].upper()}{what[1:]} that could overlap with them "
+        f"{'are' if 'T2' in exposed else 'is'} exposed ({', '.join(exposed)}).",
+        f"Use a stream of its own for {what}.",
+        numbers,
+        None,
+        f"counted by {' and '.join(exposed)}",
+        alone,
+        "kernels",
+        "kind=kernel",
+    )
+
+
+@rule(
+    "A12",
+    "no-concurrency",
+    Family.LAUNCHES,
+    needs.streams,
+    needs.sm_counts,
+    severity=Severity.INFO,
+    link=words.VISUAL_PROFILER,
+)
+def no_concurrency(case: Case) -> Verdict:
+    """Kernels of several streams never run together."""
+    gpus = overlap(case.profile).drop_nulls("kernel_streams").select("device", "kernel_streams", "concurrent_ns")
+    busy = case.together("kernels_ns")
+    streams = max(gpus["kernel_streams"].to_list(), default=0)
+    if not busy or streams < 2:
+        return Clean("kernels run in one stream")
+    share, fill = 100 * case.together("concurrent_ns") / busy, filled_pct(case)
+    numbers = {"together_pct": share, "fill_pct": fill, "streams": streams}
+    if share >= case.limit("A12", "together_pct") or fill >= case.limit("A12", "fill_pct"):
+        return Clean(
+            f"two kernels run together {percent(share)} of the time; kernels fill {percent(fill)} of the SMs", numbers
+        )
+    return Found(
+        f"Kernels of {streams} streams run together only {percent(share)} of their time, and fill {percent(fill)} of "
+        "the SMs.",
+        "Check for hidden dependencies: the default stream, events, allocation or synchronization between launches.",
+        numbers,
+        int(busy * (1 - fill / 100)),
+        f"the share of the SMs left free{case.together_words}, if other kernels could fill it",
+        gpus,
+        "kernels",
+        "kind=kernel",
+    )

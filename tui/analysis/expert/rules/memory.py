@@ -1,0 +1,162 @@
+"""GPU memory: how much is used, and whether it grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.allocations import allocator_iterations, allocators
+from tui.analysis.expert import words
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import counted, percent, size
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import ALLOCATIONS
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+
+_MOST_BATCH_FACTOR: Final = 4
+_FULL: Final = 0.9
+
+
+def memory_known(case: Case) -> str:
+    """How much memory was used, and of how much."""
+    if memory_use(case).height:
+        return ""
+    if _allocated(case).height:
+        return "unknown GPU memory size"
+    return "GPU memory use is not recorded"
+
+
+@rule("I7", "memory-underused", Family.ITERATIONS, memory_known, severity=Severity.INFO, link=words.DLPROF)
+def memory_underused(case: Case) -> Verdict:
+    """Most of the GPU's memory is free."""
+    most = memory_use(case).row(0, named=True)
+    numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
+    if most["used_pct"] >= case.limit("I7", "memory_pct"):
+        return Clean(f"{percent(most['used_pct'])} of the memory is {_used(case)}", numbers)
+    factor = min(_MOST_BATCH_FACTOR, int(_FULL * 100 / most["used_pct"])) if most["used_pct"] else _MOST_BATCH_FACTOR
+    return Found(
+        f"At most {percent(most['used_pct'])} of GPU memory is {_used(case)} ({size(int(most['used']))} of "
+        f"{size(int(most['total']))}).",
+        f"Try a batch {factor} times as large: fewer and longer launches.",
+        {**numbers, "factor": factor},
+        None,
+        "not estimated: it depends on how throughput grows with the batch",
+        *_shown(case),
+    )
+
+
+def memory_use(case: Case) -> pl.DataFrame:
+    """Memory of each GPU as the tool tells it, else what the framework's allocator took: gpu, total, used, used_pct."""
+    rows = _of_tool(case)
+    name = pl.col("name").str
+    told = rows.select(
+        name.extract(r"^GPU memory (.*): (?:Total|Used)$").alias("gpu"),
+        pl.when(name.ends_with("Total")).then("value").alias("total"),
+        pl.when(name.ends_with("Used")).then("value").alias("used"),
+    )
+    split = told if rows.height else _allocated(case)
+    return (
+        split.group_by("gpu")
+        .agg(pl.col("total", "used").max())
+        .filter(pl.col("total") > 0, pl.col("used").is_not_null())
+        .with_columns((100 * pl.col("used") / pl.col("total")).alias("used_pct"))
+        .sort("used_pct", "gpu", descending=[True, False])
+    )
+
+
+def _of_tool(case: Case) -> pl.DataFrame:
+    """What the recording tool tells of the memory of GPUs."""
+    rows = case.profile["tool_figures"]
+    return rows.filter(pl.col("name").str.starts_with("GPU memory "), pl.col("value").is_not_null())
+
+
+def _allocated(case: Case) -> pl.DataFrame:
+    """The most that the framework's allocator took of each GPU: gpu, total (null: not known), used."""
+    return (
+        allocators(case.profile)
+        .with_columns(used=pl.max_horizontal("reserved_peak_bytes", "peak_bytes"))
+        .filter(pl.col("place").cast(pl.String) == "GPU", pl.col("used").is_not_null())
+        .select(pl.format("GPU {}", "device").alias("gpu"), pl.col("memory_bytes").alias("total"), "used")
+    )
+
+
+def _used(case: Case) -> str:
+    """How it is known of memory that it is not free."""
+    return "used" if _of_tool(case).height else "taken by the framework's allocator"
+
+
+def _shown(case: Case) -> tuple[pl.DataFrame, str, str, Severity | None, str]:
+    """Evidence, view, filter, severity and part of what is about the memory of GPUs."""
+    rows = memory_use(case)
+    if _of_tool(case).height:
+        return rows, "tool-report", "memory", None, ""
+    return rows, "memory", "", None, "allocator"
+
+
+@rule("I8", "memory-full", Family.ITERATIONS, memory_known, link=words.TENSORBOARD)
+def memory_full(case: Case) -> Verdict:
+    """GPU memory is nearly full."""
+    most = memory_use(case).row(0, named=True)
+    numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
+    if most["used_pct"] <= case.limit("I8", "memory_pct"):
+        return Clean(f"{percent(most['used_pct'])} of the memory is {_used(case)}", numbers)
+    return Found(
+        f"{percent(most['used_pct'])} of GPU memory is {_used(case)} ({size(int(most['used']))} of "
+        f"{size(int(most['total']))}). Allocations may fail or wait.",
+        "Use activation checkpointing, mixed precision, or a smaller batch with gradient accumulation.",
+        numbers,
+        None,
+        "not estimated",
+        *_shown(case),
+    )
+
+
+def allocations(case: Case) -> str:
+    """What the framework's allocator gave out of a GPU's memory."""
+    of_gpus = case.profile["memory_events"].filter(pl.col("place") == "GPU", pl.col("allocated_bytes").is_not_null())
+    return "" if of_gpus.height else why_none(case.profile, ALLOCATIONS)
+
+
+@rule("I9", "memory-grows", Family.ITERATIONS, allocations, link=words.SAGEMAKER)
+def memory_grows(case: Case) -> Verdict:
+    """Allocated memory grows."""
+    window = int(case.limit("I9", "iterations"))
+    sizes = allocators(case.profile).filter(pl.col("place") == "GPU").select("device", "memory_bytes")
+    held = pl.col("last_bytes")
+    steps = (
+        allocator_iterations(case.profile)
+        .filter(pl.col("place") == "GPU")
+        .drop_nulls("iteration")
+        .with_columns(held.rolling_mean(window).over("device").alias("mean_bytes"))
+        .with_columns((pl.col("mean_bytes") - pl.col("mean_bytes").shift(window).over("device")).alias("rise_bytes"))
+        .join(sizes, on="device", how="left", maintain_order="left")
+        .with_columns((100 * pl.col("rise_bytes") / pl.col("memory_bytes")).alias("rise_pct"))
+    )
+    most = max(steps.group_by("device").len()["len"].to_list(), default=0)
+    if most < 2 * window:
+        return CannotTell(f"not enough data: memory of {counted(most, 'iteration')} recorded, {2 * window} needed")
+    if not sizes["memory_bytes"].count():
+        return CannotTell("unknown GPU memory size")
+    rising = steps.drop_nulls("rise_pct").sort("rise_pct", "iteration", descending=[True, False])
+    first = rising.row(0, named=True)
+    whole = steps.filter(pl.col("device").eq_missing(pl.lit(first["device"], pl.Int32)))
+    growth = whole["last_bytes"][-1] - whole["first_bytes"][0]
+    numbers = {"rise_pct": first["rise_pct"], "growth_bytes": growth, "iterations": whole.height}
+    if first["rise_pct"] < case.limit("I9", "rise_pct"):
+        return Clean(f"allocated memory rises by {percent(max(0.0, first['rise_pct']))} of the capacity", numbers)
+    return Found(
+        f"Allocated memory grows by {size(growth)} in {counted(whole.height, 'iteration')}; by "
+        f"{percent(first['rise_pct'])} of the GPU's memory within {window} iterations up to {first['iteration']}.",
+        "Find what is kept: losses without .detach(), growing caches, hidden states. "
+        "torch.cuda.memory._record_memory_history() names the lines.",
+        numbers,
+        None,
+        "none until memory runs out",
+        rising.select("iteration", "last_bytes", "rise_bytes", "rise_pct"),
+        "memory",
+        part="allocator",
+    )

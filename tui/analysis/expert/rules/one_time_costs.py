@@ -1,0 +1,288 @@
+"""What belongs to start-up and warm-up: allocation, loading, tuning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import (
+    behind,
+    called,
+    counted,
+    duration,
+    named,
+    percent,
+    ranked,
+    real,
+    tallied,
+    these_alone,
+    total,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+
+ALLOCATIONS: Final = r"(?i)^(?:cuda|cu|hip)_?(?:host)?_?(?:mem)?_?(?:malloc|alloc|free)"
+LOADING: Final = r"(?i)moduleload|libraryload|nvrtc|linkcomplete|hiprtc"
+STARTING: Final = (
+    r"(?i)^(?:cuda|cu|hip)(?:free|malloc|streamcreate|memgetinfo|setdevice|devicegetattribute|ctxcreate|getdevice)"
+)
+ALGORITHMS: Final = r"^(?:convolution|gemm)"
+
+_CONFIG: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
+
+
+@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=words.HTA)
+def allocation_in_loop(case: Case) -> Verdict:
+    """GPU memory is allocated in the loop."""
+    # The first iteration may allocate: where others were chosen, none of them is the first.
+    later = case.profile.aggregation.first is not None
+    steps = case.iterations if later else case.iterations.slice(1)
+    if steps.is_empty():
+        return CannotTell("only one iteration, and the first one may allocate")
+    begin, end = steps["start_ns"][0], whole((steps["start_ns"] + steps["duration_ns"]).max())
+    calls = case.calls_named(ALLOCATIONS, "line").filter(pl.col("start_ns").is_between(begin, end))
+    taken, span = total(calls["duration_ns"]), end - begin
+    share = 100 * taken / span if span else 0.0
+    each = calls.height / steps.height
+    where = "in these iterations" if later else "after the first iteration"
+    numbers = {"calls": calls.height, "per_iteration": each, "call_ns": taken, "share_pct": share}
+    too_long = share > case.limit("A8", "span_pct") or taken > case.limit("A8", "total_ns")
+    if each < 1 or not too_long:
+        return Clean(f"{counted(calls.height, 'call')} {where}, {percent(share)} of their time", numbers)
+    by_name = ranked(tallied(calls, "calls", "duration_ns"), "duration_ns")
+    return Found(
+        f"Allocating and freeing GPU memory takes {duration(taken)} {where} ({percent(share)} of their time): "
+        f"{counted(each, 'call')} per iteration, mostly {called(by_name['name'][0])}.",
+        "Allocate once before the loop, or use a caching allocator (cudaMallocAsync, PyTorch's own).",
+        numbers,
+        taken,
+        "all of these calls",
+        *behind(by_name, view="api-calls"),
+    )
+
+
+@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=words.ROOT_CAUSES)
+def loading(case: Case) -> Verdict:
+    """Kernels are loaded or compiled during the run."""
+    rows, of_what = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), "GPU time"
+    whole = case.wall_ns or case.gpu_ns
+    if case.span_ns:
+        of_what = "wall time"
+        if rows.height and case.profile["api_calls"].height:
+            first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
+            within = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
+            by_name = tallied(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+            rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
+    taken = total(rows["total_ns"])
+    share = 100 * taken / whole if whole else 0.0
+    numbers = {"load_ns": taken, "share_pct": share}
+    if share <= case.limit("A9", "span_pct"):
+        return Clean(f"loading and compiling kernels takes {percent(share)} of the {of_what}", numbers)
+    return Found(
+        f"Loading and compiling kernels takes {duration(taken)} ({percent(share)} of the {of_what}), mostly in "
+        f"{called(rows['name'][0])}.",
+        "Warm up before you measure, or leave the first iterations out. CUDA_MODULE_LOADING=EAGER loads at the start.",
+        numbers,
+        taken,
+        "all of these calls",
+        *behind(rows, view="api-calls"),
+    )
+
+
+@rule("A10", "start-up", Family.LAUNCHES, needs.api_work, severity=Severity.INFO)
+def start_up(case: Case) -> Verdict:
+    """CUDA starts up during the run."""
+    if case.api.drop_nulls(["total_ns", "max_ns", "calls"]).is_empty() or not case.api_ns:
+        return CannotTell("the API calls have no durations")
+    heavy = start_up_calls(case)
+    if heavy.is_empty():
+        return Clean("no call made once at the start takes much of the API time")
+    first, others = heavy.row(0, named=True), [called(name) for name in heavy["name"][1:]]
+    taken = min(total(heavy["total_ns"]), case.wall_ns or total(heavy["total_ns"]))
+    return Found(
+        f"CUDA start-up: {called(first['name'])} takes {duration(first['total_ns'])} in "
+        f"{counted(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time. "
+        f"The longest takes {duration(first['max_ns'])}."
+        + (f" {' and '.join(others)} {'belongs' if len(others) == 1 else 'belong'} to it." if others else ""),
+        "CUDA starts once. Profile more iterations, or leave start-up out of what you compare.",
+        {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
+        taken,
+        "these calls, which a longer run pays only once",
+        *behind(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
+    )
+
+
+def start_up_calls(case: Case) -> pl.DataFrame:
+    """API functions called a few times whose longest call shows CUDA starting: rows of `Case.api`, with api_pct."""
+    rows = case.api.drop_nulls(["total_ns", "max_ns", "calls"])
+    return rows.with_columns((100 * pl.col("total_ns") / max(case.api_ns, 1)).alias("api_pct")).filter(
+        pl.col("name").str.contains(STARTING),
+        pl.col("api_pct") > case.limit("A10", "api_pct"),
+        pl.col("calls") <= case.limit("A10", "calls"),
+        (pl.col("max_ns") * pl.col("calls") >= case.limit("A10", "max_per_avg") * pl.col("total_ns"))
+        | (pl.col("calls") == 1),
+    )
+
+
+def longest_start_up_call(case: Case) -> str:
+    """The call in which CUDA starts longest, in words; empty where none is long."""
+    calls = start_up_calls(case)
+    return f"{called(calls['name'][0])} took {duration(calls['max_ns'][0])} of it" if calls.height else ""
+
+
+@rule("P5", "autotuning", Family.PRECISION, needs.gpu_work, needs.several_launches, severity=Severity.INFO)
+def autotuning(case: Case) -> Verdict:
+    """Algorithms are tried out during the run."""
+    checkers = case.kernels.filter(pl.col("name").cast(pl.String).str.contains("(?i)redzone_checker"))
+    once = case.kernels.filter(pl.col("op_type").str.contains(ALGORITHMS), pl.col("calls") == 1)
+    least = int(case.limit("P5", "algorithms"))
+    if checkers.is_empty() and once.height < least:
+        return Clean("no op tries several algorithms")
+    rows = case.profile["activities"].lazy().filter(pl.col("kind") == "kernel").select(_LAUNCH).collect()
+    single = rows["name"].is_in(once["name"].implode())
+    if rows["op"].count():
+        by_op = rows.filter(single & rows["op"].is_not_null()).group_by("op").agg(pl.col("name").unique())
+        tried = by_op.filter(pl.col("name").list.len() >= least)
+        names = tried["name"].explode().unique().sort().to_list()
+    else:
+        names = _adjacent(rows, single, least) if _repeats(case) else []
+    if checkers.is_empty() and not names:
+        if not rows["op"].count() and not _repeats(case) and once.height >= least:
+            return CannotTell("every kernel runs once, as when algorithms are tried out")
+        return Clean("no op tries several algorithms")
+    shown = checkers["name"].to_list() + names
+    tried_rows = case.kernels.filter(pl.col("name").is_in(shown))
+    taken = total(tried_rows["total_ns"])
+    return Found(
+        f"Autotuning runs during the profile: {counted(len(shown), 'kernel')}, {duration(taken)}"
+        + (f", among them {called(shown[0])}." if checkers.height else "."),
+        "Warm up before you measure. With fixed shapes each algorithm is tried only once.",
+        {"kernels": len(shown), "time_ns": taken},
+        taken,
+        "all of these kernels",
+        *behind(tried_rows, "calls", "total_ns", "line"),
+    )
+
+
+def _repeats(case: Case) -> bool:
+    """Whether other kernels run often: then what ran once is worth a second look."""
+    calls = case.kernels["calls"].drop_nulls()
+    return bool(calls.len()) and float(calls.median() or 0) >= 3  # type: ignore[arg-type]
+
+
+def _adjacent(rows: pl.DataFrame, single: pl.Series, least: int) -> list[str]:
+    """Names of kernels that run once each, so many in a row."""
+    ordered = rows.with_columns(single.alias("once")).sort("session", "device", "stream", "start_ns")
+    runs = ordered.with_columns(pl.col("once").rle_id().alias("run")).filter("once")
+    long = runs.group_by("run").agg(pl.col("name").unique()).filter(pl.col("name").list.len() >= least)
+    return [str(name) for name in long["name"].explode().unique().sort()] if long.height else []
+
+
+@rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=words.ADVISOR)
+def dynamic_shapes(case: Case) -> Verdict:
+    """Changing shapes make kernels load or tune again."""
+    cause = [rule for rule in ("P5", "A9") if case.found(rule)]
+    ops = case.profile["ops"].filter(pl.col("input_shapes").is_not_null())
+    if ops.height:
+        by = ops.group_by("name").agg(pl.col("input_shapes").n_unique().alias("shapes"), pl.len().alias("calls"))
+        what, view = "input shapes", "ops-and-kernels"
+    else:
+        rows = case.configs.drop_nulls("grid_x")
+        if rows.is_empty():
+            return CannotTell("neither shapes nor grids are recorded")
+        by = rows.group_by("name").agg(pl.struct("grid", "block").n_unique().alias("shapes"), pl.col("calls").sum())
+        what, view = "launch configurations", "kernels"
+    many = by.filter(pl.col("shapes") >= case.limit("P12", "shapes"))
+    numbers = {"names": many.height, "shapes": whole(by["shapes"].max())}
+    if many.height and not cause and (reason := case.untold("P5", "A9")):
+        return CannotTell(reason)
+    if many.is_empty() or not cause:
+        return Clean(
+            f"at most {counted(numbers['shapes'], what[:-1], what)} of one {'op' if ops.height else 'kernel'}"
+            + ("" if cause else ", and nothing is tuned or loaded during the run"),
+            numbers,
+        )
+    changing = _changing(case, many["name"], of_ops=bool(ops.height))
+    if changing is None:
+        of_what = "ops" if ops.height else "kernels"
+        return CannotTell(needs.iterations(case) or f"{of_what} are recorded in fewer than three iterations")
+    many = ranked(changing.filter(pl.col("shapes") >= case.limit("P12", "shapes")), "shapes")
+    numbers["names"], numbers["shapes"] = many.height, whole(changing["shapes"].max())
+    if many.is_empty():
+        return Clean(f"all but {counted(numbers['shapes'], what[:-1], what)} of each are in every iteration", numbers)
+    first = many.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} has {first['shapes']} {what} that differ between iterations. "
+        f"Kernels are tuned or loaded for them during the run ({', '.join(cause)}).",
+        "Pad or bucket inputs to few shapes. Tell the compiler which dimensions change (mark_dynamic).",
+        numbers,
+        None,
+        f"counted by {' and '.join(cause)}",
+        many.head(10),
+        view,
+        named(many["name"].head(10).to_list(), "op" if ops.height else "name"),
+    )
+
+
+def _changing(case: Case, names: pl.Series, *, of_ops: bool) -> pl.DataFrame | None:
+    """Shapes, or launch configurations, that only some iterations have: name, shapes (their number), calls of them.
+
+    The first iteration is left out: it may try out algorithms. None where fewer than three can be told apart.
+    """
+    frame = case.profile["ops" if of_ops else "activities"].lazy()
+    shape = ("input_shapes",) if of_ops else _CONFIG
+    kept = pl.col("name").is_in(names.implode()) & pl.col("iteration").is_not_null() & pl.col(shape[0]).is_not_null()
+    rows = frame.filter(kept).select("name", "iteration", *shape).collect()
+    if rows.is_empty():
+        return None
+    later = rows.filter(pl.col("iteration") > rows["iteration"].min())
+    steps = later["iteration"].n_unique()
+    if steps < 2:
+        return None
+    by_shape = later.group_by("name", *shape).agg(
+        pl.col("iteration").n_unique().alias("steps"), pl.len().alias("calls")
+    )
+    return (
+        by_shape.filter(pl.col("steps") < steps)
+        .group_by("name")
+        .agg(pl.len().cast(pl.Int64).alias("shapes"), pl.col("calls").sum().cast(pl.Int64))
+    )
+
+
+def warm_start(case: Case) -> tuple[int, int, int] | None:
+    """The first iteration after warm-up (as in I10), when it begins, and the last iteration.
+
+    None where fewer than two are left, or where iterations were chosen already.
+    """
+    steps = case.iterations
+    if case.profile.aggregation.is_part or steps.height < 2:
+        return None
+    took = steps["duration_ns"]
+    warms_up = took[0] > case.limit("I10", "median") * real(took[1:].median())
+    if steps.height - warms_up < 2:
+        return None
+    first = steps.row(int(warms_up), named=True)
+    return first["iteration"], first["start_ns"], steps["iteration"][-1]
+
+
+def judge_what_repeats(case: Case, first: int, last: int) -> str:
+    """Advice to judge a run without start-up: the steady iterations that view Iterations proposes, else all warm ones.
+
+    Args:
+        case: The run.
+        first: Number of the first iteration that is warm.
+        last: Number of the last.
+    """
+    steady = case.steady
+    if steady is not None and steady["steady_first"] >= first:
+        which, how = "the steady iterations", these_alone(steady["steady_first"], steady["steady_last"], proposed=True)
+    else:
+        which, how = "the iterations after start-up", these_alone(first, last)
+    return f"Start-up is paid once. Look at {which}: {how}."

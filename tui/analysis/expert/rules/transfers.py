@@ -1,0 +1,359 @@
+"""Copies and unified memory: their time, their sizes, and whether kernels overlap with them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.expert import needs, words
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import (
+    behind,
+    called,
+    counted,
+    duration,
+    named,
+    percent,
+    ranked,
+    rate,
+    real,
+    size,
+    tallied,
+    total,
+)
+from tui.analysis.inputs import needs as held
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+
+def _overlap(case: Case) -> str:
+    """How to overlap copies with kernels, without what the program already does."""
+    pinned = "" if case.in_use.pinned_memory else " from pinned memory"
+    return f"Copy the next batch{pinned} in a stream of its own (non_blocking=True) while this one computes."
+
+
+@rule("T1", "memcpy-dominates", Family.TRANSFERS, needs.copies_recorded, link=words.VISUAL_PROFILER)
+def copies_dominate(case: Case) -> Verdict:
+    """Copies take much of the GPU time."""
+    copies = copies_by_name(case)
+    copying, kernels = case.time_of("memcpy"), case.kernel_ns
+    share = case.share(copying)
+    ratio = kernels / copying if copying else None
+    numbers = {"copy_ns": copying, "kernel_ns": kernels, "copy_pct": share, "kernel_per_copy": ratio}
+    if not copying:
+        return Clean("there are no copies", numbers)
+    if share <= case.limit("T1", "copy_pct") and (ratio is None or ratio >= case.limit("T1", "kernel_per_copy")):
+        return Clean(f"copies take {percent(share)} of GPU time", numbers)
+    first = copies.row(0, named=True)
+    told = f"Copies take {percent(share)} of GPU time"
+    if copies.height > 1:
+        told += f", {called(first['name'])} alone {percent(case.share(first['total_ns']))}"
+    if first["calls"]:
+        told += f": {counted(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
+        told += " on average" if first["calls"] > 1 else ""
+    return Found(
+        f"{told}.",
+        "Keep data on the device. Copy less often, and more at a time"
+        + ("." if case.in_use.pinned_memory else ", from pinned memory."),
+        numbers,
+        copying,
+        "all copies; some data has to move",
+        *_all_copies(case),
+    )
+
+
+def copies_by_name(case: Case) -> pl.DataFrame:
+    """Copies by name, longest first."""
+    return case.work.filter(pl.col("kind") == "memcpy")
+
+
+def _all_copies(case: Case) -> tuple[pl.DataFrame, str, str]:
+    """Evidence, view and filter of what is about copies of any name."""
+    return copies_by_name(case).select("name", "calls", "total_ns", "line"), "kernels", "kind=memcpy"
+
+
+@rule("T2", "exposed-memcpy", Family.TRANSFERS, needs.timed_copies, link=words.TRACELENS)
+def exposed_copies(case: Case) -> Verdict:
+    """Exposed copies: no kernel overlaps with them."""
+    exposed, copying = case.together("exposed_copy_ns"), case.together("copies_ns")
+    share = case.of_wall(exposed)
+    numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
+    if share <= case.limit("T2", "exposed_pct"):
+        return Clean(f"exposed copies take {percent(share)} of the {case.wall_words}", numbers)
+    return Found(
+        f"Exposed copies take {duration(exposed)} ({percent(share)} of the {case.wall_words}): no kernel overlaps with "
+        f"{percent(100 * exposed / copying)} of the copy time.",
+        _overlap(case),
+        numbers,
+        exposed,
+        f"all of the time in which only copies ran{case.together_words}",
+        *_all_copies(case),
+    )
+
+
+@rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=words.VISUAL_PROFILER)
+def no_overlap(case: Case) -> Verdict:
+    """Copies and kernels hardly overlap."""
+    both, copying = case.together("copies_hidden_ns"), case.together("copies_ns")
+    could = min(copying, case.together("kernels_ns"))
+    share, of_span = (100 * both / could if could else 0.0), case.of_wall(copying)
+    numbers = {"overlap_pct": share, "overlap_ns": both, "copy_pct": of_span}
+    if of_span <= case.limit("T3", "copy_pct"):
+        return Clean(f"copies take {percent(of_span)} of the {case.wall_words}", numbers)
+    if not could:
+        return Clean("no kernels that copies could overlap with", numbers)
+    if share >= case.limit("T3", "overlap_pct"):
+        return Clean(f"{percent(share)} of what could overlap does", numbers)
+    return Found(
+        f"Copies take {percent(of_span)} of the {case.wall_words} and overlap with kernels for {duration(both)}, "
+        f"{percent(share)} of what could overlap.",
+        _overlap(case),
+        numbers,
+        could - both,
+        f"what could overlap and does not{case.together_words}",
+        *_all_copies(case),
+    )
+
+
+@rule(
+    "T4", "no-two-way-copies", Family.TRANSFERS, needs.timed_copies, severity=Severity.INFO, link=words.VISUAL_PROFILER
+)
+def no_two_way_copies(case: Case) -> Verdict:
+    """Copies to and from the device do not overlap."""
+    up, down, both = (case.together(name) for name in ("to_device_ns", "from_device_ns", "both_ways_ns"))
+    numbers = {"overlap_ns": both, "up_pct": case.of_wall(up), "down_pct": case.of_wall(down)}
+    least = case.limit("T4", "copy_pct")
+    if case.of_wall(up) <= least or case.of_wall(down) <= least:
+        return Clean(
+            f"copies to the device take {percent(case.of_wall(up))} of the {case.wall_words}, "
+            f"back {percent(case.of_wall(down))}",
+            numbers,
+        )
+    could = min(up, down)
+    share = 100 * both / could
+    if share >= case.limit("T4", "overlap_pct"):
+        return Clean(f"{percent(share)} of what could overlap does", numbers)
+    return Found(
+        f"Copies to the device ({duration(up)}) and back ({duration(down)}) overlap for only {duration(both)}.",
+        "Use two streams: the GPU has a copy engine for each direction.",
+        numbers,
+        could - both,
+        f"what could overlap and does not{case.together_words}",
+        *_all_copies(case),
+    )
+
+
+@rule("T12", "peer-copies", Family.TRANSFERS, needs.copies_recorded)
+def peer_copies(case: Case) -> Verdict:
+    """Copies within or between devices take much time."""
+    copies = copies_by_name(case)
+    between = copies.filter(copies["name"].cast(pl.String).str.contains(r"(?i)[DPA]to[DPA]|device.*device|peer"))
+    taken, share = case.weight(between)
+    numbers = {"copy_ns": taken, "copy_pct": share}
+    if share <= case.limit("T12", "copy_pct"):
+        return Clean(f"device-to-device copies take {percent(share)} of GPU time", numbers)
+    first = between.row(0, named=True)
+    return Found(
+        f"Device-to-device copies take {percent(share)} of GPU time, mostly {called(first['name'])}"
+        + (f" in {counted(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
+        "Avoid .clone() and .contiguous() where a view works. Check the path between GPUs (nvidia-smi topo -m).",
+        numbers,
+        taken,
+        "all of these copies",
+        *behind(between, "calls", "total_ns", "line"),
+    )
+
+
+HOST_COPIES: Final = ("HtoD", "DtoH")
+PCIE_CEILINGS: Final = {2: 6e9, 3: 12e9, 4: 24e9, 5: 50e9}
+"""Bytes per second of a copy of pinned memory over 16 lanes of PCIe, by generation."""
+KEPLER_PCIE_3: Final = re.compile(r"(?i)\b(?:gtx|titan|grid|k10|k40[a-z]*|k5200|k6000)\b")
+"""Boards with PCIe 3 among those of compute capability 3.0 and 3.5."""
+
+
+@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=words.VISUAL_PROFILER)
+def slow_copies(case: Case) -> Verdict:
+    """Copies between host and device are slow."""
+    rows = case.copies.filter(
+        pl.col("copy_kind").cast(pl.String).is_in(HOST_COPIES),
+        pl.col("size_bytes") >= case.limit("T5", "least_bytes"),
+        pl.col("duration_ns") > 0,
+    )
+    if rows.is_empty():
+        return Clean(f"no copy between host and device of {size(int(case.limit('T5', 'least_bytes')))} or more")
+    known = rows.join(_ceilings(case), on=["session", "device"], how="inner", nulls_equal=True, maintain_order="left")
+    if known.is_empty():
+        return CannotTell("unknown GPU link: name the GPU with --gpu")
+    by = (
+        known.group_by("copy_kind")
+        .agg(
+            pl.col("name").first(),
+            pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("size_bytes", "duration_ns").sum(),
+            pl.col("ceiling").mean(),
+            (pl.col("size_bytes") / pl.col("ceiling") * 1e9).sum().alias("could_ns"),
+            pl.col("line").min(),
+        )
+        .with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
+        .with_columns((100 * pl.col("rate") / pl.col("ceiling")).alias("of_ceiling_pct"))
+        .sort("of_ceiling_pct")
+    )
+    worst = by.row(0, named=True)
+    numbers = {"rate": worst["rate"], "ceiling": worst["ceiling"], "of_ceiling_pct": worst["of_ceiling_pct"]}
+    if worst["of_ceiling_pct"] >= case.limit("T5", "of_ceiling_pct"):
+        return Clean(f"the slowest direction reaches {rate(worst['rate'])} of about {rate(worst['ceiling'])}", numbers)
+    slow = by.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
+    gain = int((slow["duration_ns"] - slow["could_ns"]).sum())
+    return Found(
+        f"Large copies are slow: {called(worst['name'])} reaches {rate(worst['rate'])}, "
+        f"{percent(worst['of_ceiling_pct'])} of the {rate(worst['ceiling'])} typical for this GPU's link.",
+        ("" if case.in_use.pinned_memory else "Copy from pinned memory (pin_memory=True, cudaHostAlloc). ")
+        + "Check the width of the PCIe link with nvidia-smi -q.",
+        numbers,
+        gain,
+        "the same bytes at the speed of the link",
+        *behind(slow),
+    )
+
+
+def _ceilings(case: Case) -> pl.DataFrame:
+    """What the link of each GPU does, where its compute capability is known: session, device, ceiling."""
+    facts = case.facts.filter(pl.col("compute_capability").str.contains(r"^[0-9]+\.[0-9]+$"))
+    chosen = case.gpu or case.profile.gpu
+    ceilings = [
+        PCIE_CEILINGS[_generation(float(capability), chosen or name or "")]
+        for capability, name in facts.select("compute_capability", "name").iter_rows()
+    ]
+    return facts.select("session", "device", pl.Series("ceiling", ceilings, dtype=pl.Float64))
+
+
+def _generation(capability: float, board: str) -> int:
+    """Of PCIe, by the GPU's compute capability; boards can be slower than their GPU.
+
+    Boards with a Kepler GPU have the second or the third generation (K20 and K40 are both of 3.5): one that is not
+    known to have the third is not blamed for missing its speed.
+    """
+    if capability >= 9:
+        return 5
+    if capability >= 8:
+        return 4
+    return 3 if capability >= 3.7 or (capability >= 3 and KEPLER_PCIE_3.search(board)) else 2
+
+
+@rule("T6", "tiny-copies", Family.TRANSFERS, needs.sizes, link=words.RATELPROF)
+def tiny_copies(case: Case) -> Verdict:
+    """Many small copies."""
+    rows = case.copies.filter(pl.col("size_bytes").is_not_null())
+    tiny = rows.filter(pl.col("size_bytes") < case.limit("T6", "tiny_bytes"))
+    share = 100 * tiny.height / rows.height if rows.height else 0.0
+    taken = total(tiny["duration_ns"])
+    numbers = {"tiny": tiny.height, "copies": rows.height, "tiny_pct": share, "tiny_ns": taken}
+    if share <= case.limit("T6", "tiny_pct") or tiny.height < case.limit("T6", "copies"):
+        small = size(int(case.limit("T6", "tiny_bytes")))
+        return Clean(f"{tiny.height:,} of {counted(rows.height, 'copy is', 'copies are')} below {small}", numbers)
+    by_name = ranked(tallied(tiny, "copies", "size_bytes", "duration_ns"), "copies")
+    return Found(
+        f"{percent(share)} of {counted(rows.height, 'copy moves', 'copies move')} less than "
+        f"{size(int(case.limit('T6', 'tiny_bytes')))}, mostly {called(by_name['name'][0])}.",
+        "Pack small copies into one buffer. Keep scalars on the device.",
+        numbers,
+        taken,
+        "the time of these copies on the GPU, without what each costs the CPU",
+        *behind(by_name),
+    )
+
+
+@rule(
+    "T10",
+    "same-upload",
+    Family.TRANSFERS,
+    needs.sizes,
+    needs.iterations,
+    severity=Severity.INFO,
+    link=words.ROOT_CAUSES,
+)
+def same_upload(case: Case) -> Verdict:
+    """The same bytes are uploaded in every iteration."""
+    copies = case.copies.filter(pl.col("copy_kind").cast(pl.String) == "HtoD", pl.col("size_bytes").is_not_null())
+    if not copies["iteration"].count() and copies.height:
+        if not case.profile["activities"]["iteration"].count():
+            return CannotTell("iterations of copies are not recorded")
+        return Clean(f"no iteration uploads anything: {counted(copies.height, 'upload')} outside of them")
+    steps = _per_iteration(copies)
+    least = int(case.limit("T10", "iterations"))
+    if steps.height < least:
+        return Clean(f"{counted(steps.height, 'iteration uploads', 'iterations upload')} anything")
+    mean = real(steps["bytes"].mean())
+    varies = 100 * real(steps["bytes"].std()) / mean if mean else 0.0
+    numbers = {"bytes": mean, "varies_pct": varies, "iterations": steps.height}
+    if mean <= case.limit("T10", "least_bytes") or varies >= case.limit("T10", "varies_pct"):
+        return Clean(f"{size(int(mean))} a step, varying by {percent(varies)}", numbers)
+    if steps["sizes"].n_unique() > 1:
+        return Clean("the sizes of the uploads differ from step to step", numbers)
+    taken = total(steps["duration_ns"])
+    return Found(
+        f"Each of {steps.height} iterations uploads {size(int(mean))} in "
+        f"{counted(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(taken)} in all.",
+        "Keep what does not change (weights, masks, tables) on the device. Input batches have to be uploaded.",
+        numbers,
+        taken,
+        "all of these uploads, if none is needed",
+        steps.drop("sizes"),
+        "kernels",
+        named(copies["name"].unique(maintain_order=True)),
+    )
+
+
+def _per_iteration(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of copies by iteration: bytes, number and sizes; iterations without any are missing."""
+    return (
+        rows.drop_nulls("iteration")
+        .group_by("iteration")
+        .agg(
+            pl.col("size_bytes").sum().alias("bytes"),
+            pl.col("size_bytes").sort().hash().sum().alias("sizes"),
+            pl.len().alias("copies"),
+            pl.col("duration_ns").sum(),
+        )
+        .sort("iteration")
+    )
+
+
+@rule("T13", "unified-memory", Family.TRANSFERS, needs.gpu_work, link=words.NSIGHT)
+def unified_memory(case: Case) -> Verdict:
+    """Pages of unified memory migrate."""
+    single = case.profile["activities"].filter(pl.col("kind") == "um").select(
+        "name", calls=pl.lit(1, pl.Int64), total_ns="duration_ns"
+    )  # fmt: skip
+    summed = case.profile["summary"].filter(pl.col("section") == "um").select("name", "calls", "total_ns")
+    if single.is_empty() and summed.is_empty():
+        if case.lacks.get(held.START_TIMES.name) and case.lacks.get(held.OTHER_SUMMARIES.name):
+            return CannotTell(case.lacks[held.OTHER_SUMMARIES.name])
+        return Clean("no unified memory was moved")
+    by_name = (
+        (single if single.height else summed)
+        .group_by("name")
+        .agg(pl.col("calls", "total_ns").sum())
+        .sort("total_ns", "name", descending=[True, False])
+    )
+    fault_ns = total(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
+    moved_ns = total(by_name["total_ns"]) - fault_ns
+    most, whole = max(fault_ns, moved_ns), case.wall_ns * max(case.busy.height, 1) or case.gpu_ns
+    share = 100 * most / whole if whole else 0.0
+    numbers = {"fault_ns": fault_ns, "moved_ns": moved_ns, "share_pct": share}
+    if share <= case.limit("T13", "share_pct"):
+        return Clean(f"unified memory takes {percent(share)} of the time", numbers)
+    what = "Page faults" if fault_ns >= moved_ns else "Page migrations"
+    return Found(
+        f"{what} of unified memory take {duration(most)} ({percent(share)} of the time).",
+        "Prefetch what a kernel needs (cudaMemPrefetchAsync), and set usage hints (cudaMemAdvise).",
+        numbers,
+        most,
+        "all of it",
+        by_name,
+        "kernels" if single.height else "summaries",
+        "kind=um" if single.height else "",
+    )

@@ -1,0 +1,403 @@
+"""Busy time and idle gaps of each GPU: how long they are, between which work, and what the CPU did meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.gpu_time.blocks import find_gaps
+from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
+from tui.analysis.gpu_time.interval_sets import IntervalSet, from_disjoint, union_of
+from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
+from tui.analysis.gpu_time.timelines import Timeline, timelines
+from tui.analysis.grouping import partition_by_session
+from tui.analysis.launches.delays import launch_calls
+from tui.analysis.memo import once_per_profile
+from tui.model.columns import columns
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.analysis.gpu_time.timelines import Timeline
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleGaps:
+    """The idle gaps of a timeline, in order of time."""
+
+    starts: Ints
+    ends: Ints
+    after: Ints
+    """Index in the timeline of the work that follows each gap."""
+
+    @property
+    def lengths(self) -> Ints:
+        """Length of each gap, ns."""
+        lengths: Ints = self.ends - self.starts
+        return lengths
+
+    @property
+    def intervals(self) -> IntervalSet:
+        """The gaps as an interval set."""
+        return from_disjoint(self.starts, self.ends)
+
+    def take(self, indices: Ints) -> IdleGaps:
+        """The gaps at some indices."""
+        return IdleGaps(self.starts[indices], self.ends[indices], self.after[indices])
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """Edges of the gaps of a timeline, which are the edges of its busy intervals as well."""
+
+    opened: Ints
+    """Start of the first work, and of the work after each gap."""
+    closed: Ints
+    """Latest end of all work before each gap, and of all work."""
+    after: Ints
+    """As in `IdleGaps`."""
+
+
+@once_per_profile("activities", "sessions")
+def _edges(profile: Profile) -> tuple[_Edges, ...]:
+    return tuple(_edges_of(line) for line in timelines(profile))
+
+
+def _edges_of(line: Timeline) -> _Edges:
+    after, closed, last = find_gaps(line.starts, line.ends, line.resolution_ns)
+    opened = np.concatenate((line.starts[:1], line.starts[after]))
+    return _Edges(opened, np.concatenate((closed, [last])), after)
+
+
+def device_gaps(profile: Profile) -> tuple[IdleGaps, ...]:
+    """The idle gaps of each of `timelines`, between its first and last work.
+
+    A gap reaches from the latest end of all previous work to the next start. Gaps shorter than the resolution of the
+    start times are unknown and left out.
+    """
+    return tuple(IdleGaps(edges.closed[:-1], edges.opened[1:], edges.after) for edges in _edges(profile))
+
+
+@once_per_profile("activities", "sessions")
+def busy_sets(profile: Profile) -> tuple[IntervalSet, ...]:
+    """The busy intervals of each of `timelines`; where starts are rounded, those of `adjusted_timelines`."""
+    return tuple(_busy(line, edges) for line, edges in zip(adjusted_timelines(profile), _edges(profile), strict=True))
+
+
+def _busy(line: Timeline, edges: _Edges) -> IntervalSet:
+    if line.resolution_ns > 1:
+        # Gaps shorter than the resolution are not among the edges.
+        return union_of(line.starts, line.ends)
+    return from_disjoint(edges.opened, edges.closed)
+
+
+_BUSY_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.Int32,
+        "activities": pl.Int64,
+        "first_ns": pl.Int64,
+        "last_ns": pl.Int64,
+        "busy_ns": pl.Int64,
+    }
+)
+
+
+@once_per_profile("activities", "sessions")
+def busy_time(profile: Profile) -> pl.DataFrame:
+    """Busy and idle time of each GPU of each session, from the activities whose start and duration are known.
+
+    Columns: session, device, activities (how many were counted), first_ns (first start on this device), last_ns (last
+    end), span_ns (first start to last end on any device of the session), busy_ns (union of the intervals of kernels,
+    copies, memsets, unified memory work and whole CUDA graphs), idle_ns (span - busy), busy_pct.
+
+    Start times are rounded to ``sessions.start_resolution_ns``: an overlap shorter than that may be none, and is
+    counted as none. ``busy_ns`` is at most the time from the first start to the last end on the device.
+    """
+    rows = [
+        (
+            line.session,
+            line.device,
+            len(line.starts),
+            int(line.starts[0]),
+            int(line.ends.max()),
+            busy.length,
+        )
+        for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
+    ]
+    return (
+        pl.DataFrame(rows, schema=_BUSY_SCHEMA, orient="row")
+        .with_columns((pl.col("last_ns").max() - pl.col("first_ns").min()).over("session").alias("span_ns"))
+        .select(
+            "session",
+            "device",
+            "activities",
+            "first_ns",
+            "last_ns",
+            "span_ns",
+            "busy_ns",
+            (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),
+            pl.when(pl.col("span_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("span_ns")).alias("busy_pct"),
+        )
+    )
+
+
+def busy_contributions(line: Timeline) -> tuple[Ints, Ints]:
+    """The interval that each activity adds to the busy time of its device: starts and ends.
+
+    `busy_time` is the sum of these intervals. They are disjoint, except for overlaps shorter than the resolution.
+    """
+    before = np.concatenate((line.starts[:1], line.reached()[:-1]))
+    apart = before - line.starts < line.resolution_ns
+    starts = np.where(apart, line.starts, np.maximum(line.starts, before))
+    return starts, np.maximum(line.ends, starts)
+
+
+HOST_WAIT: Final = "host wait"
+"""The next work was launched after the previous work ended: the GPU waited for the CPU."""
+KERNEL_WAIT: Final = "kernel wait"
+"""The next work was already launched, and the gap is shorter than `KERNEL_WAIT_NS`: the cost of every launch."""
+OTHER_WAIT: Final = "other"
+"""The next work was already launched and waited for a dependency, or its launch was in flight."""
+
+KERNEL_WAIT_NS: Final = 30
+"""As in Holistic Trace Analysis."""
+FEW: Final = 64
+"""Up to this number of gaps, the previous work is searched around each."""
+MICRO_NS: Final = 10_000
+"""Shorter gaps are micro gaps, the others macro gaps."""
+
+GAPS: Final = TableSpec(
+    "gaps",
+    "Idle gaps",
+    (
+        replace(columns("start_ns")[0], help="End of the work before the gap, since the clock zero of the input."),
+        replace(columns("duration_ns")[0], help="From the latest end of previous work to the next start."),
+        *columns("span_pct", "wait", "cpu_in", "call", "call_ns", "before", "after", "iteration"),
+        *columns("api_ns", "api_calls_begun", "device", "session", "activity"),
+    ),
+    key=("session", "activity"),
+    sort=(("duration_ns", True),),
+    weight="duration_ns",
+    pinned="start_ns",
+)
+
+_GAP_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.Int32,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "span_pct": pl.Float64,
+        "before": NAME,
+        "after": NAME,
+        "iteration": pl.Int32,
+        "wait": NAME,
+        "cpu_in": NAME,
+        "call": NAME,
+        "call_ns": pl.Int64,
+        "api_ns": pl.Int64,
+        "api_calls_begun": pl.Int64,
+        "activity": pl.UInt32,
+    }
+)
+
+
+def _before(line: Timeline, found: IdleGaps) -> Ints:
+    """The index in the timeline of the work that ended last before each gap."""
+    if len(found.after) <= FEW:
+        return np.array([_last_ended(line, *gap) for gap in zip(found.after, found.starts, strict=True)], np.int64)
+    ended = np.flatnonzero(line.ends == line.reached())
+    latest: Ints = ended[np.searchsorted(ended, found.after) - 1]
+    return latest
+
+
+def _last_ended(line: Timeline, after: int, moment: int) -> int:
+    """The last index before another one of work that ended at a time; there is one."""
+    back = FEW
+    while True:
+        first = max(0, after - back)
+        places = np.flatnonzero(line.ends[first:after] == moment)
+        if len(places):
+            return first + int(places[-1])
+        back *= 8
+
+
+@once_per_profile("activities", "api_calls", "sessions")
+def gaps(profile: Profile) -> pl.DataFrame:
+    """Every idle gap of every GPU, the longest first.
+
+    Columns: session, device, start_ns, duration_ns (`device_gaps`), span_pct (its share of the time from the device's
+    first start to its last end), before and after (the work around it), iteration (that the work after it was launched
+    in), wait, cpu_in, call, call_ns, api_ns, api_calls_begun, activity (the work after it).
+
+    - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_WAIT`, null where the call that launched the next work is not known.
+    - cpu_in is what took most of the gap on the CPU: the kind of API call (`tui.analysis.gpu_time.host_calls.TITLES`),
+    on any
+      thread of the session, or `host_calls.NO_CALL` where most of it no call was active. Null in a session
+      that records no calls with their times, as are the columns after it.
+    - call and call_ns are the call of that kind that took most of the gap, and its time in it. Of a session with very
+      many different calls the less costly are not looked at (`tui.analysis.gpu_time.host_calls.NAMES_LIMIT`).
+    - api_ns is the time in the gap in which any call was active, api_calls_begun how many started in it.
+    """
+    parts = []
+    host: dict[int, HostCalls | None] = {}
+    calls = partition_by_session(profile["api_calls"])
+    launched = launch_calls(profile)["launch_ns"]
+    for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
+        if line.session not in host:
+            host[line.session] = host_calls(calls.get(line.session))
+        parts.append(_gaps(profile, line, found, host[line.session], launched))
+    if not parts:
+        return pl.DataFrame(schema=_GAP_SCHEMA)
+    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True)
+
+
+def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
+    """The first ``most`` rows of `gaps`, without the cost of the others."""
+    parts = []
+    calls = partition_by_session(profile["api_calls"])
+    launched = launch_calls(profile)["launch_ns"]
+    for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
+        long = found.take(_longest(found.lengths, most))
+        intervals = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
+        parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), intervals), launched))
+    if not parts:
+        return pl.DataFrame(schema=_GAP_SCHEMA)
+    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True).head(most)
+
+
+def _longest(lengths: Ints, most: int) -> Ints:
+    """The indices of the ``most`` longest, in time order; of equal ones the first."""
+    if len(lengths) > most:
+        least = np.partition(lengths, len(lengths) - most)[-most]
+        places = np.flatnonzero(lengths >= least)
+    else:
+        places = np.arange(len(lengths))
+    longest: Ints = np.sort(places[np.argsort(-lengths[places], kind="stable")[:most]])
+    return longest
+
+
+def _gaps(
+    profile: Profile, line: Timeline, found: IdleGaps, calls: HostCalls | None, launched: pl.Series
+) -> pl.DataFrame:
+    activities = profile["activities"]
+    span = int(line.ends.max() - line.starts[0])
+    before, after = (pl.Series(line.rows_at(places)) for places in (_before(line, found), found.after))
+    gap, launch = pl.col("duration_ns"), pl.col("launch_ns")
+    wait = (
+        pl.when(launch > pl.col("start_ns"))
+        .then(pl.lit(HOST_WAIT))
+        .when(launch.is_not_null() & (gap < KERNEL_WAIT_NS))
+        .then(pl.lit(KERNEL_WAIT))
+        .when(launch.is_not_null())
+        .then(pl.lit(OTHER_WAIT))
+    )
+    rows = pl.DataFrame(
+        {
+            "start_ns": found.starts,
+            "duration_ns": found.lengths,
+            "before": activities["name"].gather(before),
+            "after": activities["name"].gather(after),
+            "iteration": activities["iteration"].gather(after),
+            "activity": activities["activity"].gather(after),
+            "launch_ns": launched.gather(after),
+        }
+    ).with_columns(
+        pl.lit(line.session, pl.UInt32).alias("session"),
+        pl.lit(line.device, pl.Int32).alias("device"),
+        (100 * gap / span).alias("span_pct") if span else pl.lit(None, pl.Float64).alias("span_pct"),
+        wait.cast(NAME).alias("wait"),
+    )
+    if calls is not None:
+        rows = pl.concat([rows, calls.in_intervals(found.intervals)], how="horizontal")
+    missing = {name: dtype for name, dtype in _GAP_SCHEMA.items() if name not in rows.columns}
+    return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items()).select(*_GAP_SCHEMA)
+
+
+def gap_summary(profile: Profile) -> pl.DataFrame:
+    """Gaps grouped by wait and CPU activity, the most time first.
+
+    One row per session, device, size (macro, or micro: shorter than `MICRO_NS`), wait and cpu_in, see `gaps`. Columns:
+    those, and gaps (how many), total_ns, span_pct, max_ns.
+    """
+    span = (100 * pl.col("duration_ns") / pl.col("span_pct")).round()
+    return (
+        gaps(profile)
+        .lazy()
+        .with_columns(
+            pl.when(pl.col("duration_ns") < MICRO_NS).then(pl.lit("micro")).otherwise(pl.lit("macro")).alias("size")
+        )
+        .group_by("session", "device", "size", "wait", "cpu_in")
+        .agg(
+            pl.len().cast(pl.Int64).alias("gaps"),
+            pl.col("duration_ns").sum().alias("total_ns"),
+            # A sum of shares would differ from run to run in its last digits.
+            (100 * pl.col("duration_ns").sum() / span.first()).alias("span_pct"),
+            pl.col("duration_ns").max().alias("max_ns"),
+        )
+        .sort("total_ns", "session", "device", "size", "wait", "cpu_in", descending=[True] + [False] * 5)
+        .collect()
+    )
+
+
+@once_per_profile("activities", "api_calls", "sessions")
+def idle_time(profile: Profile) -> pl.DataFrame:
+    """Components of the idle time of each GPU: one row per session and device.
+
+    Columns: session, device, span_ns (first start to last end on this device), busy_ns (as in
+    `tui.analysis.gpu_time.idle_gaps.busy_time`), idle_ns (span - busy), gaps (how many), macro_ns and micro_ns (gaps of
+    `MICRO_NS` or more, and shorter ones), longest_ns, host_wait_ns, kernel_wait_ns, other_wait_ns, unknown_wait_ns (of
+    which nothing tells what they wait for), untold_ns.
+
+    macro + micro + untold = idle, and so are the four kinds of waiting with it. ``untold_ns`` is 0 where starts are
+    exact. Where they are rounded it is gaps too short to be told, less what rounding makes the others too long: it can
+    be below 0.
+    """
+    calls = launch_calls(profile)["launch_ns"]
+    rows = []
+    for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
+        length = found.lengths
+        launch = calls.gather(pl.Series(line.rows_at(found.after)))
+        known = launch.is_not_null().to_numpy()
+        by_host = known & (launch.fill_null(0).to_numpy() > found.starts)
+        by_kernel = known & ~by_host & (length < KERNEL_WAIT_NS)
+        micro = length < MICRO_NS
+        chosen = (~micro, micro, by_host, by_kernel, known & ~by_host & ~by_kernel, ~known)
+        rows.append(
+            (
+                line.session,
+                line.device,
+                int(line.ends.max() - line.starts[0]),
+                len(length),
+                int(length.max()) if len(length) else None,
+                *(int(length[which].sum()) for which in chosen),
+            )
+        )
+    names = ("macro_ns", "micro_ns", "host_wait_ns", "kernel_wait_ns", "other_wait_ns", "unknown_wait_ns")
+    schema = pl.Schema(
+        {"session": pl.UInt32, "device": pl.Int32}
+        | dict.fromkeys(("span_ns", "gaps", "longest_ns", *names), pl.Int64())
+    )
+    return (
+        pl.DataFrame(rows, schema=schema, orient="row")
+        .join(
+            busy_time(profile).select("session", "device", "busy_ns"),
+            on=["session", "device"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        .with_columns(pl.min_horizontal("busy_ns", "span_ns").alias("busy_ns"))
+        .with_columns((pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"))
+        .with_columns((pl.col("idle_ns") - pl.col("macro_ns") - pl.col("micro_ns")).alias("untold_ns"))
+        .select("session", "device", "span_ns", "busy_ns", "idle_ns", "gaps", "longest_ns", *names, "untold_ns")
+    )

@@ -1,0 +1,179 @@
+"""Iterations by a key: each ends where a kernel, op, range or API call of a given name ends."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.iterations.segments import (
+    LEFT_OVER,
+    NO_PIECE,
+    PIECES,
+    TAIL,
+    WHOLE,
+    Cut,
+    launch_times,
+    pieces_of,
+    rising,
+)
+from tui.fmt import count
+from tui.model.errors import ProftuiError
+from tui.model.profile import rows_of_session
+
+if TYPE_CHECKING:
+    from tui.analysis.iterations.segments import Ints
+    from tui.model.profile import Profile
+
+_PLACES: Final = (
+    ("op", "ops", "name"),
+    ("op", "ops", "op_id"),
+    ("range", "ranges", "name"),
+    ("kernel", "activities", "name"),
+    ("kernel", "activities", "short_name"),
+    ("API call", "api_calls", "name"),
+)
+"""Where a key can be: what it is, its frame and column. Of a name that is several things the first of these counts."""
+
+_TOLD: Final = 5
+"""So many names are told where a key is none, or several."""
+_LONGEST: Final = 60
+"""Cells of a name in a sentence."""
+_COMPARED: Final = 5000
+"""So many names are compared with a key that is none, each up to a length of 200."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What marks the end of an iteration."""
+
+    kind: str
+    """op, range, kernel or API call; work that is no kernel (a copy) is one of the kind kernel."""
+    frame: str
+    """The frame that it is in."""
+    column: str
+    """The column that holds its name."""
+    name: str
+
+    @property
+    def words(self) -> str:
+        """For people, as ``op global_step``."""
+        return f"{self.kind} {_short(self.name)}"
+
+
+def find_key(profile: Profile, text: str) -> Key:
+    """The key that a user means: the whole name of something, else a part of just one name, in any case.
+
+    Raises:
+        ProftuiError: There is no such name, or several.
+    """
+    known = {(kind, frame, column): _names(profile[frame][column]) for kind, frame, column in _PLACES}
+    for (kind, frame, column), names in known.items():
+        if text in names:
+            return Key(kind, frame, column, text)
+    part = text.casefold()
+    matches: dict[str, Key] = {}
+    for (kind, frame, column), names in known.items():
+        # The short form of a name is a name only where it is given as a whole: in part it says less than the name.
+        if column != "short_name":
+            for name in sorted(names):
+                if part in name.casefold():
+                    matches.setdefault(name, Key(kind, frame, column, name))
+    if len(matches) == 1:
+        return next(iter(matches.values()))
+    if matches:
+        raise ProftuiError(f"--key {text}: {count(len(matches))} names hold this", f"among them {_told(list(matches))}")
+    shortened = {name[:200]: name for names in known.values() for name in sorted(names)[:_COMPARED]}
+    near = [shortened[name] for name in difflib.get_close_matches(text[:200], shortened, _TOLD, 0.5)]
+    raise ProftuiError(
+        f"--key {text}: no kernel, op, range or API call of this name",
+        f"near to it: {_told(near)}" if near else "proftui report FILE --view kernels lists names",
+    )
+
+
+def _names(column: pl.Series) -> set[str]:
+    return set(column.unique().drop_nulls().cast(pl.String).to_list())
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+
+
+def _told(names: list[str]) -> str:
+    shown = ", ".join(map(_short, names[:_TOLD]))
+    return shown if len(names) <= _TOLD else f"{shown}, ..."
+
+
+def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tuple[Cut, Ints]:
+    """Cut a session where a key ends.
+
+    Of a key that runs in several streams or threads, those of the one count that it runs in most; a call of it within
+    another of the same name does not count. GPU work belongs to the iteration that it was launched in, where the input
+    tells the launch, else to the one that it began in. What lies before the first key is an iteration as well, unless
+    it has fewer launches than any other: then it is left over from one that began before the recording. What follows
+    the last key is no iteration.
+
+    Args:
+        profile: What was read.
+        session: Which session.
+        key: What marks the end.
+        work: The activities of the session: kind, name, short_name, start_ns, duration_ns, device, stream, correlation.
+    """
+    calls = rows_of_session(profile["api_calls"], session)
+    gpu, cpu = (_of_work if key.frame == "activities" else _of_cpu)(profile, session, key, work, calls)
+    if not len(gpu):
+        return Cut.whole_run(f"{key.words} does not run here"), np.zeros(work.height, np.int64)
+    pieces = pieces_of(work, calls, gpu, cpu)
+    launches = np.bincount(pieces[pieces != NO_PIECE], minlength=len(gpu) + 1)
+    left = len(gpu) > 1 and launches[0] < launches[1:-1].min()
+    kinds = np.full(len(gpu) + 1, PIECES.index(WHOLE))
+    kinds[-1] = PIECES.index(TAIL)
+    numbers = np.append(np.arange(len(gpu)) - int(left), NO_PIECE)
+    if left:
+        kinds[0], numbers[0] = PIECES.index(LEFT_OVER), NO_PIECE
+    counted = len(gpu) - int(left)
+    reason = f"{key.words} ends {count(counted)} iteration{'s' if counted != 1 else ''}"
+    if left:
+        reason += f"; the {count(int(launches[0]))} launches before are left of one that began before the recording"
+    return Cut(kinds, numbers, gpu, cpu, "key", reason, key.name), pieces
+
+
+def _of_work(
+    profile: Profile, session: int, key: Key, work: pl.DataFrame, calls: pl.DataFrame
+) -> tuple[Ints, Ints | None]:
+    """The edges after each run of a kernel or copy."""
+    del profile, session
+    runs = _most(work.filter(pl.col(key.column) == key.name).drop_nulls("start_ns"), ["device", "stream"])
+    # An edge lies after the key itself, even if that took no time.
+    end = (runs["start_ns"] + runs["duration_ns"].fill_null(0)).to_numpy()
+    order = np.argsort(end, kind="stable")
+    runs, end = runs[order], np.maximum(end, runs["start_ns"].to_numpy() + 1)[order]
+    launched = rising(launch_times(runs, calls))
+    return np.sort(end).astype(np.int64), None if launched is None else launched + 1
+
+
+def _of_cpu(
+    profile: Profile, session: int, key: Key, work: pl.DataFrame, calls: pl.DataFrame
+) -> tuple[Ints, Ints | None]:
+    """The edges at the end of each op, range or call."""
+    del work, calls
+    named = profile[key.frame].filter(pl.col("session") == session, pl.col(key.column) == key.name)
+    rows = _most(named.drop_nulls("start_ns"), ["pid", "tid"]).sort("start_ns")
+    end = (rows["start_ns"] + rows["duration_ns"].fill_null(0)).to_numpy().astype(np.int64)
+    reached = np.maximum.accumulate(end) if len(end) else end
+    within = np.concatenate(([False], rows["start_ns"].to_numpy()[1:] < reached[:-1]))[: len(end)]
+    edges = end[~within]
+    return edges, edges
+
+
+def _most(rows: pl.DataFrame, lanes: list[str]) -> pl.DataFrame:
+    """Those of the stream or thread that most of them are in."""
+    if rows.is_empty():
+        return rows
+    most: dict[str, Any] = (
+        rows.group_by(lanes).len().sort("len", *lanes, descending=[True, *(False for _ in lanes)]).row(0, named=True)
+    )
+    return rows.filter(pl.col(lane).eq_missing(pl.lit(most[lane], rows.schema[lane])) for lane in lanes)

@@ -1,0 +1,309 @@
+"""The repeating pattern in a sequence of launches: how long it is, where it begins and ends, how well it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.iterations.segments import (
+    LEFT_OVER,
+    NO_PIECE,
+    PIECES,
+    TAIL,
+    WARM_UP,
+    WHOLE,
+    Cut,
+    launch_times,
+    pieces_of,
+    rising,
+    rows_of,
+)
+from tui.fmt import count
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.analysis.iterations.segments import Ints
+
+
+WINDOW: Final = 1 << 18
+"""The pattern is looked for in so many launches of the middle, and then followed to both ends."""
+
+LEAST_PERIOD: Final = 2
+"""One kernel again and again is no pattern."""
+
+LEAST_MATCH: Final = 0.5
+"""Of all launches, warm-up and tail among them, so many are followed by the same kernel one pattern later."""
+
+LEAST_ROUNDS: Final = 3
+LONG_PERIOD: Final = 32
+"""Two rounds are a repetition where they are long; short ones must come three times."""
+
+_EXACT: Final = 8
+_PROJECTIONS: Final = 4
+_LIKELY: Final = 16
+_CLOSE: Final = 0.02
+"""A pattern that matches nearly as well as the best and is shorter is the pattern; the best is a multiple of it."""
+_TRIED: Final = 256
+_LEAST_HELD: Final = 0.95
+"""Where more than a twentieth of one pattern differs from the next, the repetition has not begun or is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A pattern of launches that repeats; positions are those in the sequence."""
+
+    period: int
+    """Launches of one repetition."""
+    first: int
+    """Position of the first launch of the first whole repetition."""
+    count: int
+    """Whole repetitions."""
+    match: float
+    """Share of the launches in them that are the same kernel one repetition later."""
+    gap_ns: int
+    """Median idle time before the first launch of a repetition."""
+    held_from: int
+    """Position from which the pattern holds: what lies before is warm-up, and from there to `first` the rest of a
+    repetition that was not recorded from its beginning."""
+
+    @property
+    def boundaries(self) -> Ints:
+        """Where each whole repetition begins, and where the last ends."""
+        return self.first + self.period * np.arange(self.count + 1)
+
+
+def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
+    """Find the pattern that a sequence of launches repeats.
+
+    The length is the lag at which most launches are followed by the same kernel (autocorrelation). Where the pattern
+    holds to the end of the recording, the last repetition ends there: a recording can begin in the middle of a step,
+    but the GPU finishes the work that it was given. Elsewhere a repetition begins, of the places that leave most whole
+    ones, where the GPU idles longest before: there the program comes round to its next step.
+
+    Args:
+        codes: What was launched, as numbers from 0, in order of start.
+        start: When each launch began, ns.
+        end: When each ended, ns.
+
+    Returns:
+        The repetition, or None where there is none.
+    """
+    middle = codes[max(0, (len(codes) - WINDOW) // 2) :][:WINDOW]
+    period = _period(middle)
+    if period is None:
+        return None
+    low, high = _held(codes, period)
+    rounds = (high - low) // period
+    if rounds < (LEAST_ROUNDS if period < LONG_PERIOD else 2):
+        return None
+    gaps = start.copy()
+    gaps[0] = 0
+    gaps[1:] -= np.maximum.accumulate(end)[:-1]
+    spare = min(high - low - rounds * period, period - 1)
+    by_place = np.median(gaps[low : low + rounds * period].reshape(rounds, period)[:, : spare + 1], axis=0)
+    place = spare if high == len(codes) else int(np.argmax(by_place))
+    first = low + place
+    stretch = codes[first : first + rounds * period]
+    match = float(np.mean(stretch[period:] == stretch[:-period]))
+    return Repetition(period, first, rounds, match, int(by_place[place]), low)
+
+
+def _period(codes: Ints) -> int | None:
+    """The shortest lag at which the sequence is like itself, or None."""
+    n = len(codes)
+    longest = n // 2
+    if longest < LEAST_PERIOD or codes.min() == codes.max():
+        return None
+    scores = _likeness(codes)[: longest + 1]
+    scores[:LEAST_PERIOD] = -np.inf
+    likely = np.argsort(-scores, kind="stable")[:_LIKELY].tolist()
+    best, best_lag = max((_match(codes, lag), -lag) for lag in likely if lag >= LEAST_PERIOD)
+    if best < LEAST_MATCH:
+        return None
+    # The likeness is an estimate: what may be as good as the best is looked at itself, the shortest first.
+    for lag in np.flatnonzero(scores >= best - 5 * _CLOSE)[:_TRIED].tolist():
+        if _match(codes, lag) >= best - _CLOSE:
+            return int(lag)
+    return int(-best_lag)
+
+
+def _likeness(codes: Ints) -> npt.NDArray[np.float64]:
+    """For each lag about the share of launches that are followed by the same kernel so many launches later.
+
+    Of the most frequent kernels the share is exact: the autocorrelation of where each one is. Of the others each gets a
+    random sign; the autocorrelation of the signs, averaged over several draws, comes to the share, since different
+    kernels cancel out.
+    """
+    n = len(codes)
+    counts = np.bincount(codes)
+    frequent = np.argsort(-counts, kind="stable")[:_EXACT]
+    size = 1 << (2 * n - 1).bit_length()
+    power = np.zeros(size // 2 + 1)
+    for code in frequent.tolist():
+        power += np.abs(np.fft.rfft((codes == code).astype(np.float64), size)) ** 2
+    if len(counts) > _EXACT:
+        draws = np.random.default_rng(0)
+        for _ in range(_PROJECTIONS):
+            signs = draws.choice([-1.0, 1.0], len(counts))
+            signs[frequent] = 0
+            power += np.abs(np.fft.rfft(signs[codes], size)) ** 2 / _PROJECTIONS
+    likeness: npt.NDArray[np.float64] = np.fft.irfft(power, size)[:n] / (n - np.arange(n))
+    return likeness
+
+
+def _match(codes: Ints, lag: int) -> float:
+    return float(np.mean(codes[lag:] == codes[:-lag]))
+
+
+def _held(codes: Ints, period: int) -> tuple[int, int]:
+    """The first and the last position (exclusive) between which the pattern holds, less warm-up and tail."""
+    same = np.concatenate(([0], np.cumsum(codes[period:] == codes[:-period])))
+    held = same[period:] - same[:-period] >= _LEAST_HELD * period
+    places = np.flatnonzero(held)
+    if not len(places):
+        return 0, 0
+    low, high = int(places[0]), int(places[-1]) + 2 * period
+    # The launches around the ends count as long as they are the same.
+    while low > 0 and codes[low - 1] == codes[low - 1 + period]:
+        low -= 1
+    while high < len(codes) and codes[high] == codes[high - period]:
+        high += 1
+    return low, high
+
+
+STREAMS: Final = 3
+"""A pattern is looked for in so many streams, those with most kernels first."""
+
+
+def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
+    """Cut a session by the pattern that its launches repeat.
+
+    The pattern is looked for in the main stream: the one with most kernels on the GPU that worked longest. Copies and
+    memsets in it are launches like any other, and so are whole CUDA graphs. Work in this stream belongs to an
+    iteration by its place in the sequence; other work by its launch, where the input tells that, else by its start.
+
+    Args:
+        work: Activities of one session in order of start: kind, name, start_ns, duration_ns, device, stream,
+            correlation.
+        calls: The API calls of the session.
+
+    Returns:
+        The pieces, and the piece of each activity.
+    """
+    streams = _streams(work)
+    reason = "no kernel with a start time"
+    for at, (device, stream) in enumerate(streams):
+        rows = _in_order(work, device, stream)
+        main = rows_of(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
+        repetition = _repetition(main)
+        if repetition is not None:
+            cut, places = _cut(repetition, main, calls)
+            pieces = np.empty(work.height, np.int64)
+            pieces[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
+            if len(rows) < work.height:
+                others = np.delete(np.arange(work.height), rows)
+                pieces[others] = pieces_of(work[others], calls, cut.gpu_edges, cut.cpu_edges)
+            where = "" if len(streams) == 1 else f" on stream {stream}" if stream is not None else ""
+            return _worded(cut, repetition, where), pieces
+        if at == 0:
+            reason = _why_not(main)
+            if len(streams) > 1 and stream is not None:
+                reason += f" of stream {stream}, which has most kernels"
+    return Cut.whole_run(reason), np.zeros(work.height, np.int64)
+
+
+def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
+    """Device and stream of the first of the streams to look at: those of the GPU that worked longest."""
+    kernels = (
+        work.lazy()
+        .filter((pl.col("kind") == "kernel") | (pl.col("kind") == "graph"), pl.col("start_ns").is_not_null())
+        .group_by("device", "stream")
+        .agg(pl.len(), pl.col("duration_ns").sum())
+        .with_columns(pl.col("duration_ns").sum().over("device").alias("device_ns"))
+        .collect()
+    )
+    longest = kernels.filter(pl.col("device_ns") == pl.col("device_ns").max())
+    ordered = longest.sort("len", "duration_ns", "device", "stream", descending=[True, True, False, False])
+    first = ordered.head(1)
+    own = ordered.filter(pl.col("device").eq_missing(pl.lit(first["device"][0], pl.Int32))) if first.height else ordered
+    return [(device, stream) for device, stream in own.head(STREAMS).select("device", "stream").iter_rows()]
+
+
+def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Ints:
+    """The rows of a stream, in order of start."""
+    own = (
+        work["device"].eq_missing(pl.Series([device], dtype=pl.Int32))
+        & work["stream"].eq_missing(pl.Series([stream], dtype=pl.Int64))
+        & work["start_ns"].is_not_null()
+        & work["duration_ns"].is_not_null()
+        & (work["kind"] != "um")
+    )
+    rows = np.flatnonzero(own.to_numpy())
+    start = rows_of(work.select("start_ns"), rows)["start_ns"].to_numpy()
+    return rows if (start[1:] >= start[:-1]).all() else rows[np.argsort(start, kind="stable")]
+
+
+def _repetition(main: pl.DataFrame) -> Repetition | None:
+    if main.is_empty() or main["name"].null_count():
+        return None
+    start = main["start_ns"].to_numpy()
+    return find_repetition(_codes(main["name"]), start, start + main["duration_ns"].to_numpy())
+
+
+def _codes(names: pl.Series) -> Ints:
+    """Names as numbers from 0, as many as there are names."""
+    numbers = names.to_physical().cast(pl.Int64).to_numpy()
+    used = np.bincount(numbers) > 0
+    codes: Ints = (np.cumsum(used) - 1)[numbers]
+    return codes
+
+
+def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
+    """The pieces, and the place in the sequence where each but the first begins."""
+    bounds = repetition.boundaries
+    places = bounds[:-1]
+    before = [LEFT_OVER] if repetition.held_from == 0 < repetition.first else [WARM_UP]
+    if 0 < repetition.held_from < repetition.first:
+        before = [WARM_UP, LEFT_OVER]
+        places = np.append(repetition.held_from, places)
+    after = [TAIL] if bounds[-1] < main.height else []
+    if after:
+        places = np.append(places, bounds[-1])
+    kinds = np.concatenate(
+        (
+            [PIECES.index(kind) for kind in before],
+            np.full(repetition.count, PIECES.index(WHOLE)),
+            [PIECES.index(kind) for kind in after],
+        )
+    ).astype(np.int64)
+    numbers = np.full(len(kinds), NO_PIECE, np.int64)
+    numbers[len(before) : len(before) + repetition.count] = np.arange(repetition.count)
+    firsts = main[places]
+    gpu = firsts["start_ns"].to_numpy().astype(np.int64)
+    return Cut(kinds, numbers, gpu, rising(launch_times(firsts, calls)), "found", ""), places
+
+
+def _worded(cut: Cut, repetition: Repetition, where: str) -> Cut:
+    """With how it was found in words."""
+    alike = (
+        "the same kernels in every one"
+        if repetition.match == 1
+        else f"{100 * repetition.match:.1f}% of them the same kernel as one iteration before"
+    )
+    reason = f"{count(repetition.period)} launches repeat {count(repetition.count)} times{where}, {alike}"
+    return Cut(cut.kinds, cut.numbers, cut.gpu_edges, cut.cpu_edges, cut.source, reason)
+
+
+def _why_not(main: pl.DataFrame) -> str:
+    """Why no pattern was found in a stream."""
+    if main.height < LEAST_PERIOD * LEAST_ROUNDS:
+        return f"no pattern can repeat in {main.height} launch{'es' if main.height != 1 else ''}"
+    if main["name"].null_count():
+        return f"{count(main['name'].null_count())} of {count(main.height)} launches have no name"
+    if main["name"].n_unique() == 1:
+        return f"nothing but the same kernel in {count(main.height)} launches"
+    return f"no pattern repeats in {count(main.height)} launches"

@@ -1,0 +1,223 @@
+"""A session cut into segments, one after the other: which one each GPU activity belongs to, and what it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.correlation.launches import with_launch
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+
+WHOLE: Final = "whole"
+LEFT_OVER: Final = "left over"
+WARM_UP: Final = "warm-up"
+TAIL: Final = "tail"
+NOT_REPEATED: Final = "not repeated"
+RECORDED: Final = "recorded"
+OUTSIDE: Final = "outside"
+PIECES: Final = (WHOLE, LEFT_OVER, WARM_UP, TAIL, NOT_REPEATED, RECORDED, OUTSIDE)
+"""What a piece can be: an iteration from begin to end; what is left of one that began before the recording; work before
+the iterations, or after them; a whole run in which nothing repeats; an iteration that the input records; work outside
+of those."""
+
+NO_PIECE: Final = -1
+"""In place of a piece or an iteration: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The pieces of a session, in order of time."""
+
+    kinds: Ints
+    """What each one is, as the place in `PIECES`."""
+    numbers: Ints
+    """The iteration that each one is; `NO_PIECE` where it is not counted."""
+    gpu_edges: Ints
+    """From these times on GPU work belongs to the next piece, by its start: one less than there are pieces."""
+    cpu_edges: Ints | None
+    """The same for what the CPU does, launches among it; None where the input does not tell it."""
+    source: str
+    """Where the pieces are from: ``found``, ``key`` or ``whole run``."""
+    reason: str
+    """How that was found, in words."""
+    name: str | None = None
+    """What marks their ends, where that is one name."""
+
+    @classmethod
+    def whole_run(cls, reason: str) -> Cut:
+        """One piece, since nothing repeats."""
+        return cls(
+            np.array([PIECES.index(NOT_REPEATED)]),
+            np.zeros(1, np.int64),
+            np.zeros(0, np.int64),
+            None,
+            "whole run",
+            reason,
+        )
+
+
+def rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
+    """Some rows of a frame, given in rising order; without a copy where they lie one after the other."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return frame.slice(int(rows[0]), len(rows))
+    return frame[rows]
+
+
+def launch_times(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+    """When each of some activities of a session was launched; null where the input does not tell.
+
+    Args:
+        work: Activities, with ``correlation``.
+        calls: The API calls of the session.
+    """
+    wanted = work["correlation"].drop_nulls().unique()
+    if wanted.is_empty() or calls.is_empty():
+        return pl.Series([None], dtype=pl.Int64).new_from_index(0, work.height)
+    few = calls.filter(pl.col("correlation").is_in(wanted.implode())) if len(wanted) < calls.height // 2 else calls
+    return with_launch(work.select("correlation"), few)["launch_ns"]
+
+
+def rising(times: pl.Series) -> Ints | None:
+    """Times as numbers, where all are known and each is later than the one before; else None."""
+    if times.null_count() or not len(times):
+        return None
+    numbers = times.to_numpy().astype(np.int64)
+    return numbers if (numbers[1:] > numbers[:-1]).all() else None
+
+
+def pieces_of(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> Ints:
+    """The piece of each activity: by its launch where that and the edges of launches are known, else by its start.
+
+    Args:
+        work: Activities of one session: start_ns, correlation.
+        calls: The API calls of the session.
+        gpu_edges: As in `Cut`.
+        cpu_edges: As in `Cut`.
+    """
+    start = work["start_ns"]
+    pieces = np.searchsorted(gpu_edges, start.fill_null(0).to_numpy(), side="right").astype(np.int64)
+    pieces[start.is_null().to_numpy()] = NO_PIECE
+    if cpu_edges is not None:
+        launch = launch_times(work, calls)
+        by_launch = np.searchsorted(cpu_edges, launch.fill_null(0).to_numpy(), side="right")
+        pieces = np.where(launch.is_not_null().to_numpy(), by_launch, pieces)
+    return pieces
+
+
+def table_of(cut: Cut, work: pl.DataFrame, pieces: Ints) -> pl.DataFrame:
+    """One row per piece, and a last one for activities whose place in time is not known.
+
+    Columns: iteration, piece, name, start_ns, duration_ns (pieces follow one another from the first start to the last
+    end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the piece, by their
+    start; null: no limit), kernels_launched, gpu_ns (null where no duration of such work is known).
+
+    Args:
+        cut: The pieces.
+        work: Activities of one session: kind, start_ns, duration_ns.
+        pieces: The piece of each of them.
+    """
+    known = work.select("kind", "start_ns", "duration_ns", piece=pl.Series(pieces, dtype=pl.Int64))
+    is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
+    sums = known.group_by("piece").agg(
+        is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
+        pl.when(pl.col("duration_ns").count() > 0).then(pl.col("duration_ns").sum()).alias("gpu_ns"),
+        pl.len().alias("activities"),
+    )
+    begin = work["start_ns"].min()
+    end = (work["start_ns"] + work["duration_ns"].fill_null(0)).max()
+    assert isinstance(begin, int), "a session without start times is not cut"
+    assert isinstance(end, int), "a session without start times is not cut"
+    edges = np.clip(cut.gpu_edges, begin, end)
+    starts, ends = np.append(begin, edges), np.append(edges, end)
+    cpu = cut.gpu_edges if cut.cpu_edges is None else cut.cpu_edges
+    first, last = pl.Series([None], dtype=pl.Int64), pl.Series([end if cut.numbers[-1] != NO_PIECE else None])
+    last = last.cast(pl.Int64) if len(cut.kinds) > 1 else first
+    numbers = pl.Series(cut.numbers, dtype=pl.Int32)
+    rows = pl.DataFrame(
+        {
+            "piece": np.arange(len(cut.kinds)),
+            "iteration": numbers.set(numbers == NO_PIECE, None),
+            "kind": pl.Series(PIECES).gather(pl.Series(cut.kinds)),
+            "start_ns": starts,
+            "duration_ns": ends - starts,
+            "cpu_start_ns": pl.concat([first, pl.Series(cpu)]),
+            "cpu_end_ns": pl.concat([pl.Series(cpu), last]),
+        }
+    )
+    placeless = pl.DataFrame({"piece": [NO_PIECE], "kind": [OUTSIDE]}, schema_overrides={"piece": pl.Int64})
+    # Before the first piece or after the last there may be nothing at all.
+    empty_end = pl.col("iteration").is_null() & pl.col("activities").is_null()
+    return (
+        pl.concat([rows, placeless], how="diagonal")
+        .join(sums, on="piece", how="left", maintain_order="left")
+        .filter(~empty_end)
+        .with_columns(
+            *(
+                pl.when(pl.col("activities").is_null()).then(0).otherwise(column).alias(column)
+                for column in ("kernels_launched", "gpu_ns")
+            ),
+            pl.lit(cut.name, pl.String).alias("name"),
+        )
+        .select(
+            "iteration",
+            pl.col("kind").alias("piece"),
+            "name",
+            "start_ns",
+            "duration_ns",
+            "cpu_start_ns",
+            "cpu_end_ns",
+            "kernels_launched",
+            "gpu_ns",
+        )
+    )
+
+
+def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> pl.Series:
+    """The iteration in which something began on the CPU; null where it is in none.
+
+    Args:
+        table: As `Profile.steps`.
+        session: Of each thing.
+        at_ns: When it began.
+    """
+    found = np.full(len(session), NO_PIECE, np.int64)
+    sessions, moments = session.to_numpy(), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
+    unknown = at_ns.is_null().to_numpy()
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    for (number,), rows in table.group_by("session", maintain_order=True):
+        # Without a time of their own only the first and the last piece reach to the ends.
+        spans = rows.filter(pl.col("cpu_start_ns").is_not_null() | pl.col("cpu_end_ns").is_not_null() | (pl.len() == 1))
+        spans = spans.with_columns(pl.col("cpu_start_ns").fill_null(low), pl.col("cpu_end_ns").fill_null(high))
+        spans = spans.sort("cpu_start_ns", maintain_order=True)
+        if spans.is_empty():
+            continue
+        here = np.flatnonzero((sessions == number) & ~unknown)
+        place = np.searchsorted(spans["cpu_start_ns"].to_numpy(), moments[here], side="right") - 1
+        inside = (place >= 0) & (moments[here] < spans["cpu_end_ns"].to_numpy()[place])
+        found[here] = np.where(inside, spans["iteration"].fill_null(NO_PIECE).to_numpy()[place], NO_PIECE)
+    numbers = pl.Series("iteration", found, dtype=pl.Int32)
+    return numbers.set(numbers == NO_PIECE, None)
+
+
+def iteration_between(table: pl.DataFrame, session: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.Series:
+    """The iteration between whose start and end something lies whole; null where it lies in none or in several.
+
+    Args:
+        table: As `Profile.steps`. A whole run that is not cut is no iteration.
+        session: Of each thing.
+        start_ns: When it began.
+        end_ns: When it ended.
+    """
+    cut = table.filter(pl.col("source") != "whole run")
+    first = iteration_at(cut, session, start_ns)
+    # An end is the moment after the last one; what has no length has its start alone.
+    moment = pl.select(pl.when(end_ns.is_not_null()).then(pl.max_horizontal(start_ns, end_ns - 1))).to_series()
+    return first.set((first != iteration_at(cut, session, moment)).fill_null(True), None)

@@ -1,0 +1,168 @@
+"""The command that profiles one launch in depth: Nsight Compute, or nvprof for GPUs that it does not support."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.activities import activity_row
+from tui.analysis.inputs.devices import device_facts
+from tui.analysis.inputs.needs import Tool, tool_of
+from tui.analysis.memo import once_per_profile
+from tui.model.constant_columns import column_view
+from tui.model.names import short_name
+from tui.model.profile import rows_of_session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tui.model.profile import Profile
+
+
+PROGRAM: Final = "./app"
+"""Stands for the program, where the input does not say how it was run."""
+
+COMMAND_LIMIT: Final = 400
+"""A longer command line is more than a person wants to paste."""
+NAME_LIMIT: Final = 120
+"""Of a longer name only the start is looked for."""
+
+NAMES_KEPT: Final = 4_096
+"""Names whose function is told once: each launch that is asked about is compared with all of them."""
+
+NCU_SINCE: Final = 7
+"""Major compute capability that Nsight Compute starts with; nvprof measures what is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingCommand:
+    """A command, and what is to be known of it."""
+
+    command: str | None
+    """For a shell; None where no tool of NVIDIA's profiles such a launch."""
+    note: str
+    """What the count of launches rests on, or why there is no command."""
+
+
+def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
+    """The command that profiles the same launch in the next run of the program.
+
+    Launches are counted as Nsight Compute does: those of the same function, whatever its template arguments, of the
+    process on the device, in the order in which they were launched.
+
+    Args:
+        profile: Where it is.
+        activity: The number of the launch, the column ``activity``.
+
+    Raises:
+        KeyError: There is no such activity.
+    """
+    row = activity_row(profile, activity)
+    if row["kind"] != "kernel":
+        return ProfilingCommand(None, "Nsight Compute profiles only kernels")
+    facts = device_facts(profile).filter(
+        pl.col("session") == row["session"], pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
+    )
+    facts_row = facts.row(0, named=True) if facts.height else {}
+    if facts_row.get("vendor"):
+        return ProfilingCommand(None, f"Nsight Compute profiles only NVIDIA GPUs; this one is by {facts_row['vendor']}")
+    session = profile["sessions"].filter(pl.col("session") == row["session"]).row(0, named=True)
+    before, ordered = _launches_before(profile, row)
+    function = _function(str(row["name"]))
+    if not function:
+        return ProfilingCommand(None, "the launch has no recorded name")
+    several = _devices(profile).filter(pl.col("session") == row["session"]).height > 1
+    program = _program(session["command"])
+    capability = str(facts_row.get("compute_capability") or "")
+    major = capability.partition(".")[0]
+    if major.isdecimal() and int(major) < NCU_SINCE:
+        # A colon would end the name in nvprof's filter.
+        chosen = shlex.quote(f"::{function.replace(':', '.')}:{before + 1}")
+        device = f"--devices {row['device']} " if several else ""
+        return ProfilingCommand(
+            f"nvprof {device}--kernels {chosen} --metrics all {program}",
+            f"Nsight Compute does not support compute capability {capability}; {_note(session, ordered)}",
+        )
+    device = f"--devices {row['device']} " if several else ""
+    name = shlex.quote(f"regex:(^|:){function}")
+    command = f"ncu --set full {device}--kernel-name {name} --launch-skip {before} --launch-count 1 {program}"
+    return ProfilingCommand(command, _note(session, ordered))
+
+
+def _note(session: Mapping[str, Any], ordered: str) -> str:
+    counted = f"launches are counted {ordered}"
+    tool = tool_of(session["format"], session["tool"])
+    if tool in (Tool.PYTORCH, Tool.NSYS):
+        return f"{counted}, from the start of the recording: add the launches before it"
+    return counted
+
+
+def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str]:
+    """How many launches of the same function came before on the same device, and by which order."""
+    on_device = pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
+    work = rows_of_session(profile["activities"], row["session"])
+    function = _function(str(row["name"]))
+    names = column_view(work, "name").unique().drop_nulls()
+    same = [name for name in names.cast(pl.String).to_list() if _function(name) == function]
+    alike = work.lazy().filter(
+        pl.col("kind") == "kernel",
+        on_device,
+        pl.col("name").is_in(pl.Series(same, dtype=pl.String).cast(names.dtype).implode()),
+    )
+    if _devices(profile).filter(pl.col("session") == row["session"], on_device)["is_told_by_call"].item():
+        earlier = alike.filter(pl.col("correlation") < row["correlation"]).select(pl.len()).collect()
+        return int(earlier.item()), "in the order of their calls"
+    found = alike.select("correlation", "start_ns", "activity").collect()
+    if found["correlation"].null_count() == 0 and found["correlation"].n_unique() == found.height:
+        return int((found["correlation"] < row["correlation"]).sum()), "in the order of their calls"
+    above = found["activity"] < row["activity"]
+    if found["start_ns"].null_count():
+        return int(above.sum()), "in input order"
+    before = (found["start_ns"] < row["start_ns"]) | ((found["start_ns"] == row["start_ns"]) & above)
+    return int(before.sum()), "by their start on the GPU"
+
+
+@once_per_profile("activities")
+def _devices(profile: Profile) -> pl.DataFrame:
+    """The devices of each session: ``session``, ``device``, ``is_told_by_call``: no two kernels of it share a call."""
+    call = pl.col("correlation").filter(pl.col("kind") == "kernel")
+    is_told = (call.null_count() == 0) & (call.n_unique() == call.len())
+    return profile["activities"].lazy().group_by("session", "device").agg(is_told.alias("is_told_by_call")).collect()
+
+
+@lru_cache(maxsize=NAMES_KEPT)
+def _function(name: str) -> str:
+    """A regular expression that ends with the name of the function, as Nsight Compute has it without arguments.
+
+    >>> _function("void at::native::vectorized_elementwise_kernel<4, float>(int, float)")
+    'vectorized_elementwise_kernel$'
+    """
+    bare = short_name(name).rpartition("::")[2].strip()
+    if not bare or not re.fullmatch(r"[\w.$~-]+", bare, re.ASCII):
+        bare = short_name(name).strip()
+    shown = bare[:NAME_LIMIT]
+    return "".join(map(_literal, shown)) + ("$" if shown == bare and shown else "")
+
+
+def _literal(character: str) -> str:
+    """A regular expression for one character of a name; what is not plain may be any, as may what a name can hide."""
+    if not character.isascii() or not character.isprintable() or character in "^\\[] ":
+        return "."
+    return character if character.isalnum() or character == "_" else f"[{character}]"
+
+
+def _program(command: str | None) -> str:
+    """The program's command line with every word quoted anew, so that nothing in it is the shell's to run."""
+    if not command or len(command) > COMMAND_LIMIT or not command.isprintable():
+        return PROGRAM
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    return shlex.join(words) if words else PROGRAM

@@ -1,0 +1,329 @@
+"""Op instances of sessions that record no ops: consecutive launches of one op type, inferred from kernel names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.op_attribution import recorded_sessions
+from tui.analysis.ops.op_type_rules import UNKNOWN, classify
+from tui.analysis.ops.ops_by_name import op_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+
+_KINDS: Final = pl.DataFrame(
+    [
+        ("Convolution", "forward", "convolution"),
+        ("Convolution", "backward", "convolution backward filter"),
+        ("Convolution", "backward", "convolution backward data"),
+        ("Convolution", "backward", "convolution backward bias"),
+        ("Pooling", "forward", "pooling"),
+        ("Pooling", "backward", "pooling"),
+        ("LRN", "forward", "normalization"),
+        ("LRN", "backward", "normalization"),
+        ("ReLU", "forward", "activation"),
+        ("ReLU", "backward", "activation"),
+        ("BatchNorm", "forward", "batch norm"),
+        ("BatchNorm", "backward", "batch norm"),
+        ("Dropout", "forward", "dropout"),
+        ("Dropout", "backward", "dropout"),
+        ("SoftmaxWithLoss", "forward", "softmax"),
+        ("Softmax", "forward", "softmax"),
+    ],
+    schema=["layer_type", "phase", "op_type"],
+    orient="row",
+)
+"""Types of layers with the op types that do their work and that of no other type. A matrix product can be a
+fully-connected layer or a convolution, so it is none of them."""
+
+SLACK: Final = 1.05
+"""A layer's GPU work can take so much of the time that was measured for the layer: both are rounded and vary."""
+
+_PHASE: Final = {"fprop": "forward", "bprop": "backward"}
+
+
+def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
+    """Inferred op instances with ``layer``: the name of the layer that each belongs to, null where that is not sure.
+
+    A layer is taken for sure where it is the only one of its type that runs in that direction, or where every
+    iteration has as many instances of the op type as there are layers of the type: the first belongs to the first
+    layer, backward to the last. Else, or where the instances of a layer take longer on the GPU than the layer was
+    measured to take, nothing is claimed.
+
+    Args:
+        profile: Where the instances are from.
+        instances: In order of time within a stream: session, iteration, op_type, direction, ordinal, gpu_ns.
+    """
+    layers = profile["layers"].filter(pl.col("measured"), pl.col("executor") == "caffe")
+    if layers.is_empty() or instances.is_empty():
+        return instances.with_columns(pl.lit(None, pl.String).alias("layer"))
+    backward = pl.col("phase") == "backward"
+    slots = (
+        layers.select("session", "position", "layer", "phase", pl.col("op_type").alias("layer_type"), pl.col("time_ns"))
+        .join(_KINDS, on=["layer_type", "phase"])
+        .with_columns(pl.len().over("session", "op_type", "phase").alias("of_kind"))
+        .with_columns(
+            pl.col("position")
+            .rank("ordinal", descending=False)
+            .over("session", "op_type", "phase")
+            .alias("forward_place")
+        )
+        .with_columns(
+            pl.when(backward)
+            .then(pl.col("of_kind") + 1 - pl.col("forward_place"))
+            .otherwise("forward_place")
+            .cast(pl.UInt32)
+            .alias("place")
+        )
+        .select("session", "op_type", "phase", "place", "layer", "of_kind", "time_ns")
+    )
+    per_iteration = pl.len().over("session", "iteration", "op_type", "direction").alias("in_iteration")
+    rows = (
+        instances.with_row_index("row")
+        .with_columns(pl.col("op_type", "direction").cast(pl.String))
+        # With one layer alone it does not matter that the name does not say the direction.
+        .with_columns(
+            pl.col("direction").replace_strict(_PHASE, default="forward").alias("phase"),
+            pl.col("direction").is_null().alias("silent"),
+            per_iteration,
+        )
+        .select(
+            *("row", "session", "iteration", "device", "stream", "op_type", "phase"),
+            *("silent", "ordinal", "in_iteration", "gpu_ns"),
+        )
+        .join(slots.select("session", "op_type", "phase", "of_kind").unique(), on=["session", "op_type", "phase"])
+        .with_columns(
+            (pl.col("in_iteration") == pl.col("of_kind")).all().over("session", "op_type", "phase").alias("lines_up")
+        )
+        .filter((pl.col("of_kind") == 1) | (pl.col("lines_up") & pl.col("ordinal").is_not_null() & ~pl.col("silent")))
+        .with_columns(pl.when(pl.col("of_kind") == 1).then(1).otherwise("ordinal").cast(pl.UInt32).alias("place"))
+        .join(slots.drop("of_kind"), on=["session", "op_type", "phase", "place"])
+    )
+    # Streams work side by side: what is in one of them cannot take longer than the layer.
+    a_pass = rows.group_by("session", "layer", "phase", "time_ns", "device", "stream", "op_type").agg(
+        pl.col("gpu_ns").mean()
+    )
+    too_long = (
+        a_pass.group_by("session", "layer", "phase", "device", "stream")
+        .agg(pl.col("gpu_ns").sum(), pl.col("time_ns").first())
+        .filter(pl.col("gpu_ns") > SLACK * pl.col("time_ns"))
+    )
+    sure = rows.join(too_long, on=["session", "layer", "phase"], how="anti").select("row", "layer")
+    return instances.with_row_index("row").join(sure, on="row", how="left", maintain_order="left").drop("row")
+
+
+NO_INSTANCE: Final = -1
+"""In place of an instance: no rule knows what the launch does, or its place in time is not known."""
+
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+
+_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "iteration": pl.Int32,
+        "op_id": pl.String,
+        "op": pl.String,
+        "op_type": NAME,
+        "direction": NAME,
+        "ordinal": pl.UInt32,
+        "layer": pl.String,
+        "device": pl.Int32,
+        "stream": pl.Int64,
+        "start_ns": pl.Int64,
+        "end_ns": pl.Int64,
+        "launches": pl.Int64,
+        "gpu_ns": pl.Int64,
+        "gpu_busy_ns": pl.Int64,
+        "gpu_idle_ns": pl.Int64,
+        "cpu_own_ns": pl.Int64,
+        "cpu_overhead_ns": pl.Int64,
+        "kernels_code": pl.UInt64,
+        "op_source": NAME,
+        "line": pl.UInt32,
+    }
+)
+
+
+@once_per_profile("activities", "ops", "layers")
+def inferred_instances(profile: Profile) -> pl.DataFrame:
+    """The op instances of the sessions that record no ops, by session, GPU, stream and time.
+
+    One row per run of launches that follow one another in a stream of an iteration and are of one op type and
+    direction. A launch that no rule knows, or whose start is not known, is in none; it ends the run before it.
+
+    Columns: session, iteration (null outside of the iterations, or where there are none), op_id (type, ordinal within
+    the iteration, ``BPROP``; null outside of the iterations, where nothing tells which one it is), op (type and
+    direction in words), op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns,
+    launches, gpu_ns (null where no duration is known), gpu_busy_ns (the same: launches of a stream follow one another),
+    gpu_idle_ns (null: launches of one type that lie apart may be several ops, between which nothing was awaited),
+    cpu_own_ns and cpu_overhead_ns (null: a list of launches does not tell), kernels_code (a number that two instances
+    share if they launched the same kernels), op_source, line.
+    """
+    return _found(profile)[0]
+
+
+def instance_of_activities(profile: Profile) -> Ints:
+    """For each row of ``activities`` the row of `inferred_instances` that it is in, or `NO_INSTANCE`."""
+    return _found(profile)[1]
+
+
+@once_per_profile("activities", "ops", "layers")
+def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
+    activities = profile["activities"]
+    inside = np.full(activities.height, NO_INSTANCE, np.int64)
+    types, code = _types_of(activities["name"])
+    open_session = ~activities["session"].is_in(recorded_sessions(profile).implode())
+    usable = (open_session & activities["start_ns"].is_not_null()).to_numpy()
+    if not usable.any():
+        return pl.DataFrame(schema=_SCHEMA), inside
+    rows = _by_stream(activities, usable)
+    code = code[rows]
+    keys = [activities[name].fill_null(-1).to_numpy()[rows] for name in ("session", "device", "stream", "iteration")]
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = code[1:] != code[:-1]
+    for key in keys:
+        begins[1:] |= key[1:] != key[:-1]
+    run = np.cumsum(begins) - 1
+    known = code != NO_INSTANCE
+    # Runs that no rule knows go; the others are numbered anew.
+    number = np.cumsum(known[begins]) - 1
+    inside[rows[known]] = number[run[known]]
+    first = np.flatnonzero(begins & known)
+    if not len(first):
+        return pl.DataFrame(schema=_SCHEMA), inside
+    starts = np.flatnonzero(begins)
+    work = activities.select("start_ns", "duration_ns", "line")[rows]
+    duration = work["duration_ns"].fill_null(0).to_numpy()
+    timed = work["duration_ns"].is_not_null().to_numpy().astype(np.int64)
+    begin = work["start_ns"].to_numpy()
+    names = activities["name"].to_physical().fill_null(0).to_numpy()[rows].astype(np.uint64)
+    place = (np.arange(len(rows)) - starts[run]).astype(np.uint64)
+    mixed = (names + np.uint64(1)) * _MIX * (np.uint64(2) * place + np.uint64(1))
+    mixed ^= mixed >> np.uint64(29)
+    kept = known[starts]
+
+    def reduced(function: np.ufunc, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        found: npt.NDArray[np.generic] = function.reduceat(values, starts)[kept]
+        return found
+
+    lines = work["line"].fill_null(np.iinfo(np.uint32).max).to_numpy()
+    table = pl.DataFrame(
+        {
+            "session": keys[0][first],
+            "device": keys[1][first],
+            "stream": keys[2][first],
+            "iteration": keys[3][first],
+            "code": code[first],
+            "start_ns": begin[first],
+            "end_ns": reduced(np.maximum, begin + duration),
+            "launches": reduced(np.add, np.ones(len(rows), np.int64)),
+            "timed": reduced(np.add, timed),
+            "gpu_ns": reduced(np.add, duration),
+            "kernels_code": reduced(np.add, mixed),
+            "line": reduced(np.minimum, lines),
+        }
+    )
+    return _described(profile, table, types), inside
+
+
+def _types_of(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
+    """The distinct op types with their directions, and for each name the row of its own; `NO_INSTANCE`: unknown."""
+    classes = classify(names)
+    types = (
+        classes.filter(pl.col("op_type").cast(pl.String) != UNKNOWN)
+        .select(pl.col("op_type", "direction").cast(pl.String))
+        .unique()
+        .sort("op_type", "direction")
+        .with_row_index("code")
+    )
+    told = classes.with_columns(pl.col("op_type", "direction").cast(pl.String)).join(
+        types, on=["op_type", "direction"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    physical = told["name"].to_physical().to_numpy()
+    by_name = np.full(int(physical.max(initial=0)) + 1, NO_INSTANCE, np.int64)
+    by_name[physical] = told["code"].cast(pl.Int64).fill_null(NO_INSTANCE).to_numpy()
+    codes = by_name[names.to_physical().fill_null(0).to_numpy()]
+    codes[names.is_null().to_numpy()] = NO_INSTANCE
+    return types, codes
+
+
+def _by_stream(activities: pl.DataFrame, usable: npt.NDArray[np.bool_]) -> Ints:
+    """The usable rows by session, GPU and stream, in order of time."""
+    rows = np.flatnonzero(usable)
+    keys = activities.select("session", "device", "stream")
+    if all(keys[name].n_unique() == 1 for name in keys.columns):
+        return rows
+    order = keys[rows].select(pl.arg_sort_by("session", "device", "stream", maintain_order=True)).to_series()
+    by_stream: Ints = rows[order.to_numpy()]
+    return by_stream
+
+
+def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
+    """Instances with their ids, and with what follows from their times."""
+    # A run in which nothing repeats is counted through as one.
+    with_iterations = profile["activities"]["session"].filter(profile["activities"]["iteration"].is_not_null()).unique()
+    outside = (pl.col("iteration") == -1) & pl.col("session").is_in(with_iterations.implode())
+    unknown = np.iinfo(np.uint32).max
+    named = _named(types)
+    described = (
+        table.with_columns(pl.col("session").cast(pl.UInt32))
+        .join(named, on="code", how="left", maintain_order="left")
+        .with_columns(
+            pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("session", "iteration", "word_code").alias("ordinal"),
+            outside.alias("outside"),
+        )
+        .with_columns(
+            pl.when("outside").then(None).otherwise("ordinal").alias("ordinal"),
+            *(pl.when(pl.col("timed") > 0).then("gpu_ns").alias(name) for name in ("gpu_ns", "gpu_busy_ns")),
+            *(pl.lit(None, pl.Int64).alias(name) for name in ("gpu_idle_ns", "cpu_own_ns", "cpu_overhead_ns")),
+            *(pl.when(pl.col(name) == -1).then(None).otherwise(pl.col(name)).alias(name)
+              for name in ("device", "stream", "iteration")),
+            pl.when(pl.col("line") == unknown).then(None).otherwise("line").alias("line"),
+        )
+    )  # fmt: skip
+    # Ids repeat from iteration to iteration: each is written once.
+    ids = (
+        described.select("word_code", "ordinal")
+        .unique()
+        .join(named.select("word_code", "word", "suffix").unique(), on="word_code")
+        .select("word_code", "ordinal", pl.format("{}_{}{}", "word", "ordinal", "suffix").alias("op_id"))
+    )
+    described = described.join(ids, on=["word_code", "ordinal"], how="left", maintain_order="left")
+    return with_layers(profile, described).select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())
+
+
+def _named(types: pl.DataFrame) -> pl.DataFrame:
+    """Op types with the words of ids and phrases; ``word_code`` is one for all types whose ids are counted together."""
+    word = (
+        pl.col("op_type")
+        .str.replace_all(r"\b(?:forward|backward)\b ?", "")
+        .str.to_uppercase()
+        .str.replace_all("[^A-Z0-9]+", "_")
+        .str.strip_chars("_")
+    )
+    suffix = pl.when(pl.col("direction") == "bprop").then(pl.lit("_BPROP")).otherwise(pl.lit(""))
+    return types.with_columns(
+        pl.col("code").cast(pl.Int64),
+        word.alias("word"),
+        suffix.alias("suffix"),
+        op_name(),
+        pl.when(_is_memory()).then(pl.lit("recorded")).otherwise(pl.lit("inferred")).alias("op_source"),
+    ).with_columns(
+        pl.struct("word", "suffix").rank("dense").alias("word_code"),
+        pl.col("op_type", "direction", "op_source").cast(NAME),
+    )
+
+
+def _is_memory() -> pl.Expr:
+    """Whether an op type is what the input records the work as."""
+    return pl.col("op_type").str.contains("^(?:memcpy|memset|unified memory|whole CUDA graph)")

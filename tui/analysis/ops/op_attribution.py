@@ -1,0 +1,206 @@
+"""Attribution of GPU work to recorded ops: the op of each activity, its kind, or why it has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import timed, total
+from tui.analysis.grouping import unique_values
+from tui.analysis.kernels import kernels
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
+from tui.analysis.tensor_cores.verdicts import with_verdicts_by_name
+from tui.model.constant_columns import column_view
+from tui.model.forest import NONE, Forest, forest_of
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.model.forest import Ints
+    from tui.model.profile import Profile
+
+
+def rows_of_ops(numbers: pl.Series, ops: pl.DataFrame) -> Ints:
+    """The row of each op number in a frame of ops, `NONE` where there is none; op numbers rise from row to row."""
+    wanted = numbers.cast(pl.Int64).fill_null(NONE).to_numpy()
+    known = ops["op"].to_numpy().astype(np.int64)
+    if not len(known):
+        return np.full(len(wanted), NONE, np.int64)
+    if known[-1] - known[0] == len(known) - 1:
+        rows = wanted - known[0]
+        return np.where((wanted != NONE) & (rows >= 0) & (rows < len(known)), rows, NONE)
+    rows = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[rows] == wanted, rows, NONE)
+
+
+def op_tree(ops: pl.DataFrame) -> Forest:
+    """The tree of a frame of ops.
+
+    A parent of another session, or one that leads back to the op itself, is taken for none: no input makes this loop.
+    """
+    parent = rows_of_ops(ops["parent"], ops)
+    session = ops["session"].to_numpy()
+    parent = np.where((parent != NONE) & (session[parent] == session), parent, NONE)
+    return forest_of(parent)
+
+
+MEMORY: Final = ("memcpy", "memset", "um")
+"""Kinds of activities that say themselves what kind of work they are."""
+
+WITHOUT_OP: Final = ("launch not recorded", "launched outside any op", "totals only", "reason not recorded")
+"""Why work has no op: as `tui.model.schema.OP_JOINS`, or because the input holds no single activities, or it is silent.
+"""
+
+
+def recorded_sessions(profile: Profile) -> pl.Series:
+    """The sessions whose input records ops."""
+    return profile["ops"]["session"].unique().sort()
+
+
+def op_row_of_activities(profile: Profile) -> Ints:
+    """For each row of ``activities`` the row of ``ops`` that launched it, or `NONE`."""
+    activities, ops = profile["activities"], profile["ops"]
+    rows = rows_of_ops(activities["op"], ops)
+    if ops.is_empty():
+        return rows
+    same = column_view(ops, "session").to_numpy()[rows] == column_view(activities, "session").to_numpy()
+    return np.where((rows != NONE) & same, rows, NONE)
+
+
+def names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
+    """The name of the op at each row; null for `NONE`."""
+    numbers = pl.Series(rows)
+    return ops["name"].gather(numbers.set(numbers == NONE, None).cast(pl.UInt32)).alias("op")
+
+
+def unattributed_reason(has_op: pl.Expr) -> pl.Expr:
+    """The reason that work has no op, one of `WITHOUT_OP`; null where it has one."""
+    join = pl.col("op_join").cast(pl.String)
+    told = pl.when(join.is_in(WITHOUT_OP[:2])).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
+    return pl.when(~has_op).then(told).alias("why_no_op")
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
+def work_by_op(profile: Profile) -> pl.DataFrame:
+    """GPU work of the sessions with recorded ops: one row per session, op name (or reason) and kernel.
+
+    Columns: session, op (name of the innermost op, null where there is none), why_no_op (then one of `WITHOUT_OP`),
+    kind, name, short_name, launches, timed_calls (those whose duration is known), total_ns, min_ns, max_ns,
+    uses_tensor_core, line (first one in the input).
+    """
+    sessions = recorded_sessions(profile)
+    activities = profile["activities"] if len(sessions) else profile["activities"].clear()
+    names = names_at(profile["ops"], op_row_of_activities(profile) if len(sessions) else np.zeros(0, np.int64))
+    single = (
+        activities.lazy()
+        .select("session", "kind", "name", "short_name", "duration_ns", "op_join", "uses_tensor_core", "line")
+        .with_columns(names)
+        .filter(pl.col("session").is_in(sessions.implode()))
+        .with_columns(unattributed_reason(pl.col("op").is_not_null()))
+        .group_by("session", "op", "why_no_op", "kind", "name")
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            timed(),
+            total().alias("total_ns"),
+            pl.col("duration_ns").min().alias("min_ns"),
+            pl.col("duration_ns").max().alias("max_ns"),
+            pl.col("uses_tensor_core").any(ignore_nulls=False),
+            pl.col("short_name").first(),
+            pl.col("line").min(),
+        )
+        .collect()
+    )
+    single = with_verdicts_by_name(profile, single)
+    printed = kernels(profile).filter(
+        pl.col("session").is_in(sessions.implode()),
+        ~pl.col("session").is_in(unique_values(column_view(activities, "session")).implode()),
+    )
+    totals = printed.select(
+        "session",
+        pl.lit(None, NAME).alias("op"),
+        pl.lit(WITHOUT_OP[2]).alias("why_no_op"),
+        "kind",
+        "name",
+        pl.col("calls").alias("launches"),
+        "timed_calls",
+        "total_ns",
+        "min_ns",
+        "max_ns",
+        "uses_tensor_core",
+        "tensor_core_reason",
+        "short_name",
+        "line",
+    )
+    return pl.concat([single, totals.select(single.columns)]).sort(
+        *("session", "total_ns", "name", "op", "why_no_op", "kind"),
+        descending=[False, True, False, False, False, False],
+        nulls_last=True,
+    )
+
+
+def op_classes(profile: Profile) -> pl.DataFrame:
+    """What the recorded ops do by their own account: session, op, op_type, direction, group, one row a name.
+
+    The type is the one that the input records, else what the rules for ops tell from the name; null where neither
+    knows. The direction is what the name says: an instance's own (``ops.direction``) is surer.
+    """
+    rules = op_rules()
+    names = profile["ops"].group_by("session", pl.col("name").alias("op")).agg(pl.col("op_type").drop_nulls().first())
+    told = {}
+    for column in ("op", "op_type"):
+        told[column] = classify(names[column], rules.op_rules).select(
+            pl.col("name").alias(column),
+            pl.when(pl.col("op_type").cast(pl.String) != UNKNOWN).then(pl.col("op_type")).alias(f"{column}_told"),
+            pl.col("direction").alias(f"{column}_direction"),
+        )
+    known = names.join(told["op"], on="op", how="left").join(told["op_type"], on="op_type", how="left")
+    recorded = pl.col("op_type").cast(pl.String)
+    rule_type = pl.coalesce("op_type_told", "op_told").cast(pl.String)
+    groups = rules.groups
+    return known.select(
+        "session",
+        "op",
+        pl.coalesce(recorded, rule_type).cast(NAME).alias("op_type"),
+        pl.coalesce("op_type_direction", "op_direction").alias("direction"),
+        pl.coalesce(
+            recorded.replace_strict(groups, default=None, return_dtype=pl.String),
+            rule_type.replace_strict(groups, default=rule_type, return_dtype=pl.String),
+        )
+        .cast(NAME)
+        .alias("group"),
+    )
+
+
+def classified_work(profile: Profile) -> pl.DataFrame:
+    """`work_by_op` with op_type and group of the work, direction and rule.
+
+    Copies and sets are what they are recorded as. A kernel counts as what its op does; where the name of the op does
+    not tell, or there is no op, as what the kernel's own name tells (``kernel_type``). Its group is that of the latter
+    where the type that the input records is in none.
+    """
+    rules = op_rules()
+    work = work_by_op(profile)
+    by_kernel = classify(work["name"], rules.rules).rename({"op_type": "kernel_type", "direction": "kernel_direction"})
+    by_op = op_classes(profile).rename({"op_type": "own_type", "direction": "own_direction", "group": "own_group"})
+    joined = work.join(by_kernel, on="name", how="left", maintain_order="left").join(
+        by_op, on=["session", "op"], how="left", maintain_order="left"
+    )
+    kernel_type = pl.col("kernel_type").cast(pl.String)
+    kernel_group = kernel_type.replace_strict(rules.groups, default=kernel_type, return_dtype=pl.String)
+    by_op_first = ~pl.col("kind").cast(pl.String).is_in(MEMORY) & pl.col("own_type").is_not_null()
+    return joined.with_columns(
+        pl.when(by_op_first)
+        .then(pl.col("own_type").cast(pl.String))
+        .otherwise(kernel_type)
+        .cast(NAME)
+        .alias("op_type"),
+        pl.when(by_op_first)
+        .then(pl.coalesce(pl.col("own_group").cast(pl.String), kernel_group))
+        .otherwise(kernel_group)
+        .cast(NAME)
+        .alias("group"),
+        pl.when(by_op_first).then("own_direction").otherwise("kernel_direction").alias("direction"),
+        pl.when(by_op_first).then(None).otherwise("rule").alias("rule"),
+    ).drop("own_type", "own_group", "own_direction", "kernel_direction")

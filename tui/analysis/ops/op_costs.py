@@ -1,0 +1,398 @@
+"""Costs of each call of a recorded op: GPU time, CPU time, self time, CPU overhead and GPU idle time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import total, total_of_parts
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
+from tui.cache.spill import spill_to_disk
+from tui.correlation.launches import SLACK_NS, nest, rows_around, thread_codes
+from tui.model.constant_columns import column_view
+from tui.model.forest import NONE, Forest
+from tui.model.profile import rows_of_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+
+_AT_ONCE: Final = 1 << 20
+"""Calls that are examined together: each takes some numbers for as long as that lasts."""
+
+_TIMES: Final = ("start_ns", "duration_ns")
+_NO_THREAD: Final = 0xFFFF_FFFE
+
+
+@once_per_profile("ops", "activities", "api_calls")
+def op_instances(profile: Profile) -> pl.DataFrame:
+    """What each recorded op cost: one row per row of ``ops``, in its order.
+
+    Columns: session, op, name, parent (as in ``ops``), call, launches, untimed_launches, gpu_self_ns, gpu_total_ns,
+    cpu_total_ns, cpu_self_ns, api_ns, api_calls.
+
+    - ``gpu_self_ns`` is the time of the GPU work that it launched itself (whose innermost op it is), ``launches`` the
+      number of it, ``gpu_total_ns`` the same with all ops that ran in it. They are 0 where it launched nothing and null
+      where no GPU work of the session is recorded. Work whose duration is not known counts in ``launches`` and in
+      ``untimed_launches``, and adds nothing to the times; these are null where there is no other work.
+    - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is that less the ops that it called on its own thread and less
+      the CUDA calls that it made itself, ``api_ns`` (null where the session records none; their time is then in
+      ``cpu_self_ns``). It is null where the duration of one of these ops is not known.
+    - ``call`` is the op that it counts with: itself, or the op of the same name around it that did nothing but call it.
+    """
+    ops, activities = profile["ops"], profile["activities"]
+    tree = op_tree(ops)
+    rows = op_row_of_activities(profile)
+    here = rows != NONE
+    launches = np.bincount(rows[here], minlength=ops.height).astype(np.int64)
+    untimed = np.bincount(rows[here & activities["duration_ns"].is_null().to_numpy()], minlength=ops.height)
+    untimed = untimed.astype(np.int64)
+    timed = launches - untimed
+    gpu_self = np.zeros(ops.height, np.int64)
+    np.add.at(gpu_self, rows[here], activities["duration_ns"].fill_null(0).to_numpy()[here])
+    duration = ops["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
+    thread = thread_codes(ops["pid"], ops["tid"])
+    same_thread = (tree.parent != NONE) & (thread[tree.parent] == thread)
+    api_ns, api_count = _api_within(profile)
+    with_gpu = ops["session"].is_in(column_view(activities, "session").unique().implode())
+    with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
+    cpu_self = duration - tree.children_sums(duration, same_thread) - api_ns
+    call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
+    unknown = ops["duration_ns"].is_null().to_numpy()
+    known = ~pl.lit(pl.Series(unknown | (tree.children_sums(unknown.astype(np.int64), same_thread) > 0)))
+    return (
+        ops.select(
+            "session",
+            "op",
+            "name",
+            "parent",
+            pl.col("duration_ns").alias("cpu_total_ns"),
+            with_gpu=with_gpu,
+            api=with_api,
+        )
+        .with_columns(
+            ops["op"].gather(pl.Series(call)).alias("call"),
+            pl.when("with_gpu").then(pl.Series(launches)).alias("launches"),
+            pl.when("with_gpu").then(pl.Series(untimed)).alias("untimed_launches"),
+            pl.when(pl.col("with_gpu") & pl.Series((timed > 0) | (launches == 0)))
+            .then(pl.Series(gpu_self))
+            .alias("gpu_self_ns"),
+            pl.when(pl.col("with_gpu") & pl.Series((tree.sums(timed) > 0) | (tree.sums(untimed) == 0)))
+            .then(pl.Series(tree.sums(gpu_self)))
+            .alias("gpu_total_ns"),
+            pl.when(known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
+            pl.when("api").then(pl.Series(api_ns)).alias("api_ns"),
+            pl.when("api").then(pl.Series(api_count)).alias("api_calls"),
+        )
+        .drop("with_gpu", "api")
+    )
+
+
+def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
+    """The row that each op counts with.
+
+    PyTorch's `key_averages` takes an op and its only child of the same name for one: ``aten::layer_norm`` is recorded
+    once where it is called and once where it is dispatched.
+
+    Args:
+        ops: The ops.
+        tree: Their tree.
+        alone: Whether the op's parent did nothing itself.
+    """
+    itself = np.arange(ops.height, dtype=np.int64)
+    name = ops["name"].to_physical().fill_null(0).to_numpy()
+    children = tree.children_sums(np.ones(ops.height, np.int64))
+    again = (tree.parent != NONE) & alone & (name[tree.parent] == name) & (children[tree.parent] == 1)
+    call = np.where(again, tree.parent, itself)
+    while True:
+        further = call[call]
+        if np.array_equal(further, call):
+            return call
+        call = further
+
+
+def _api_within(profile: Profile) -> tuple[Ints, Ints]:
+    """For each op the time of the CUDA calls that were made in it, and not in an op within it, and their number."""
+    ops, all_calls = profile["ops"], profile["api_calls"].select("session", "pid", "tid", "start_ns", "duration_ns")
+    spent, made = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
+    timed = (
+        ops.select("session", "pid", "tid", "start_ns", "duration_ns")
+        .with_row_index("row")
+        .drop_nulls(["start_ns", "duration_ns"])
+    )
+    for session in timed["session"].unique(maintain_order=True):
+        calls, around = (rows_of_session(rows, session).drop_nulls(_TIMES) for rows in (all_calls, timed))
+        if calls.is_empty():
+            continue
+        nesting = nest(around, slack_ns=SLACK_NS)
+        for here in _outermost(calls).iter_slices(_AT_ONCE):
+            found = rows_around(nesting, here["pid"], here["tid"], here["start_ns"])
+            inside = found.is_not_null()
+            rows = around["row"].gather(found.filter(inside)).to_numpy().astype(np.int64)
+            np.add.at(spent, rows, here["duration_ns"].filter(inside).to_numpy())
+            made += np.bincount(rows, minlength=ops.height)
+    return spent, made
+
+
+def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
+    """The calls of a session that lie in no other: a driver call within a runtime call is in its time already."""
+    # Calls of a thread that is not known are apart by their process.
+    thread = thread_codes(calls["pid"], calls["tid"].fill_null(_NO_THREAD))
+    start, end = calls["start_ns"].to_numpy(), (calls["start_ns"] + calls["duration_ns"]).to_numpy()
+    order = np.lexsort((start, thread))
+    thread, start, end = thread[order], start[order], end[order]
+    first = np.flatnonzero(np.concatenate(([True], thread[1:] != thread[:-1])))
+    outer = np.ones(len(order), np.bool_)
+    for begin, until in pairwise([*first.tolist(), len(order)]):
+        outer[begin + 1 : until] = start[begin + 1 : until] >= np.maximum.accumulate(end[begin:until])[:-1]
+    return calls if outer.all() and len(first) == 1 else calls[order[outer]]
+
+
+WORK_LIMIT: Final = 100
+"""So many levels of ops are examined as if each held all GPU work; ops of real programs hold less the deeper they lie.
+"""
+
+_OPS_AT_ONCE: Final = 1 << 18
+"""Spans that are sorted together."""
+
+
+@once_per_profile("ops", "activities", "api_calls")
+def op_overheads(profile: Profile) -> pl.DataFrame:
+    """What each recorded op cost beside its GPU work: one row per row of ``ops``, in its order.
+
+    Columns: session, op, name, cpu_total_ns, api_total_ns, cpu_overhead_ns, gpu_total_ns, gpu_idle_ns.
+
+    - api_total_ns is the CPU time of the CUDA calls made in it, those in ops within it included; cpu_overhead_ns is the
+      rest of its CPU time (DLProf: CPU time - CUDA API time). Null in sessions that record no calls.
+    - gpu_idle_ns is the time from the first start to the last end of the GPU work that it launched, ops within it
+      included, in which none of that work ran, summed over the GPUs (as DLProf has it). 0 where it launched nothing,
+      null in sessions without GPU work with its times, where times of that work are not known, and of the outermost ops
+      where they lie so deep in each other that it would take too long (`WORK_LIMIT`).
+    """
+    ops = profile["ops"]
+    tree = op_tree(ops)
+    instances = op_instances(profile)
+    api = tree.sums(instances["api_ns"].fill_null(0).to_numpy().astype(np.int64))
+    idle, told = _gpu_idle(profile, tree)
+    timed = (profile["activities"].lazy().drop_nulls(["start_ns", "duration_ns"]).select("session").unique().collect())[
+        "session"
+    ]
+    return (
+        instances.select("session", "op", "name", "cpu_total_ns", "gpu_total_ns", "api_ns")
+        .with_columns(
+            pl.when(pl.col("api_ns").is_not_null()).then(pl.lit(pl.Series(api))).alias("api_total_ns"),
+            pl.when(pl.col("session").is_in(timed.implode()) & pl.lit(pl.Series(told)))
+            .then(pl.lit(pl.Series(idle)))
+            .alias("gpu_idle_ns"),
+        )
+        .with_columns((pl.col("cpu_total_ns") - pl.col("api_total_ns")).clip(0).alias("cpu_overhead_ns"))
+        .select(
+            "session",
+            "op",
+            "name",
+            "cpu_total_ns",
+            "api_total_ns",
+            "cpu_overhead_ns",
+            "gpu_total_ns",
+            "gpu_idle_ns",
+        )
+    )
+
+
+def overheads_by_name(profile: Profile) -> pl.DataFrame:
+    """The same by session and name of the op, most CPU overhead first.
+
+    Columns: session, op (the name), calls, cpu_total_ns, api_total_ns, cpu_overhead_ns, overhead_pct (of cpu_total_ns),
+    gpu_total_ns, gpu_idle_ns. An op that calls itself counts in both calls.
+    """
+    sums = ("cpu_total_ns", "api_total_ns", "cpu_overhead_ns", "gpu_total_ns", "gpu_idle_ns")
+    cpu = pl.col("cpu_total_ns")
+    return (
+        op_overheads(profile)
+        .lazy()
+        .group_by("session", pl.col("name").alias("op"))
+        .agg(pl.len().cast(pl.Int64).alias("calls"), *(total_of_parts(column).alias(column) for column in sums))
+        .with_columns(pl.when(cpu > 0).then(100 * pl.col("cpu_overhead_ns") / cpu).alias("overhead_pct"))
+        .select("session", "op", "calls", *sums[:3], "overhead_pct", *sums[3:])
+        .sort("cpu_overhead_ns", "cpu_total_ns", "op", descending=[True, True, False], nulls_last=True)
+        .collect()
+    )
+
+
+def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
+    """For each op the time between its first and last GPU work, of all ops within it, in which none of it ran.
+
+    And whether that was found out.
+
+    From the innermost ops outwards, each hands the intervals that its work fills to the op around it.
+    """
+    activities = profile["activities"]
+    rows = op_row_of_activities(profile)
+    timed = (activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()).to_numpy() & (rows != NONE)
+    untimed = np.bincount(rows[~timed & (rows != NONE)], minlength=len(tree.parent)).astype(np.int64)
+    start = activities["start_ns"].fill_null(0).to_numpy()[timed]
+    spans = pl.DataFrame(
+        {
+            "op": rows[timed],
+            "device": activities["device"].filter(pl.Series(timed)),
+            "start": start,
+            "end": start + activities["duration_ns"].fill_null(0).to_numpy()[timed],
+        }
+    )
+    depth = np.zeros(len(tree.parent), np.int64)
+    for level, ops in enumerate(tree.levels):
+        depth[ops] = level
+    by_level = spans.with_columns(pl.Series("level", depth[spans["op"].to_numpy()]))
+    own = {level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()}
+    idle, told = np.zeros(len(tree.parent), np.int64), tree.sums(untimed) == 0
+    left = WORK_LIMIT * (spans.height + 1000)
+    handed = spans.clear()
+    for level in range(len(tree.levels) - 1, -1, -1):
+        here = pl.concat([own.get(level, spans.clear()), handed])
+        if here.is_empty():
+            continue
+        left -= here.height
+        if left < 0:
+            told[np.concatenate(tree.levels[: level + 1])] = False
+            break
+        intervals = merged_spans(here)
+        sums = intervals.group_by("op", "device").agg(
+            (pl.col("end").max() - pl.col("start").min() - (pl.col("end") - pl.col("start")).sum()).alias("idle")
+        )
+        np.add.at(idle, sums["op"].to_numpy(), sums["idle"].to_numpy())
+        around = tree.parent[intervals["op"].to_numpy()]
+        handed = intervals.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
+    return idle, told
+
+
+def merged_spans(spans: pl.DataFrame) -> pl.DataFrame:
+    """The union of the spans of each op and device."""
+    return pl.concat([_filled(part) for part in apart(spans)])
+
+
+def apart(spans: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Spans in parts that are small enough to be sorted and grouped without much memory, each op in one of them."""
+    if spans.height <= _OPS_AT_ONCE:
+        yield spans
+        return
+    op = spans["op"].to_numpy()
+    edges = np.unique(np.quantile(op, np.linspace(0, 1, 2 + spans.height // _OPS_AT_ONCE), method="nearest"))
+    edges[-1] += 1
+    for first, end in pairwise(edges.tolist()):
+        yield spans.filter(pl.Series((op >= first) & (op < end)))
+
+
+def _filled(spans: pl.DataFrame) -> pl.DataFrame:
+    op, device = spans["op"].to_numpy(), spans["device"].fill_null(-1).to_numpy()
+    start, end = spans["start"].to_numpy(), spans["end"].to_numpy()
+    order = np.lexsort((start, device, op))
+    if not len(order):
+        return spans
+    op, device, start, end = op[order], device[order], start[order], end[order]
+    is_new = np.concatenate(([True], (op[1:] != op[:-1]) | (device[1:] != device[:-1])))
+    # Ends by their places in order, so that they and the groups fit into one number however long the run is.
+    by_end = np.argsort(end, kind="stable")
+    place = np.empty_like(by_end)
+    place[by_end] = np.arange(len(end))
+    before = np.cumsum(is_new) * len(end)
+    reached = end[by_end[np.maximum.accumulate(before + place) - before]]
+    first = np.flatnonzero(is_new | np.concatenate(([True], start[1:] > reached[:-1])))
+    return (
+        spans[order[first]]
+        .select("op", "device")
+        .with_columns(pl.Series("start", start[first]), pl.Series("end", np.maximum.reduceat(end, first)))
+    )
+
+
+TIMES = ("gpu_ns", "gpu_busy_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns")
+"""The times of a call."""
+
+
+@once_per_profile("ops", "activities", "api_calls")
+def self_times(profile: Profile) -> pl.DataFrame:
+    """What each recorded op spent itself: one row per row of ``ops``, in its order.
+
+    Columns: session, op, name, call, launches, untimed_launches (as in `op_instances`), and
+
+    - ``gpu_ns``, summed durations of the GPU work that it launched itself; ``gpu_busy_ns``, the same with work that ran
+      at once counted once (per GPU); ``gpu_idle_ns``, the time from the first start to the last end of that work in
+      which none of it ran. 0 where it launched nothing; null in sessions without GPU work, or without its times. Of
+      work whose times are not known nothing is in the first two, which are null where there is no other work; the idle
+      time is then null.
+    - ``cpu_own_ns``, its CPU time without the ops that it called on its own thread; ``cpu_overhead_ns``, that without
+      the CUDA calls that it made, null in sessions that record none.
+
+    Of ops that lie in no other (as DLProf counts them) these are the CPU and GPU time, the overhead and the idle time.
+    """
+    instances, activities = op_instances(profile), profile["activities"]
+    rows = op_row_of_activities(profile)
+    timed = activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()
+    here = timed.to_numpy() & (rows != NONE)
+    work = spill_to_disk(
+        activities.lazy()
+        .select(
+            pl.Series("op", rows),
+            "device",
+            pl.col("start_ns").alias("start"),
+            (pl.col("start_ns") + pl.col("duration_ns")).alias("end"),
+        )
+        .filter(pl.Series(here))
+        .collect()
+    )
+    busy, idle = np.zeros(instances.height, np.int64), np.zeros(instances.height, np.int64)
+    per_gpu = pl.concat(
+        [
+            merged_spans(part)
+            .group_by("op", "device")
+            .agg(
+                (pl.col("end") - pl.col("start")).sum().alias("busy"), span=pl.col("end").max() - pl.col("start").min()
+            )
+            for part in apart(work)
+        ]
+    )
+    at = per_gpu["op"].to_numpy()
+    np.add.at(busy, at, per_gpu["busy"].to_numpy())
+    np.add.at(idle, at, (per_gpu["span"] - per_gpu["busy"]).to_numpy())
+    with_times = pl.col("session").is_in(activities["session"].filter(timed).unique().implode())
+    untimed = np.bincount(rows[~timed.to_numpy() & (rows != NONE)], minlength=instances.height)
+    nothing_known = (untimed > 0) & (untimed == instances["launches"].fill_null(0).to_numpy())
+    return instances.select(
+        "session",
+        "op",
+        "name",
+        "call",
+        "launches",
+        "untimed_launches",
+        pl.col("gpu_self_ns").alias("gpu_ns"),
+        pl.when(with_times & ~pl.lit(pl.Series(nothing_known))).then(pl.lit(pl.Series(busy))).alias("gpu_busy_ns"),
+        (pl.col("cpu_self_ns") + pl.col("api_ns").fill_null(0)).alias("cpu_own_ns"),
+        pl.when(pl.col("api_ns").is_not_null()).then(pl.col("cpu_self_ns").clip(0)).alias("cpu_overhead_ns"),
+        pl.when(with_times & pl.lit(pl.Series(untimed == 0))).then(pl.lit(pl.Series(idle))).alias("gpu_idle_ns"),
+    )
+
+
+def call_times(profile: Profile) -> pl.DataFrame:
+    """The same with one row per call: an op that does nothing but call one of its name counts once with it."""
+    own = self_times(profile)
+    if (own["call"] == own["op"]).all():
+        return own
+    sums = own.group_by("call").agg(
+        *(total(name).alias(name) for name in ("launches", "untimed_launches")),
+        *(total_of_parts(name).alias(name) for name in TIMES),
+    )
+    return (
+        own.filter(pl.col("call") == pl.col("op"))
+        .select("session", "op", "name", "call")
+        .join(sums, on="call", how="left", maintain_order="left")
+    )

@@ -1,0 +1,219 @@
+"""Op instances: every call of an op, recorded or inferred, and the same op over all iterations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import average, share, total
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.inferred_ops import NO_INSTANCE, inferred_instances, instance_of_activities
+from tui.analysis.ops.op_attribution import op_row_of_activities, recorded_sessions, unattributed_reason
+from tui.analysis.ops.op_costs import self_times
+from tui.analysis.ops.recorded import NO_OP, recorded_ops
+from tui.analysis.ops.work_groups import TOTALS_ONLY, WorkGroups, factorised, summed, totals_only
+from tui.model.columns import columns
+from tui.model.forest import NONE
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+UNATTRIBUTED: Final = "(unclassified)"
+"""The GPU work of kernels that no rule knows."""
+
+OUTSIDE: Final = "(outside iterations) {}"
+"""Inferred ops that are in no iteration: nothing tells which of the iteration's ops they are."""
+
+BY_INSTANCE: Final = TableSpec(
+    "op_instances",
+    "Op instances",
+    columns(
+        *("op_id", "op", "total_ns", "time_pct", "calls", "avg_ns", "min_ns", "max_ns", "launches", "kernels"),
+        *("direction", "op_type", "layer", "same_kernels", "uses_tensor_core", "op_source", "session", "line"),
+    ),
+    key=("session", "op_id"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+    pinned="op_id",
+)
+
+_COLUMNS: Final = (
+    *("session", "iteration", "op_id", "op", "op_type", "direction", "layer", "device", "stream", "start_ns"),
+    *("launches", "gpu_ns", "gpu_busy_ns", "gpu_idle_ns", "cpu_own_ns", "cpu_overhead_ns", "op_source", "line"),
+)
+
+
+@once_per_profile("sessions", "activities", "ops", "layers", "api_calls", "devices", "summary")
+def _named(profile: Profile) -> pl.DataFrame:
+    """Every op instance with GPU work: `_COLUMNS`, kernels_code and its label, recorded ones after inferred ones."""
+    inferred = inferred_instances(profile).with_columns(
+        pl.coalesce("op_id", pl.format(OUTSIDE, "op")).alias("label"), pl.lit(None, pl.Int64).alias("row")
+    )
+    return pl.concat(
+        [part.select(*_COLUMNS, "kernels_code", "label", "row") for part in (inferred, _recorded(profile))],
+        how="vertical_relaxed",
+    )
+
+
+def _recorded(profile: Profile) -> pl.DataFrame:
+    """Recorded ops that launched GPU work themselves; ``row`` is their row in ``ops``.
+
+    An op without an id of its own gets its name and its place among those of the name in the iteration.
+    """
+    own = self_times(profile).with_row_index("row").filter(pl.col("launches") > 0)
+    rows = op_row_of_activities(profile)
+    here = rows != NONE
+    starts = (
+        profile["activities"]
+        .filter(pl.Series(here))
+        .select(pl.Series("row", rows[here], dtype=pl.UInt32), "start_ns", "device", "stream")
+        .group_by("row")
+        .agg(pl.col("start_ns").min(), pl.col("device", "stream").first())
+    )
+    types = (
+        recorded_ops(profile)
+        .filter(pl.col("why_no_op").is_null())
+        .select("session", pl.col("op").alias("name"), "op_type")
+    )
+    further = profile["ops"].with_row_index("row").select("row", "op_id", "direction", "iteration", "op_source", "line")
+    return (
+        own.join(starts, on="row", how="left", maintain_order="left")
+        .join(further, on="row", how="left", maintain_order="left")
+        .join(types, on=["session", "name"], how="left", maintain_order="left")
+        .with_columns(
+            pl.col("name").cast(pl.String).alias("op"),
+            pl.int_range(1, pl.len() + 1).over("session", "iteration", "name").alias("place"),
+            pl.lit(None, pl.String).alias("layer"),
+            pl.lit(None, pl.UInt64).alias("kernels_code"),
+            pl.col("row").cast(pl.Int64),
+        )
+        .with_columns(pl.coalesce("op_id", pl.format("{} #{}", "op", "place")).alias("op_id"))
+        .with_columns(pl.col("op_id").alias("label"))
+    )
+
+
+def instances(profile: Profile) -> pl.DataFrame:
+    """Every op instance with GPU work, and the GPU work that is in none: the rows add up to all GPU time.
+
+    Columns: session, iteration, op_id, op (its name, or what was inferred), op_type, direction, layer, device, stream,
+    start_ns (of its first work on the GPU), launches, gpu_ns, gpu_busy_ns, gpu_idle_ns, cpu_own_ns, cpu_overhead_ns
+    (`call_times.self_times`), op_source (recorded, nvtx, inferred), line. Work that is in none has a row for each
+    session and iteration, with `UNATTRIBUTED` or the reason in ``op`` and no ``op_source``.
+    """
+    rest = _rest(profile)
+    return (
+        pl.concat([_named(profile).select(_COLUMNS), rest.select(_COLUMNS)], how="vertical_relaxed")
+        .sort("session", "start_ns", nulls_last=True, maintain_order=True)
+    )  # fmt: skip
+
+
+def _rest(profile: Profile) -> pl.DataFrame:
+    """The GPU work that is in no instance, by session, iteration and reason."""
+    activities = profile["activities"]
+    left = _without_instance(profile)
+    printed = totals_only(profile)
+    rows = pl.concat(
+        [
+            activities.filter(left["open"]).select("session", "iteration", "duration_ns", "start_ns", "line")
+            .with_columns(left.filter(pl.col("open"))["why"].alias("op"), pl.lit(1, pl.Int64).alias("launches")),
+            printed.select(
+                "session",
+                pl.lit(None, pl.Int32).alias("iteration"),
+                pl.col("total_ns").alias("duration_ns"),
+                pl.lit(None, pl.Int64).alias("start_ns"),
+                "line",
+                pl.lit(TOTALS_ONLY).alias("op"),
+                pl.col("calls").alias("launches"),
+            ),
+        ],
+        how="vertical_relaxed",
+    )  # fmt: skip
+    return (
+        rows.group_by("session", "iteration", "op")
+        .agg(
+            total("launches").alias("launches"),
+            total("duration_ns").alias("gpu_ns"),
+            pl.col("start_ns").min(),
+            pl.col("line").min(),
+            *(
+                pl.lit(None, pl.Int64).alias(name)
+                for name in ("gpu_busy_ns", "gpu_idle_ns", "cpu_own_ns", "cpu_overhead_ns", "stream")
+            ),
+            *(pl.lit(None, pl.String).alias(name) for name in ("op_id", "op_type", "direction", "layer", "op_source")),
+            pl.lit(None, pl.Int32).alias("device"),
+        )
+        .with_columns(pl.col("op_type", "direction", "op_source").cast(NAME))
+    )
+
+
+def _without_instance(profile: Profile) -> pl.DataFrame:
+    """For each activity whether it is in no instance (``open``), and then why."""
+    activities = profile["activities"]
+    recorded = activities["session"].is_in(recorded_sessions(profile).implode())
+    inside = pl.Series(instance_of_activities(profile) != NO_INSTANCE) | pl.Series(
+        op_row_of_activities(profile) != NONE
+    )
+    reason = pl.format(NO_OP, activities.select(unattributed_reason(pl.lit(False)))["why_no_op"])
+    return activities.select(
+        pl.lit(~inside).alias("open"),
+        pl.when(pl.lit(recorded)).then(reason).otherwise(pl.lit(UNATTRIBUTED)).alias("why"),
+    )
+
+
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
+def instance_groups(profile: Profile) -> WorkGroups:
+    """All GPU work by session and op, the same op of all iterations together."""
+    named, activities = _named(profile), profile["activities"]
+    left, printed = _without_instance(profile), totals_only(profile)
+    reasons = activities.filter(left["open"]).select("session", left.filter(pl.col("open"))["why"].alias("label"))
+    totals = printed.select("session", pl.lit(TOTALS_ONLY).alias("label"))
+    keyed = pl.concat([named.select("session", "label"), reasons, totals], how="vertical_relaxed")
+    first, kinds = factorised(keyed)
+    codes = np.zeros(activities.height, np.int64)
+    inferred = instance_of_activities(profile)
+    codes[inferred != NO_INSTANCE] = kinds[inferred[inferred != NO_INSTANCE]]
+    by_op = np.zeros(profile["ops"].height, np.int64)
+    of_ops = named["row"].is_not_null().to_numpy()
+    by_op[named["row"].drop_nulls().to_numpy()] = kinds[: named.height][of_ops]
+    rows = op_row_of_activities(profile)
+    codes[rows != NONE] = by_op[rows[rows != NONE]]
+    codes[left["open"].to_numpy()] = kinds[named.height : named.height + reasons.height]
+    return WorkGroups(keyed[first].rename({"label": "op_id"}), codes, kinds[named.height + reasons.height :])
+
+
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
+def by_instance(profile: Profile) -> pl.DataFrame:
+    """GPU time by op, the same op of all iterations together: one row per session and id, the largest first.
+
+    Columns: session, op_id, op, op_type, direction, layer, calls (in how many iterations, or how often it ran),
+    total_ns, avg_ns, min_ns and max_ns (of a call), time_pct, launches, kernels (distinct names), same_kernels (whether
+    each call launched the same kernels in the same order; null where it ran once, or where the op is recorded),
+    uses_tensor_core, op_source, line. What is in no op has a row for each reason, without calls.
+    """
+    sums = summed(profile, instance_groups(profile)).rename({"calls": "launches"}).drop("avg_ns", "min_ns", "max_ns")
+    same = pl.col("kernels_code").n_unique() == 1
+    calls = (
+        _named(profile)
+        .group_by("session", pl.col("label").alias("op_id"))
+        .agg(
+            pl.col("op", "op_type", "direction", "layer", "op_source").first(),
+            pl.len().cast(pl.Int64).alias("calls"),
+            average(total("gpu_ns"), pl.col("gpu_ns").count()).alias("avg_ns"),
+            pl.col("gpu_ns").min().alias("min_ns"),
+            pl.col("gpu_ns").max().alias("max_ns"),
+            pl.when((pl.col("kernels_code").count() > 1) & (pl.col("op_id").count() > 0))
+            .then(same)
+            .alias("same_kernels"),
+        )
+    )
+    return (
+        sums.join(calls, on=["session", "op_id"], how="left", maintain_order="left")
+        .with_columns(share())
+        .select("session", *(column.name for column in BY_INSTANCE.columns if column.name != "session"))
+        .sort("total_ns", "op_id", "session", descending=[True, False, False], nulls_last=True)
+    )

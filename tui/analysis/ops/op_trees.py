@@ -1,0 +1,519 @@
+"""Group Ops: the trees of ops (by module, caller, NVTX range, layer or type), with the summed cost of each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import total, total_of_parts
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
+from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree, recorded_sessions
+from tui.analysis.ops.op_costs import self_times
+from tui.analysis.ops.op_instances import UNATTRIBUTED
+from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
+from tui.analysis.ops.ops_by_name import inferred_ops
+from tui.analysis.ops.recorded import recorded_ops
+from tui.analysis.tensor_cores.eligible import eligible_ops
+from tui.analysis.tensor_cores.verdicts import verdicts_by_name
+from tui.correlation.launches import nest, rows_around, with_launch
+from tui.model.columns import COLUMNS, columns
+from tui.model.forest import NONE, Forest, forest_of
+from tui.model.profile import rows_of_session
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.forest import Ints
+    from tui.model.profile import Profile
+
+
+SEPARATOR: Final = "\x1f"
+"""Between the groups of a place: names of ops can hold slashes."""
+
+LEVELS_MOST: Final = 100
+"""Groups that lie deeper are told in one row: programs of people lie a few dozen deep."""
+
+SUMMED: Final = (
+    *("calls", "launches", "untimed_launches", "gpu_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns"),
+    *("eligible_ops", "tc_ops"),
+)
+"""What a group has of all that lies in it."""
+
+LEAVES: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "place": pl.String,
+        "node": pl.String,
+        **dict.fromkeys(SUMMED, pl.Int64),
+        "op": pl.String,
+        "op_type": pl.String,
+        "op_source": pl.String,
+    }
+)
+"""Ops where they ran: the groups around each, outermost first, with `SEPARATOR` between; empty: in none."""
+
+OP_FOREST: Final = TableSpec(
+    "op_groups",
+    "Groups and ops",
+    (
+        *columns("node", "gpu_ns", "time_pct", "calls", "cpu_own_ns", "cpu_overhead_ns", "launches", "gpu_idle_ns"),
+        replace(COLUMNS["gpu_self_ns"], priority=6, help="GPU time of the row itself, without nested rows."),
+        *columns("eligible_ops", "tc_ops", "level", "what", "op_type", "op_source"),
+        *columns("untimed_launches", "session", "path"),
+    ),
+    key=("session", "path", "what"),
+    sort=(("gpu_ns", True),),
+    weight="gpu_self_ns",
+    pinned="node",
+    pinned_least=40,
+)
+
+
+def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
+    """Ops with the groups that they lie in: one row a node, each followed by what lies in it, the largest first.
+
+    Columns: session, node (its name), path (names from the outermost on, ``/`` between), what (group or op), level
+    (1: all of a session), parent (the row that it lies in, -1: none), `SUMMED` (of all that lies in it), time_pct
+    (its share of the session's GPU time), gpu_self_ns (what no row below it has), op, op_type and op_source (of ops).
+
+    Args:
+        profile: Where the sessions are from.
+        leaves: As `LEAVES`; rows of one place and node are added up.
+    """
+    own = _added_up(leaves)
+    groups = _groups(own, several=profile["sessions"].height > 1)
+    # An op that others ran in is a group with work of its own.
+    also = own.join(groups.filter(pl.col("key") != ""), on=["session", "key"], how="semi")
+    groups = groups.join(
+        also.select("session", "key", *SUMMED, "op", "op_type", "op_source"), on=["session", "key"], how="left",
+        maintain_order="left",
+    )  # fmt: skip
+    own = own.join(also, on=["session", "key"], how="anti", maintain_order="left")
+    rows = pl.concat([groups, own], how="diagonal_relaxed").with_columns(pl.col("level").cast(pl.Int64))
+    if rows.is_empty():
+        return _empty()
+    rows = rows.with_row_index("row")
+    around = (
+        rows.filter(pl.col("what") == "group")
+        .select("session", pl.col("key").alias("place"), pl.col("row").cast(pl.Int64).alias("parent"))
+    )  # fmt: skip
+    rows = rows.join(around, on=["session", "place"], how="left", maintain_order="left", nulls_equal=True)
+    forest = forest_of(rows["parent"].fill_null(NONE).to_numpy().astype(np.int64))
+    # A group without work of its own has none, if the time of what lies in it is known.
+    unknown_rows = rows.select(pl.col("gpu_ns").is_null() & (pl.col("launches").fill_null(0) > 0)).to_series()
+    self_ns = rows["gpu_ns"].fill_null(0).to_numpy().astype(np.int64)
+    sums = [_sum(forest, rows[name], unknown_rows if name == "gpu_ns" else None) for name in SUMMED]
+    rows = rows.with_columns(*sums).with_columns(
+        pl.when(pl.col("gpu_ns").is_not_null() & ~pl.lit(unknown_rows))
+        .then(pl.Series("gpu_self_ns", self_ns))
+        .alias("gpu_self_ns"),
+    )
+    rank = rows.select(
+        pl.struct(
+            pl.col("gpu_ns").fill_null(0).neg(), pl.col("cpu_own_ns").fill_null(0).neg(), "session", "node", "what"
+        )
+        .rank("ordinal")
+        .cast(pl.Int64)
+    ).to_series()
+    order = forest.in_order(rank.to_numpy())
+    moved = np.empty(len(order), np.int64)
+    moved[order] = np.arange(len(order))
+    above = rows["parent"].fill_null(NONE).to_numpy().astype(np.int64)
+    parent = np.where(above == NONE, NONE, moved[above])
+    whole = pl.col("gpu_self_ns").sum().over("session")
+    return (
+        rows.with_columns(pl.Series("parent", parent))
+        .with_columns(pl.when(whole > 0).then(100 * pl.col("gpu_ns") / whole).alias("time_pct"))
+        .select("session", "node", "path", "what", "level", "parent", *SUMMED, "time_pct", "gpu_self_ns",
+                "op", "op_type", "op_source")
+        [order]
+    )  # fmt: skip
+
+
+def _empty() -> pl.DataFrame:
+    return pl.DataFrame(
+        schema={
+            "session": pl.UInt32, "node": pl.String, "path": pl.String, "what": pl.String, "level": pl.Int64,
+            "parent": pl.Int64, **dict.fromkeys(SUMMED, pl.Int64), "time_pct": pl.Float64, "gpu_self_ns": pl.Int64,
+            "op": pl.String, "op_type": pl.String, "op_source": pl.String,
+        }
+    )  # fmt: skip
+
+
+def _added_up(leaves: pl.DataFrame) -> pl.DataFrame:
+    """The ops by session, place and name, with their level and path."""
+    sums = (total_of_parts(name).alias(name) for name in SUMMED)
+    parts = pl.col("place").str.split(SEPARATOR)
+    too_deep = parts.list.len() > LEVELS_MOST
+    cut = pl.concat_list(parts.list.head(LEVELS_MOST - 1), parts.list.slice(LEVELS_MOST - 1).list.join("/")).list.join(
+        SEPARATOR
+    )
+    place = pl.when(too_deep).then(cut).otherwise("place")
+    depth = (
+        pl.when(pl.col("place") == "").then(0).otherwise(pl.col("place").str.count_matches(SEPARATOR, literal=True) + 1)
+    )
+    return (
+        leaves.with_columns(place.alias("place"))
+        .group_by("session", "place", "node", maintain_order=True)
+        .agg(*sums, pl.col("op", "op_type", "op_source").first())
+        .with_columns(
+            pl.lit("op").alias("what"),
+            pl.concat_str(
+                pl.when(pl.col("place") != "").then("place"), "node", separator=SEPARATOR, ignore_nulls=True
+            ).alias("key"),
+            (depth + 2).alias("level"),
+            pl.concat_str(pl.when(pl.col("place") != "").then("place"), "node", separator="/", ignore_nulls=True)
+            .str.replace_all(SEPARATOR, "/", literal=True)
+            .alias("path"),
+        )
+    )
+
+
+def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
+    """All places of ops and the places around those, with the place that each lies in; all of a session around them.
+
+    ``place`` is where a group lies and ``key`` the place that it is; null for all of a session, whose place is "".
+    """
+    places = own.select("session", "place").unique(maintain_order=True)
+    roots = places.select("session").unique(maintain_order=True).with_columns(
+        pl.lit(None, pl.String).alias("place"), pl.lit("").alias("key"), pl.lit("").alias("path"),
+        (pl.format("all of session {}", "session") if several else pl.lit("all")).alias("node"),
+        pl.lit(1).alias("level"),
+    )  # fmt: skip
+    parts = pl.col("place").str.split(SEPARATOR)
+    within = (
+        places.filter(pl.col("place") != "")
+        .with_columns(pl.int_ranges(1, parts.list.len() + 1).alias("depth"))
+        .explode("depth")
+        .with_columns(parts.list.head("depth").alias("names"))
+        .select(
+            "session",
+            pl.col("names").list.head(pl.col("depth") - 1).list.join(SEPARATOR).alias("place"),
+            pl.col("names").list.join(SEPARATOR).alias("key"),
+            pl.col("names").list.join("/").alias("path"),
+            pl.col("names").list.last().alias("node"),
+            (pl.col("depth") + 1).alias("level"),
+        )
+        .unique(["session", "key"], maintain_order=True)
+    )
+    return pl.concat([roots, within], how="vertical_relaxed").with_columns(pl.lit("group").alias("what"))
+
+
+def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = None) -> pl.Series:
+    """Of each row and all below it; null where nothing of that is known, or at most 0 beside unknown rows.
+
+    Args:
+        forest: The rows.
+        values: What is summed; null also of a row that has none of its own.
+        unknown_rows: Where a row has some, and it is not known how much.
+    """
+    sums = forest.sums(values.fill_null(0).to_numpy().astype(np.int64))
+    total = pl.Series(values.name, sums)
+    known = forest.sums(values.is_not_null().to_numpy().astype(np.int64)) > 0
+    if unknown_rows is not None:
+        known &= (sums != 0) | (forest.sums(unknown_rows.to_numpy().astype(np.int64)) == 0)
+    return pl.select(pl.when(pl.lit(pl.Series(known))).then(pl.lit(total)).alias(values.name)).to_series()
+
+
+INFERRED: Final = "(ops inferred from kernel names)"
+"""The group of what sessions without recorded ops hold, in trees that need those."""
+
+NO_RANGE: Final = "(in no range)"
+
+_FRAMES: Final = ("sessions", "devices", "ops", "activities", "api_calls", "ranges", "layers", "summary")
+
+_AT_ONCE: Final = 1 << 20
+"""Launches that are examined together."""
+
+
+def _chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
+    """The place that each row is: the names of the rows around it and its own; and those places as texts by number.
+
+    Number 0 is no place at all. One step is taken for each different place, not for each row.
+    """
+    texts, chain = [""], np.zeros(names.len(), np.int64)
+    codes = names.cast(pl.Categorical).to_physical().fill_null(0).to_numpy().astype(np.int64)
+    width = int(codes.max(initial=0)) + 1
+    for depth, level in enumerate(forest.levels[:LEVELS_MOST]):
+        above = chain[forest.parent[level]] if depth else np.zeros(len(level), np.int64)
+        pairs, first, which = np.unique(above * width + codes[level], return_index=True, return_inverse=True)
+        for pair, row in zip(pairs.tolist(), level[first].tolist(), strict=True):
+            around = texts[pair // width]
+            texts.append(f"{around}{SEPARATOR}{names[row]}" if around else str(names[row]))
+        chain[level] = which + (len(texts) - len(pairs))
+    return pl.Series("place", texts), chain
+
+
+def _leaves(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with all columns of `LEAVES`."""
+    return rows.select(
+        pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
+        for name, dtype in LEAVES.items()
+    )
+
+
+@once_per_profile(*_FRAMES)
+def _recorded(profile: Profile) -> pl.DataFrame:
+    """Every recorded op with what it spent itself: the values of `LEAVES`, group, and whether it counts as a call.
+
+    An op that can use tensor cores, or does, counts once with all its calls: ``eligible`` and ``on_tc`` are flags.
+    """
+    own = self_times(profile)
+    ops = profile["ops"]
+    types = recorded_ops(profile).filter(pl.col("why_no_op").is_null())
+    types = types.select("session", pl.col("op").cast(pl.String).alias("node"), pl.col("op_type").cast(pl.String))
+    return (
+        own.rename({"op": "number"})
+        .with_columns(
+            ops["group"].cast(pl.String).alias("group"),
+            ops["op_source"].cast(pl.String),
+            ops["op_id"].alias("op_id"),
+            eligible_ops(profile)["tc_eligible"].alias("eligible"),
+            pl.Series("on_tc", _on_tensor_cores(profile)),
+            (pl.col("call") == pl.col("number")).cast(pl.Int64).alias("calls"),
+            pl.col("name").cast(pl.String).alias("node"),
+        )
+        .join(types, on=["session", "node"], how="left", maintain_order="left")
+    )  # fmt: skip
+
+
+def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """For each recorded op whether any kernel that it launched itself uses tensor cores."""
+    flags = np.zeros(profile["ops"].height, np.bool_)
+    rows = op_row_of_activities(profile)
+    told = verdicts_by_name(profile).filter(pl.col("uses_tensor_core")).select("session", "kind", "name", on_tc=True)
+    work = profile["activities"].select("session", "kind", "name", "uses_tensor_core")
+    for first, part in enumerate(work.iter_slices(_AT_ONCE)):
+        uses = part.join(told, on=["session", "kind", "name"], how="left", maintain_order="left").select(
+            pl.coalesce("uses_tensor_core", "on_tc").fill_null(False)
+        )
+        here = rows[first * _AT_ONCE : (first + 1) * _AT_ONCE]
+        flags[here[(here != NONE) & uses.to_series().to_numpy()]] = True
+    return flags
+
+
+def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
+    """Recorded ops, by name where they lie."""
+    sums = ("calls", "launches", "untimed_launches", "gpu_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns")
+    one = pl.coalesce("op_id", "node")
+    return _leaves(
+        ops.with_columns(place.alias("place"))
+        .group_by("session", "place", "node", maintain_order=True)
+        .agg(
+            *(total_of_parts(name).alias(name) for name in sums),
+            one.filter(pl.col("eligible").fill_null(False)).n_unique().cast(pl.Int64).alias("eligible_ops"),
+            one.filter("on_tc").n_unique().cast(pl.Int64).alias("tc_ops"),
+            pl.col("node").first().alias("op"),
+            pl.col("op_type", "op_source").first(),
+        )
+    )
+
+
+def _without_op(profile: Profile) -> pl.DataFrame:
+    """The GPU work of sessions with recorded ops that is in none of them, by reason."""
+    rest = recorded_ops(profile).filter(pl.col("why_no_op").is_not_null())
+    return _leaves(
+        rest.select(
+            "session",
+            pl.lit("").alias("place"),
+            pl.col("op").cast(pl.String).alias("node"),
+            pl.col("op").cast(pl.String),
+            "launches",
+            "untimed_launches",
+            pl.col("gpu_self_ns").alias("gpu_ns"),
+        )
+    )
+
+
+def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
+    """Sessions that record no ops: kind of work, op; with the calls of their instances."""
+    rules = op_rules()
+    # Types of several names and directions can be called the same.
+    keys = ("session", "op_type", "direction")
+    calls = inferred_instances(profile).group_by(keys).agg(pl.len().cast(pl.Int64).alias("calls"))
+    op_type = pl.col("op_type").cast(pl.String)
+    kind = op_type.replace_strict(rules.groups, default=op_type, return_dtype=pl.String)
+    return _leaves(
+        inferred_ops(profile)
+        .with_columns((pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches"))
+        .rename({"calls": "launches"})
+        .join(calls, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(pl.concat_str([*(pl.lit(name) for name in around), kind], separator=SEPARATOR).alias("place"))
+        .rename({"total_ns": "gpu_ns"})
+        .with_columns(pl.col("op").alias("node"))
+    )  # fmt: skip
+
+
+def _joined(profile: Profile, recorded: pl.DataFrame, *around: str) -> pl.DataFrame:
+    """The tree of recorded ops where they lie, of the work without one, and of sessions that record none."""
+    return op_forest(profile, pl.concat([recorded, _without_op(profile), _inferred(profile, *around)]))
+
+
+@once_per_profile(*_FRAMES)
+def by_path(profile: Profile) -> pl.DataFrame:
+    """Recorded ops in the modules, ranges or ops that they ran in."""
+    place = pl.col("group").fill_null("").str.replace_all("/", SEPARATOR, literal=True)
+    return _joined(profile, _by_place(_recorded(profile), place), INFERRED)
+
+
+@once_per_profile(*_FRAMES)
+def by_caller(profile: Profile) -> pl.DataFrame:
+    """Recorded ops in the ops that called them, outermost first."""
+    tree = op_tree(profile["ops"])
+    ops = _recorded(profile)
+    texts, chain = _chains(tree, ops["node"])
+    around = np.where(tree.parent == NONE, 0, chain[tree.parent]) if ops.height else chain
+    callers = pl.lit(texts.gather(pl.Series(around, dtype=pl.UInt32)))
+    return _joined(profile, _by_place(ops, callers), INFERRED)
+
+
+@once_per_profile(*_FRAMES)
+def by_type(profile: Profile) -> pl.DataFrame:
+    """Ops in what they do: kind of work, then op type."""
+    rules = op_rules()
+    known = pl.col("op_type").fill_null(UNKNOWN)
+    kind = known.replace_strict(rules.groups, default=known, return_dtype=pl.String)
+    place = pl.when(kind == known).then(known).otherwise(pl.concat_str(kind, known, separator=SEPARATOR))
+    return _joined(profile, _by_place(_recorded(profile), place))
+
+
+@once_per_profile(*_FRAMES)
+def by_range(profile: Profile) -> pl.DataFrame:
+    """GPU work in the NVTX ranges and annotations that its launches lie in, outermost first."""
+    activities = profile["activities"]
+    ranges = profile["ranges"].with_row_index("row").drop_nulls(["start_ns", "duration_ns"])
+    # Steps of a loop are one place, not as many as there are.
+    step = pl.col("iteration").is_not_null()
+    name = pl.col("name").cast(pl.String).fill_null("?")
+    ranges = ranges.with_columns(pl.when(step).then(name.str.replace(r"[0-9]+$", "*")).otherwise(name).alias("name"))
+    place = pl.Series("place", [NO_RANGE]).new_from_index(0, activities.height)
+    for session in ranges["session"].unique(maintain_order=True):
+        here = ranges.filter(pl.col("session") == session)
+        rows = np.flatnonzero((activities["session"] == session).to_numpy())
+        calls = rows_of_session(profile["api_calls"], session)
+        work = with_launch(activities[rows].select("correlation"), calls)
+        nesting = nest(here)
+        found = rows_around(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
+        texts, chain = _chains(forest_of(nesting.parent), here["name"])
+        inside = found.is_not_null()
+        told = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
+        place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), told)
+    return _of_activities(profile, place)
+
+
+def _of_activities(profile: Profile, place: pl.Series) -> pl.DataFrame:
+    """The tree of GPU work by places of its own, in which ops are by name, or by what their kernels do."""
+    ops, activities, instances = profile["ops"], profile["activities"], inferred_instances(profile)
+    named = ops["name"].cast(pl.String).gather(_or_null(op_row_of_activities(profile)))
+    inferred = instances["op"].gather(_or_null(instance_of_activities(profile)))
+    recorded = activities["session"].is_in(recorded_sessions(profile).implode())
+    rest = pl.when(pl.lit(recorded)).then(pl.lit("(no op)")).otherwise(pl.lit(UNATTRIBUTED))
+    op = pl.coalesce(pl.lit(named), pl.lit(inferred))
+    single = (
+        activities.select(
+            "session", pl.lit(place).alias("place"), pl.coalesce(op, rest).alias("node"), op.alias("op"), "duration_ns"
+        )
+        .group_by("session", "place", "node", maintain_order=True)
+        .agg(
+            pl.col("op").first(),
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("duration_ns").null_count().cast(pl.Int64).alias("untimed_launches"),
+            total().alias("gpu_ns"),
+        )
+    )
+    held = activities["session"].unique()
+    printed = _inferred(profile).filter(~pl.col("session").is_in(held.implode()))
+    totals = _without_op(profile).filter(~pl.col("session").is_in(held.implode()))
+    return op_forest(profile, pl.concat([_leaves(single), printed, totals]))
+
+
+def _or_null(rows: Ints) -> pl.Series:
+    """Row numbers, null where there is none."""
+    numbers = pl.Series(rows)
+    return numbers.set(numbers == NONE, None).cast(pl.UInt32)
+
+
+@once_per_profile(*_FRAMES)
+def by_layer(profile: Profile) -> pl.DataFrame:
+    """Inferred ops in the layers of the network that they belong to."""
+    instances = inferred_instances(profile)
+    layer = instances["layer"].gather(_or_null(instance_of_activities(profile))).fill_null("(no layer)")
+    return _of_activities(profile, layer)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeGrouping:
+    """A tree that ops can be put into."""
+
+    name: str
+    """As ``module``: what the command line takes."""
+    title: str
+    """As ``by module or range``."""
+    tree: Callable[[Profile], pl.DataFrame]
+    """As `op_forest`."""
+    why_not: Callable[[Profile], str]
+    """Why it says nothing here, in words; empty where it does."""
+
+
+def _no_ops(profile: Profile) -> str:
+    return "" if profile["ops"].height else "ops not recorded"
+
+
+def _no_callers(profile: Profile) -> str:
+    parents = profile["ops"]["parent"]
+    return "" if parents.len() > parents.null_count() else "callers of ops not recorded"
+
+
+def _no_ranges(profile: Profile) -> str:
+    launched = profile["api_calls"].height > 0 and profile["activities"]["correlation"].count() > 0
+    if profile["ranges"].is_empty():
+        return "ranges not recorded"
+    return "" if launched else "launches not linked to ranges in this profile"
+
+
+def _no_layers(profile: Profile) -> str:
+    if profile["layers"].is_empty():
+        return "layers not recorded"
+    return "" if inferred_instances(profile)["layer"].count() else "no op can be attributed to a layer"
+
+
+TREES: Final = (
+    TreeGrouping("module", "by module or range", by_path, _no_ops),
+    TreeGrouping("caller", "by caller", by_caller, _no_callers),
+    TreeGrouping("range", "by NVTX range", by_range, _no_ranges),
+    TreeGrouping("layer", "by layer", by_layer, _no_layers),
+    TreeGrouping("type", "by type", by_type, lambda _profile: ""),
+)
+"""What ops can be grouped by in a tree; the first that says something is shown first."""
+
+
+def find_tree(text: str) -> TreeGrouping | None:
+    """The tree that a person means by the beginning of its name or of its title.
+
+    >>> [tree.name for tree in map(find_tree, ("module or range", "Range", "nvtx", "t")) if tree]
+    ['module', 'range', 'range', 'type']
+    >>> find_tree("") is None
+    True
+    """
+    wanted = text.lower()
+    names = ((name, tree) for tree in TREES for name in (tree.name, tree.title.removeprefix("by ").lower()))
+    return next((tree for name, tree in names if wanted and name.startswith(wanted)), None)
+
+
+def first_tree(profile: Profile) -> TreeGrouping:
+    """The tree that a profile is shown in first."""
+    return next(tree for tree in TREES if not tree.why_not(profile))
+
+
+def group_ops(profile: Profile) -> pl.DataFrame:
+    """The tree that a profile is shown in first."""
+    return first_tree(profile).tree(profile)
+
+
+def exported_forest(profile: Profile) -> pl.DataFrame:
+    """`group_ops` without row numbers: ids and levels tell the tree."""
+    return group_ops(profile).drop("parent")

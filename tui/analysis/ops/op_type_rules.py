@@ -1,0 +1,186 @@
+"""Rules that map names of kernels and ops to op types: read from data files, checked and applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.data import user_files
+from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, tables, user_path, user_text
+from tui.model.errors import ProftuiError
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNKNOWN: Final = "unknown"
+"""The op type of a kernel that no rule knows."""
+
+NAME_LIMIT: Final = 4096
+"""Rules look at this many characters of a name."""
+
+NAMES_KEPT: Final = 100_000
+"""Of so many names it is kept which rule is theirs."""
+
+OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
+"""An op of PyTorch with its overload (``aten::mm.out``), which does what the op does; group 1 is the op."""
+
+SHIPPED: Final = "op_types.toml"
+DIRECTIONS: Final = ("fprop", "bprop", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Kernels, or ops, whose name matches a pattern are of an op type."""
+
+    op_type: str
+    """As ``convolution``."""
+    direction: str
+    """fprop, bprop, or empty where the name does not say."""
+    pattern: str
+    """A regular expression in Rust syntax; upper and lower case are the same."""
+    note: str
+    """Why the rule is as it is, for who reads the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rules in the order they are tried, and which op types a group sums."""
+
+    rules: tuple[Rule, ...]
+    """Of kernels; the first that matches decides."""
+    groups: Mapping[str, str]
+    """For an op type its group."""
+    op_rules: tuple[Rule, ...] = ()
+    """Of ops that a framework records; the first that matches decides."""
+
+    def group_of(self, op_type: str) -> str:
+        """The group that sums an op type; its own name where no group does."""
+        return self.groups.get(op_type, op_type)
+
+
+def user_rules_path() -> Path:
+    """Where a user's own rules are looked for."""
+    return user_path(SHIPPED)
+
+
+def op_rules() -> Rules:
+    """The user's rules, where there are any, then those that come with the program.
+
+    Raises:
+        ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
+    """
+    return _rules(user_files.stamp(user_rules_path()))
+
+
+@cache
+def _rules(user: Stamp | None) -> Rules:
+    shipped = parse_rules(user_files.shipped(SHIPPED), SHIPPED)
+    if user is None:
+        return shipped
+    own = parse_rules(user_text(user), user[0])
+    return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups}, (*own.op_rules, *shipped.op_rules))
+
+
+def parse_rules(text: str, source: str) -> Rules:
+    """Read rules from TOML.
+
+    Args:
+        text: The TOML document: arrays of tables ``rule`` (for kernels) and ``op_rule`` (for ops), and a table
+            ``groups``; each can be left out.
+        source: What to call it in errors.
+
+    Raises:
+        ProftuiError: It is not TOML, or a rule lacks a key, has a wrong value or a pattern that is no regular
+            expression.
+    """
+    document = parsed(text, source)
+    rules = _rules_of(document, "rule", source)
+    op_rules = _rules_of(document, "op_rule", source)
+    groups = document.get("groups", {})
+    if not isinstance(groups, dict) or not all(
+        isinstance(members, list) and all(isinstance(member, str) for member in members) for members in groups.values()
+    ):
+        raise ProftuiError(f"{source}: expected [groups] with lists of op types", HINT)
+    return Rules(rules, {member: group for group, members in groups.items() for member in members}, op_rules)
+
+
+def _rules_of(document: dict[str, Any], key: str, source: str) -> tuple[Rule, ...]:
+    return tuple(_rule(entry, where) for entry, where in tables(document, key, source))
+
+
+def _rule(entry: Mapping[str, Any], where: str) -> Rule:
+    unknown = entry.keys() - {"op_type", "direction", "pattern", "note"}
+    if unknown:
+        raise ProftuiError(f"{where}: has no key {', '.join(sorted(unknown))}", HINT)
+    values = {key: entry.get(key, "") for key in ("op_type", "direction", "pattern", "note")}
+    for key, value in values.items():
+        if not isinstance(value, str) or (key in ("op_type", "pattern") and not value):
+            raise ProftuiError(f"{where}: {key} must be a string", HINT)
+    if values["direction"] not in DIRECTIONS:
+        raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", HINT)
+    checked_pattern(values["pattern"], where, tried=SHIPPED)
+    return Rule(**values)
+
+
+def _regex(pattern: str) -> str:
+    return f"(?i){pattern}"
+
+
+def classify(names: pl.Series, rules: Sequence[Rule] | None = None) -> pl.DataFrame:
+    """What each distinct name does, told from the name alone: name, op_type, direction, rule, in no particular order.
+
+    ``direction`` is null where the name does not say; ``rule`` is the pattern that decided, null for ``unknown``.
+
+    >>> classify(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1:3]
+    ('gemm', None)
+    """
+    chosen = op_rules().rules if rules is None else tuple(rules)
+    distinct = names.drop_nulls().unique(maintain_order=True)
+    table = pl.DataFrame(
+        [(number, rule.op_type, rule.direction or None, rule.pattern) for number, rule in enumerate(chosen)],
+        schema={"number": pl.Int64, "op_type": NAME, "direction": NAME, "rule": pl.String},
+        orient="row",
+    )
+    texts = distinct.cast(pl.String).str.slice(0, NAME_LIMIT).to_list()
+    return (
+        pl.DataFrame(
+            {"number": first_matches(tuple(rule.pattern for rule in chosen), texts)}, schema={"number": pl.Int64}
+        )
+        .join(table, on="number", how="left", maintain_order="left")
+        .select(distinct.alias("name"), pl.col("op_type").fill_null(UNKNOWN), "direction", "rule")
+    )
+
+
+def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int | None]:
+    """For each name the number of the first pattern that finds something in it, without regard to case.
+
+    Views ask for the same names again and again, some for all and some for a few: what was found is kept.
+    """
+    known = _known_matches(patterns)
+    if len(known) > NAMES_KEPT:
+        known.clear()
+    unknown = len(patterns)
+    had = {name: known.get(name, unknown) for name in names}
+    left = pl.Series("name", [name for name, number in had.items() if number == unknown], dtype=pl.String)
+    found: dict[str, int | None] = dict.fromkeys(left)
+    plain = left.str.replace(OVERLOAD, "$1")
+    for number, pattern in enumerate(patterns):
+        if left.is_empty():
+            break
+        hit = plain.str.contains(_regex(pattern))
+        found.update(dict.fromkeys(left.filter(hit), number))
+        left, plain = left.filter(~hit), plain.filter(~hit)
+    known.update(found)
+    had |= found
+    return [had[name] for name in names]
+
+
+@lru_cache(maxsize=8)
+def _known_matches(patterns: tuple[str, ...]) -> dict[str, int | None]:
+    """What is known of names and these patterns."""
+    return {}

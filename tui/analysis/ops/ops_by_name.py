@@ -1,0 +1,268 @@
+"""Ops by name: recorded by the input, or inferred from kernel names; kernels with the ops they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.analysis.durations import average, timed_calls, total, whole
+from tui.analysis.kernels import KERNELS, kernels
+from tui.analysis.ops.op_attribution import classified_work, recorded_sessions
+from tui.analysis.ops.op_type_rules import classify, op_rules
+from tui.analysis.ops.recorded import RECORDED, recorded_ops
+from tui.model.columns import COLUMNS, columns
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.model.profile import Profile
+
+
+_LAUNCHES: Final = replace(
+    COLUMNS["calls"],
+    title="Launches",
+    help="Launches of its kernels, copies and memsets; an op may launch several.",
+    aliases=("launches", *COLUMNS["calls"].aliases),
+)
+"""Of ops that kernel names tell: how often the op itself was called is not among what they say."""
+
+OPS: Final = TableSpec(
+    "ops",
+    "Ops",
+    (
+        *columns("op", "total_ns", "time_pct"),
+        _LAUNCHES,
+        *columns("avg_ns", "kernels", "max_ns", "min_ns", "op_type", "direction", "group"),
+        *columns("uses_tensor_core", "op_source", "session", "line"),
+    ),
+    key=("session", "op_type", "direction"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+    pinned="op",
+)
+
+RECORDED_OPS: Final = TableSpec(
+    "ops",
+    "Ops",
+    columns(
+        "op",
+        "gpu_self_ns",
+        "time_pct",
+        "calls",
+        "gpu_total_ns",
+        "cpu_total_ns",
+        "cpu_self_ns",
+        "launches",
+        "untimed_launches",
+        "kernels",
+        "op_type",
+        "direction",
+        "group",
+        "gpu_avg_ns",
+        "gpu_max_ns",
+        "gpu_min_ns",
+        "cpu_avg_ns",
+        "api_ns",
+        "uses_tensor_core",
+        "tc_eligible",
+        "dtype",
+        "stack",
+        "op_source",
+        "session",
+        "line",
+    ),
+    key=("session", "op", "direction"),
+    sort=(("gpu_self_ns", True),),
+    weight="gpu_self_ns",
+    pinned="op",
+)
+"""Where at least one session records ops."""
+
+OP_KERNELS: Final = TableSpec(
+    "op_kernels",
+    "Kernels of the op",
+    (*KERNELS.columns, *columns("rule")),
+    key=KERNELS.key,
+    sort=KERNELS.sort,
+    weight="total_ns",
+)
+
+_WORD: Final = {"fprop": "forward", "bprop": "backward"}
+
+
+def op_name() -> pl.Expr:
+    """Op type and direction as one phrase; a type that names its own direction stays as it is.
+
+    >>> frame = pl.DataFrame({"op_type": ["pooling", "convolution backward data"], "direction": ["bprop", "bprop"]})
+    >>> frame.select(op_name())["op"].to_list()
+    ['pooling backward', 'convolution backward data']
+    """
+    op_type = pl.col("op_type").cast(pl.String)
+    word = pl.col("direction").cast(pl.String).replace_strict(_WORD, default=None, return_dtype=pl.String)
+    named = op_type.str.contains("(?:forward|backward)")
+    return pl.when(word.is_null() | named).then(op_type).otherwise(op_type + " " + word).alias("op")
+
+
+def classified_kernels(profile: Profile) -> pl.DataFrame:
+    """The rows of `tui.analysis.kernels.kernels` with op, op_type, direction, group and rule."""
+    rows = kernels(profile)
+    rules = op_rules()
+    classes = classify(rows["name"], rules.rules)
+    types = classes["op_type"].unique().cast(pl.String).to_list()
+    groups = pl.DataFrame(
+        {"op_type": types, "group": [rules.group_of(op_type) for op_type in types]},
+        schema={"op_type": NAME, "group": NAME},
+    )
+    return (
+        rows.join(classes, on="name", how="left", maintain_order="left")
+        .join(groups, on="op_type", how="left", maintain_order="left")
+        .with_columns(op_name())
+    )
+
+
+def has_recorded_ops(profile: Profile) -> bool:
+    """Whether any session records ops."""
+    return profile["ops"].height > 0
+
+
+def ops_spec(profile: Profile) -> TableSpec:
+    """The table that `ops` is shown in."""
+    return RECORDED_OPS if has_recorded_ops(profile) else OPS
+
+
+def ops(profile: Profile) -> pl.DataFrame:
+    """Ops by name, largest GPU time first.
+
+    Where no session records ops, these are `inferred_ops`. Else they are `recorded_ops`, and those that are inferred
+    for the other sessions with the same columns: of them only GPU time and launches are known.
+    """
+    return by_name(profile) if has_recorded_ops(profile) else inferred_ops(profile)
+
+
+def by_name(profile: Profile) -> pl.DataFrame:
+    """Ops of every session with the columns of `recorded_ops`, whether they are recorded or inferred."""
+    inferred = inferred_ops(profile).select(
+        "session",
+        pl.col("op").cast(NAME),
+        "op_type",
+        "direction",
+        "group",
+        pl.col("total_ns").alias("gpu_self_ns"),
+        "time_pct",
+        pl.col("calls").alias("launches"),
+        (pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches"),
+        "kernels",
+        "uses_tensor_core",
+        "op_source",
+        "line",
+    )
+    rows = inferred if not has_recorded_ops(profile) else pl.concat([recorded_ops(profile), inferred], how="diagonal")
+    order = ("gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "op", "session")
+    return with_columns_of(rows, RECORDED).sort(order, descending=[True, True, True, False, False], nulls_last=True)
+
+
+def inferred_ops(profile: Profile) -> pl.DataFrame:
+    """GPU time by op of the sessions that record no ops: one row per session, op type and direction, largest first.
+
+    Columns: session, op, op_type, direction, group, kernels (distinct names), calls, timed_calls (those whose duration
+    is known), total_ns, avg_ns (of these), min_ns, max_ns, time_pct (as in `kernels`), uses_tensor_core (whether any of
+    its kernels does), op_source, line (the first one in the input). The rows add up to those of
+    `tui.analysis.kernels.kernels` exactly. Copies and memsets are ``recorded`` as such; the other ops are ``inferred``
+    from the names of kernels.
+    """
+    return (
+        classified_kernels(profile)
+        .filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
+        .group_by("session", "op_type", "direction")
+        .agg(
+            pl.col("op").first(),
+            pl.col("group").first(),
+            pl.len().cast(pl.Int64).alias("kernels"),
+            whole("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            # Of a single kernel what is printed, as among the kernels: a printed total is rounded.
+            pl.when(pl.len() == 1)
+            .then(pl.col("avg_ns").first())
+            .otherwise(average(total("total_ns"), timed_calls("timed_calls")))
+            .alias("avg_ns"),
+            pl.col("min_ns").min(),
+            pl.col("max_ns").max(),
+            pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
+            pl.when((pl.col("kind") != "kernel").all())
+            .then(pl.lit("recorded"))
+            .otherwise(pl.lit("inferred"))
+            .cast(NAME)
+            .alias("op_source"),
+            pl.col("uses_tensor_core").any(ignore_nulls=False),
+            timed_calls("timed_calls").alias("timed_calls"),
+            pl.col("line").min(),
+        )
+        .select(
+            "session",
+            "op",
+            "op_type",
+            "direction",
+            "group",
+            "kernels",
+            "calls",
+            "timed_calls",
+            "total_ns",
+            "avg_ns",
+            "min_ns",
+            "max_ns",
+            "time_pct",
+            "uses_tensor_core",
+            "op_source",
+            "line",
+        )
+        .sort(
+            *("total_ns", "op", "session", "op_type", "direction"),
+            descending=[True, False, False, False, False],
+            nulls_last=True,
+        )
+    )
+
+
+def with_columns_of(rows: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
+    """The rows with all columns of a schema, in its order."""
+    return rows.select(
+        pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
+        for name, dtype in schema.items()
+    )
+
+
+def kernels_with_ops(profile: Profile) -> pl.DataFrame:
+    """Kernels and memory operations with the op that each belongs to.
+
+    Of sessions that record no ops, the rows of `classified_kernels`. Of the others one row per innermost op and kernel
+    (`tui.analysis.ops.op_attribution.classified_work`): ``op`` is the op's recorded name, ``why_no_op`` says why there
+    is none.
+    """
+    inferred = classified_kernels(profile).filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
+    if not has_recorded_ops(profile):
+        return inferred.with_columns(why_no_op=pl.lit(None, pl.String))
+    session_ns = pl.col("total_ns").sum().over("session")
+    recorded = classified_work(profile).with_columns(
+        pl.col("op").cast(pl.String),
+        pl.col("launches").alias("calls"),
+        average(pl.col("total_ns"), pl.col("timed_calls")).alias("avg_ns"),
+        pl.when(session_ns > 0).then(100 * pl.col("total_ns") / session_ns).alias("time_pct"),
+    )
+    return pl.concat([inferred, recorded.drop("launches", "kernel_type")], how="diagonal_relaxed").sort(
+        *("total_ns", "name", "session", "op", "why_no_op"),
+        descending=[True, False, False, False, False],
+        nulls_last=True,
+    )
+
+
+def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: str | None) -> pl.DataFrame:
+    """The kernels that an op of a session is made of, with the rule that says so."""
+    return classified_kernels(profile).filter(
+        pl.col("session") == session,
+        pl.col("op_type").cast(pl.String) == op_type,
+        pl.col("direction").cast(pl.String).eq_missing(pl.lit(direction, pl.String)),
+    )

@@ -1,0 +1,689 @@
+"""FLOPs and bytes of an op call, by a formula over its recorded shapes and types.
+
+One multiply-add is two FLOPs. Bytes are what must move at least once between GPU memory and the chip: every input read
+once, every output written once. A call whose shapes or types are not recorded has neither.
+
+Sources: the attention formulas are those of the FlashAttention paper (Dao 2023, section 4.1); the convolution formulas
+are those of cuDNN's "Convolution Formulas"; the others follow from the definition of the op in PyTorch's documentation.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+Shape = tuple[int, ...]
+
+ELEMENT_BYTES: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        **dict.fromkeys(("float64", "int64", "complex64"), 8),
+        **dict.fromkeys(("float32", "int32", "complex32"), 4),
+        **dict.fromkeys(("float16", "bfloat16", "int16"), 2),
+        **dict.fromkeys(("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"), 1),
+        **dict.fromkeys(("float8_e5m2fnuz", "Float8_e8m0fnu"), 1),
+        "complex128": 16,
+    }
+)
+"""Bytes of one element of a type."""
+
+_SCALAR_TYPES: Final = MappingProxyType(
+    {
+        **{0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64"},
+        **{11: "bool", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn"},
+    }
+)
+"""PyTorch's numbers of element types (``c10/core/ScalarType.h``)."""
+
+_RANKED_TYPES: Final = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float8_e4m3fn", "float8_e5m2", "bfloat16", "float16", "float32", "float64"),
+)
+"""From the type that gives way to the one that wins when PyTorch promotes the types of two tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an op as the profile records it; the lists run over its arguments."""
+
+    name: str
+    shapes: tuple[object, ...]
+    """For each argument its shape, () for what is no tensor, a tuple of shapes for a list of tensors."""
+    types: tuple[str, ...]
+    """For each argument its element type, ``Scalar`` or empty for what is no tensor."""
+    values: tuple[str, ...]
+    """For each argument its value as text where it is a number or a list of numbers, else empty."""
+
+    def shape(self, index: int) -> Shape:
+        """The shape of a tensor argument.
+
+        Raises:
+            UnknownWorkError: The argument is not recorded as a tensor.
+        """
+        found = self.shapes[index] if index < len(self.shapes) else None
+        if not isinstance(found, tuple) or not found or not all(type(size) is int and size >= 0 for size in found):
+            raise UnknownWorkError(f"the shape of argument {index + 1} is not recorded")
+        return found
+
+    def has(self, index: int) -> bool:
+        """Whether an argument is recorded as a tensor."""
+        return index < len(self.shapes) and bool(self.shapes[index])
+
+    def element_bytes(self, index: int) -> float:
+        """Bytes of one element of a tensor argument.
+
+        Raises:
+            UnknownWorkError: Its type is not recorded, or has no known size.
+        """
+        return bytes_of_type(self.types[index] if index < len(self.types) else "")
+
+    def size_bytes(self, index: int) -> float:
+        """Bytes of a tensor argument; 0 where there is none."""
+        return math.prod(self.shape(index)) * self.element_bytes(index) if self.has(index) else 0
+
+    def value(self, index: int) -> str:
+        """The recorded value of an argument.
+
+        Raises:
+            UnknownWorkError: It is not recorded.
+        """
+        found = self.values[index] if index < len(self.values) else ""
+        if not found:
+            raise UnknownWorkError(f"the value of argument {index + 1} is not recorded")
+        return found
+
+    def numbers(self, index: int) -> list[int]:
+        """An argument that is a list of whole numbers, as ``[2, 2]``.
+
+        Raises:
+            UnknownWorkError: It is not recorded as one.
+        """
+        text = self.value(index)
+        if not re.fullmatch(r"[\[(]?[-0-9, ]*[\])]?", text):
+            raise UnknownWorkError(f"the value of argument {index + 1} is {text[:40]!r}, not a list of numbers")
+        return [int(number) for number in re.findall(r"-?[0-9]+", text)]
+
+    def is_true(self, index: int) -> bool:
+        """An argument that is a truth value.
+
+        Raises:
+            UnknownWorkError: It is not recorded as one.
+        """
+        text = self.value(index).lower()
+        if text not in ("true", "false"):
+            raise UnknownWorkError(f"the value of argument {index + 1} is {text[:40]!r}, not True or False")
+        return text == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a call has to do."""
+
+    flops: int
+    bytes: int
+    formula: str
+    """The formula and its inputs, for people."""
+    compute_type: str
+    """Element type whose peak counts; empty for work that is bound by memory alone."""
+
+
+class UnknownWorkError(Exception):
+    """The formula of an op lacks something that is not recorded; the message says what."""
+
+
+Model = Callable[[Call], Work]
+
+
+def work_of(call: Call) -> Work:
+    """FLOPs and bytes of a call.
+
+    Raises:
+        UnknownWorkError: There is no formula for the op, or an input of it is not recorded.
+    """
+    model = model_of(call.name)
+    if model is None:
+        raise UnknownWorkError("no formula for this op")
+    return model(call)
+
+
+def bytes_of_type(name: str) -> float:
+    """Bytes of one element.
+
+    Raises:
+        UnknownWorkError: The type is not recorded, or has no known size.
+    """
+    if name not in ELEMENT_BYTES:
+        raise UnknownWorkError(f"the element type is {name!r}" if name else "the element type is not recorded")
+    return ELEMENT_BYTES[name]
+
+
+# --- matrix products ------------------------------------------------------------------------------------------------
+
+
+def _product(
+    call: Call, a: int, b: int, *, batch: int, m: int, n: int, k: int, bias: int | None = None, out_type: str = ""
+) -> Work:
+    """A batch of products of an M x K by a K x N matrix, plus a bias where there is one."""
+    bias = bias if bias is not None and call.has(bias) else None
+    flops = 2 * batch * m * n * k + (batch * m * n if bias is not None else 0)
+    out = bytes_of_type(out_type) if out_type else call.element_bytes(a)
+    moved = batch * (m * k * call.element_bytes(a) + k * n * call.element_bytes(b) + m * n * out)
+    if bias is not None:
+        moved += call.size_bytes(bias)
+    formula = f"2·B·M·N·K{' + B·M·N' if bias is not None else ''}, B={batch} M={m} N={n} K={k}"
+    return Work(flops, round(moved), formula, call.types[a])
+
+
+def _matched(inner: int, other: int) -> None:
+    if inner != other:
+        raise UnknownWorkError(f"inner sizes {inner} and {other} of the product differ")
+
+
+def _matrices(call: Call, a: int, b: int, *, bias: int | None = None, out_type: str = "") -> Work:
+    left, right = call.shape(a), call.shape(b)
+    if len(left) != 2 or len(right) != 2:
+        raise UnknownWorkError("the operands are not two matrices")
+    _matched(left[1], right[0])
+    return _product(call, a, b, batch=1, m=left[0], n=right[1], k=left[1], bias=bias, out_type=out_type)
+
+
+def _mm(call: Call) -> Work:
+    return _matrices(call, 0, 1)
+
+
+def _addmm(call: Call) -> Work:
+    return _matrices(call, 1, 2, bias=0)
+
+
+def _scaled_mm(call: Call) -> Work:
+    # _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
+    text = call.values[6] if len(call.values) > 6 else ""
+    out_type = _SCALAR_TYPES.get(int(text), "") if re.fullmatch(r"[0-9]{1,3}", text) else ""
+    return _matrices(call, 0, 1, bias=4, out_type=out_type)
+
+
+def _batched(call: Call, a: int, b: int, bias: int | None = None) -> Work:
+    left, right = call.shape(a), call.shape(b)
+    if len(left) != 3 or len(right) != 3:
+        raise UnknownWorkError("the operands are not batches of matrices")
+    _matched(left[2], right[1])
+    return _product(call, a, b, batch=left[0], m=left[1], n=right[2], k=left[2], bias=bias)
+
+
+def _bmm(call: Call) -> Work:
+    return _batched(call, 0, 1)
+
+
+def _baddbmm(call: Call) -> Work:
+    return _batched(call, 1, 2, bias=0)
+
+
+def _linear(call: Call) -> Work:
+    """``x @ weight.T + bias`` with the weight as N x K."""
+    left, weight = call.shape(0), call.shape(1)
+    if len(weight) != 2:
+        raise UnknownWorkError("the weight is not a matrix")
+    _matched(left[-1], weight[1])
+    return _product(call, 0, 1, batch=1, m=math.prod(left[:-1]), n=weight[0], k=weight[1], bias=2)
+
+
+def _matmul(call: Call) -> Work:
+    left, right = call.shape(0), call.shape(1)
+    rows, inner = (left[-2], left[-1]) if len(left) > 1 else (1, left[0])
+    other, columns = (right[-2], right[-1]) if len(right) > 1 else (right[0], 1)
+    _matched(inner, other)
+    batch = broadcast(left[:-2], right[:-2])
+    if not right[:-2]:
+        # One matrix for the whole batch: it is read once.
+        return _product(call, 0, 1, batch=1, m=math.prod(batch) * rows, n=columns, k=inner)
+    return _product(call, 0, 1, batch=math.prod(batch), m=rows, n=columns, k=inner)
+
+
+def _matrix_vector(call: Call) -> Work:
+    matrix = call.shape(0)
+    _matched(matrix[-1], call.shape(1)[0])
+    return _product(call, 0, 1, batch=1, m=matrix[0], n=1, k=matrix[1])
+
+
+# --- convolutions ---------------------------------------------------------------------------------------------------
+
+
+def _per_dimension(numbers: Sequence[int], dimensions: int, what: str) -> list[int]:
+    if len(numbers) == 1:
+        return list(numbers) * dimensions
+    if len(numbers) != dimensions:
+        raise UnknownWorkError(f"{len(numbers)} values of {what} for {dimensions} dimensions")
+    return list(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Convolution:
+    """Sizes of a convolution."""
+
+    flops: int
+    elements_in: int
+    elements_weight: int
+    elements_out: int
+    formula: str
+
+
+def _convolution_sizes(
+    source: Shape,
+    weight: Shape,
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> _Convolution:
+    dimensions = len(weight) - 2
+    if dimensions < 1 or len(source) != len(weight) or groups < 1:
+        raise UnknownWorkError("the shapes are not those of a convolution")
+    stride = _per_dimension(stride, dimensions, "stride")
+    padding = _per_dimension(padding, dimensions, "padding")
+    dilation = _per_dimension(dilation, dimensions, "dilation")
+    batch, spatial, kernel = source[0], source[2:], weight[2:]
+    if transposed:
+        more = _per_dimension(output_padding, dimensions, "output padding")
+        out_channels = weight[1] * groups
+        out = [
+            (spatial[d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel[d] - 1) + more[d] + 1
+            for d in range(dimensions)
+        ]
+        flops = 2 * batch * source[1] * math.prod(spatial) * weight[1] * math.prod(kernel)
+        formula = f"2·N·Cin·in·(Cout/g)·k, N={batch} Cin={source[1]} in={spatial} Cout={out_channels} k={kernel}"
+    else:
+        if min(stride) < 1:
+            raise UnknownWorkError("a stride below 1")
+        out_channels = weight[0]
+        out = [
+            (spatial[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) // stride[d] + 1
+            for d in range(dimensions)
+        ]
+        flops = 2 * batch * out_channels * math.prod(out) * weight[1] * math.prod(kernel)
+        formula = f"2·N·Cout·out·(Cin/g)·k, N={batch} Cout={out_channels} out={tuple(out)} Cin={source[1]} k={kernel}"
+    if min(out) < 1:
+        raise UnknownWorkError("the output of the convolution is empty")
+    return _Convolution(
+        flops,
+        math.prod(source),
+        math.prod(weight),
+        batch * out_channels * math.prod(out),
+        f"{formula} g={groups}" if groups > 1 else formula,
+    )
+
+
+def _forward(call: Call, sizes: _Convolution) -> Work:
+    moved = (
+        sizes.elements_in * call.element_bytes(0)
+        + sizes.elements_weight * call.element_bytes(1)
+        + sizes.elements_out * call.element_bytes(0)
+    )
+    return Work(sizes.flops, round(moved), sizes.formula, call.types[0])
+
+
+def _convolution(call: Call) -> Work:
+    # convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return _forward(
+        call,
+        _convolution_sizes(
+            call.shape(0),
+            call.shape(1),
+            stride=call.numbers(3),
+            padding=call.numbers(4),
+            dilation=call.numbers(5),
+            transposed=call.is_true(6),
+            output_padding=call.numbers(7),
+            groups=call.numbers(8)[0],
+        ),
+    )
+
+
+def _vendor_convolution(call: Call) -> Work:
+    # cudnn_convolution(input, weight, padding, stride, dilation, groups, ...); miopen_convolution has a bias before
+    first = 3 if call.name.startswith("aten::miopen") else 2
+    return _forward(
+        call,
+        _convolution_sizes(
+            call.shape(0),
+            call.shape(1),
+            stride=call.numbers(first + 1),
+            padding=call.numbers(first),
+            dilation=call.numbers(first + 2),
+            transposed=False,
+            output_padding=[0],
+            groups=call.numbers(first + 3)[0],
+        ),
+    )
+
+
+def _plain_convolution(call: Call) -> Work:
+    # conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return _forward(
+        call,
+        _convolution_sizes(
+            call.shape(0),
+            call.shape(1),
+            stride=call.numbers(3),
+            padding=call.numbers(4),
+            dilation=call.numbers(5),
+            transposed=False,
+            output_padding=[0],
+            groups=call.numbers(6)[0],
+        ),
+    )
+
+
+def _convolution_backward(call: Call) -> Work:
+    # convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
+    #                      output_padding, groups, output_mask)
+    wants = re.findall(r"true|false", call.value(10).lower())
+    if len(wants) != 3:
+        raise UnknownWorkError("the output mask is not recorded")
+    of_input, of_weight, of_bias = (one == "true" for one in wants)
+    sizes = _convolution_sizes(
+        call.shape(1),
+        call.shape(2),
+        stride=call.numbers(4),
+        padding=call.numbers(5),
+        dilation=call.numbers(6),
+        transposed=call.is_true(7),
+        output_padding=call.numbers(8),
+        groups=call.numbers(9)[0],
+    )
+    gradient = call.size_bytes(0)
+    moved = 0.0
+    if of_input:
+        moved += gradient + call.size_bytes(2) + call.size_bytes(1)
+    if of_weight:
+        moved += gradient + call.size_bytes(1) + call.size_bytes(2)
+    if of_bias:
+        moved += call.shape(0)[1] * call.element_bytes(0)
+    times = of_input + of_weight
+    return Work(times * sizes.flops, round(moved), f"{times} × ({sizes.formula})", call.types[1])
+
+
+# --- attention ------------------------------------------------------------------------------------------------------
+
+
+def _attention(
+    call: Call, *, query: int, causal: int, heads_first: bool = True, backward: float = 0, dropped: int | None = None
+) -> Work:
+    """Scaled dot product attention; ``query`` is the argument with Q, K and V follow it.
+
+    Args:
+        call: The call.
+        query: Index of Q.
+        causal: Index of the truth value for a causal mask.
+        heads_first: Whether tensors are batch, heads, sequence, size; else batch, sequence, heads, size.
+        backward: How many times the forward's FLOPs a backward pass takes; 0 for a forward pass.
+        dropped: Index of a mask; one that is given may drop any part of the scores, so the FLOPs are not known.
+    """
+    shapes = [call.shape(query + i) for i in range(3)]
+    if any(len(shape) != 4 for shape in shapes):
+        raise UnknownWorkError("sequences of several lengths are packed together, and their lengths are not recorded")
+    if dropped is not None and call.has(dropped):
+        raise UnknownWorkError("the attention mask is a tensor")
+    if not heads_first:
+        shapes = [(shape[0], shape[2], shape[1], shape[3]) for shape in shapes]
+    (batch, heads, queries, size), (_, _, keys, _), (_, _, _, value_size) = shapes
+    scores: float = queries * keys
+    is_causal = call.is_true(causal)
+    if is_causal:
+        if queries > keys:
+            raise UnknownWorkError("a causal mask over more queries than keys")
+        # The last queries see every key: a rectangle of earlier keys, and a triangle.
+        scores = queries * (keys - queries) + queries * queries / 2
+    flops = 2 * batch * heads * scores * (size + value_size) * (backward or 1)
+    element = call.element_bytes(query)
+    inputs = sum(math.prod(shape) for shape in shapes)
+    output = batch * heads * queries * value_size
+    # Backward reads Q, K, V, O and dO, and writes dQ, dK and dV.
+    moved = (2 * inputs + 2 * output if backward else inputs + output) * element
+    formula = (
+        f"{f'{backward:g} × ' if backward else ''}2·B·H·Nq·Nkv·(dqk + dv){'; causal' if is_causal else ''}, "
+        f"B={batch} H={heads} Nq={queries} Nkv={keys} dqk={size} dv={value_size}"
+    )
+    return Work(round(flops), round(moved), formula, call.types[query])
+
+
+def _flash(call: Call) -> Work:
+    return _attention(call, query=0, causal=4)
+
+
+def _efficient(call: Call) -> Work:
+    return _attention(call, query=0, causal=6, dropped=3)
+
+
+def _math(call: Call) -> Work:
+    return _attention(call, query=0, causal=5, dropped=3)
+
+
+def _flash_forward(call: Call) -> Work:
+    return _attention(call, query=0, causal=8, heads_first=False)
+
+
+def _flash_backward(call: Call) -> Work:
+    return _attention(call, query=1, causal=11, backward=2.5)
+
+
+def _efficient_backward(call: Call) -> Work:
+    return _attention(call, query=1, causal=11, backward=2.5, dropped=4)
+
+
+def _cudnn_backward(call: Call) -> Work:
+    return _attention(call, query=1, causal=14, backward=2.5, dropped=8)
+
+
+# --- work that is bound by memory -----------------------------------------------------------------------------------
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape that tensors of these shapes have together.
+
+    >>> broadcast((4, 1, 3), (5, 1))
+    (4, 5, 3)
+    """
+    length = max((len(shape) for shape in shapes), default=0)
+    padded = [(1,) * (length - len(shape)) + shape for shape in shapes]
+    together = tuple(0 if 0 in sizes else max(sizes) for sizes in zip(*padded, strict=True))
+    if any(size not in (1, whole) for shape in padded for size, whole in zip(shape, together, strict=True)):
+        raise UnknownWorkError("the shapes of the tensors do not fit together")
+    return together
+
+
+def _moved(call: Call, inputs: Sequence[int], out: Shape, out_type: str, formula: str) -> Work:
+    """Inputs read once, one output written once."""
+    read = sum(call.size_bytes(index) for index in inputs)
+    written = math.prod(out) * bytes_of_type(out_type)
+    return Work(0, round(read + written), formula, "")
+
+
+def _tensors(call: Call, most: int = 3) -> list[int]:
+    found = [
+        index
+        for index in range(min(most, len(call.shapes)))
+        if call.has(index) and index < len(call.types) and call.types[index] in ELEMENT_BYTES
+    ]
+    if not found:
+        raise UnknownWorkError("no shape of a tensor is recorded")
+    return found
+
+
+def _promoted(types: Sequence[str]) -> str:
+    if any(one not in _RANKED_TYPES for one in types):
+        raise UnknownWorkError("the type of the result is not recorded")
+    if {"bfloat16", "float16"} <= set(types):
+        return "float32"
+    return max(types, key=_RANKED_TYPES.index)
+
+
+def _elementwise(call: Call) -> Work:
+    inputs = _tensors(call)
+    out = broadcast(*(call.shape(index) for index in inputs))
+    bare = call.name.removeprefix("aten::")
+    if bare in _COMPARISONS:
+        out_type = "bool"
+    elif bare.endswith("_"):
+        out_type = call.types[0]
+    else:
+        out_type = _promoted([call.types[index] for index in inputs])
+    return _moved(call, inputs, out, out_type, "inputs + output")
+
+
+def _copy(call: Call) -> Work:
+    # copy_(self, source): self is only written.
+    return _moved(call, [1], call.shape(0), call.types[0], "source + copy")
+
+
+def _fill(call: Call) -> Work:
+    return _moved(call, [], call.shape(0), call.types[0], "output")
+
+
+def _softmax(call: Call) -> Work:
+    return _moved(call, [0], call.shape(0), call.types[0], "input + output")
+
+
+def _softmax_backward(call: Call) -> Work:
+    return _moved(call, [0, 1], call.shape(0), call.types[0], "gradient + output + result")
+
+
+def _reduction(call: Call) -> Work:
+    source = call.shape(0)
+    over = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
+    kept = [size for place, size in enumerate(source) if place not in {axis % len(source) for axis in over}]
+    return _moved(call, [0], tuple(kept), call.types[0], "input + output")
+
+
+def _layer_norm(call: Call) -> Work:
+    # layer_norm(input, normalized_shape, weight, bias, ...)
+    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
+
+
+def _batch_norm(call: Call) -> Work:
+    # batch_norm(input, weight, bias, running_mean, running_var, ...)
+    return _moved(call, [0, 1, 2, 3, 4], call.shape(0), call.types[0], "input + weights + statistics + output")
+
+
+def _group_norm(call: Call) -> Work:
+    # group_norm(input, num_groups, weight, bias, ...)
+    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
+
+
+def _rms_norm(call: Call) -> Work:
+    # rms_norm(input, normalized_shape, weight, eps)
+    return _moved(call, [0, 2], call.shape(0), call.types[0], "input + weight + output")
+
+
+def _layer_norm_backward(call: Call) -> Work:
+    # native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+    written = call.size_bytes(5) + call.size_bytes(6)
+    inputs = _moved(call, [0, 1, 3, 4, 5, 6], call.shape(1), call.types[1], "")
+    return Work(0, inputs.bytes + round(written), "gradient + input + weights + their gradients", "")
+
+
+def _embedding(call: Call) -> Work:
+    # embedding(weight, indices): one row of the weight for each index
+    rows = math.prod(call.shape(1))
+    moved = 2 * rows * call.shape(0)[-1] * call.element_bytes(0) + call.size_bytes(1)
+    return Work(0, round(moved), "rows + indices + output", "")
+
+
+def _triton(call: Call) -> Work:
+    moved = sum(call.size_bytes(index) for index in _tensors(call, len(call.shapes)))
+    return Work(0, round(moved), "all recorded arguments, at most", "")
+
+
+_COMPARISONS: Final = frozenset(
+    (*("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_not"), *("logical_and", "logical_or"))
+)
+_ELEMENTWISE: Final = (
+    *("add", "sub", "mul", "div", "rsub", "pow", "maximum", "minimum", "atan2", "fmod", "remainder", "where"),
+    *("neg", "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "erf", "sigmoid"),
+    *("relu", "gelu", "silu", "hardswish", "hardtanh", "leaky_relu", "elu", "mish", "softplus", "clamp", "clamp_min"),
+    *("threshold", "square", "sign", "floor", "ceil", "round", "bitwise_not", "bitwise_and", "bitwise_or"),
+    *("masked_fill", "addcmul", "addcdiv", "lerp", *_COMPARISONS),
+    *("threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward"),
+)
+_REDUCTIONS: Final = ("sum", "mean", "prod", "amax", "amin", "max", "min", "var", "std", "norm", "linalg_vector_norm")
+
+_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
+    {
+        "aten::mm": _mm,
+        "aten::_int_mm": _mm,
+        "aten::addmm": _addmm,
+        "aten::addmm_": _addmm,
+        "aten::_addmm_activation": _addmm,
+        "aten::_scaled_mm": _scaled_mm,
+        "aten::bmm": _bmm,
+        "aten::baddbmm": _baddbmm,
+        "aten::baddbmm_": _baddbmm,
+        "aten::mv": _matrix_vector,
+        "vllm::rocm_unquantized_gemm": _linear,
+        "aten::convolution": _convolution,
+        "aten::_convolution": _convolution,
+        "aten::convolution_overrideable": _convolution,
+        "aten::cudnn_convolution": _vendor_convolution,
+        "aten::miopen_convolution": _vendor_convolution,
+        "aten::convolution_backward": _convolution_backward,
+        "aten::convolution_backward_overrideable": _convolution_backward,
+        "aten::_scaled_dot_product_flash_attention": _flash,
+        "aten::_scaled_dot_product_efficient_attention": _efficient,
+        "aten::_scaled_dot_product_cudnn_attention": _efficient,
+        "aten::_scaled_dot_product_attention_math": _math,
+        "aten::_flash_attention_forward": _flash_forward,
+        "aten::_scaled_dot_product_flash_attention_backward": _flash_backward,
+        "aten::_scaled_dot_product_efficient_attention_backward": _efficient_backward,
+        "aten::_scaled_dot_product_cudnn_attention_backward": _cudnn_backward,
+        "aten::copy_": _copy,
+        "aten::fill_": _fill,
+        "aten::zero_": _fill,
+        "aten::_softmax": _softmax,
+        "aten::_log_softmax": _softmax,
+        "aten::_softmax_backward_data": _softmax_backward,
+        "aten::_log_softmax_backward_data": _softmax_backward,
+        "aten::layer_norm": _layer_norm,
+        "aten::native_layer_norm": _layer_norm,
+        "aten::native_layer_norm_backward": _layer_norm_backward,
+        "aten::batch_norm": _batch_norm,
+        "aten::native_batch_norm": _batch_norm,
+        "aten::cudnn_batch_norm": _batch_norm,
+        "aten::miopen_batch_norm": _batch_norm,
+        "aten::group_norm": _group_norm,
+        "aten::rms_norm": _rms_norm,
+        "aten::_fused_rms_norm": _rms_norm,
+        "aten::embedding": _embedding,
+        **{f"aten::{name}": _elementwise for name in _ELEMENTWISE},
+        **{f"aten::{name}_": _elementwise for name in _ELEMENTWISE},
+        **{f"aten::{name}": _reduction for name in _REDUCTIONS},
+    }
+)
+
+WRAPPERS: Final[Mapping[str, Model]] = MappingProxyType(
+    {
+        "aten::linear": _linear,
+        "aten::matmul": _matmul,
+        "aten::conv1d": _plain_convolution,
+        "aten::conv2d": _plain_convolution,
+        "aten::conv3d": _plain_convolution,
+    }
+)
+"""Ops that call one of the others as a rule; their formula is used for a call that does not."""
+
+_TRITON: Final = re.compile(r"triton_(?:poi|red|per|tem|for)_")
+
+
+def model_of(name: str) -> Model | None:
+    """The formula of an op; None where there is none.
+
+    >>> model_of("aten::mm") is not None, model_of("aten::unique") is None
+    (True, True)
+    """
+    if _TRITON.match(name):
+        return _triton
+    return _MODELS.get(name) or WRAPPERS.get(name)

@@ -1,0 +1,322 @@
+"""Lookup on the timeline: items at a position, gaps, neighbors, linked rows and names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.gpu_time.timelines import classify_values
+from tui.analysis.timeline.lanes import GAP_BLOCK, LaneKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from tui.analysis.timeline.lanes import Lane
+    from tui.analysis.timeline.shown import Shown
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A time interval."""
+
+    start_ns: int
+    end_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """How long it is."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which a GPU of a session had no work, by the session's own clock."""
+
+    session: int
+    device: int | None
+    start_ns: int
+    length_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What a lane did between two moments."""
+
+    busy_ns: int
+    begun: int
+    """Items that started."""
+
+
+def items_at(lane: Lane, first_ns: int, last_ns: int) -> Ints:
+    """The items that are active at some time from one moment up to, and without, another; by start."""
+    low = int(np.searchsorted(lane.reached, first_ns, side="right"))
+    high = int(np.searchsorted(lane.starts, last_ns, side="left"))
+    # An item of no length is where it starts.
+    low = min(low, int(np.searchsorted(lane.starts, first_ns, side="left")))
+    ends, starts = lane.ends[low:high], lane.starts[low:high]
+    return low + np.flatnonzero((ends > first_ns) | (starts >= first_ns))
+
+
+def main_item(lane: Lane, first_ns: int, last_ns: int) -> int | None:
+    """The item that takes most of a slice of time, the earliest of equals; None where nothing is active."""
+    items = items_at(lane, first_ns, last_ns)
+    if not len(items):
+        return None
+    taken = np.minimum(lane.ends[items], last_ns) - np.maximum(lane.starts[items], first_ns)
+    return int(items[np.argmax(taken)])
+
+
+def between(lane: Lane, first_ns: int, last_ns: int) -> Between:
+    """What a lane did between two moments."""
+    edges = np.array([first_ns, last_ns], np.int64)
+    busy = lane.segments.until(edges).sum(axis=1)
+    begun = np.searchsorted(lane.starts, edges, side="left")
+    return Between(int(busy[1] - busy[0]), int(begun[1] - begun[0]))
+
+
+def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> Interval | None:
+    """The next gap that is at least so long and starts after a moment, or (-1) the last that starts before it."""
+    least = max(least_ns, lane.resolution_ns)
+    # The gap before item i starts where all before it have ended.
+    side: Literal["left", "right"] = "right" if step > 0 else "left"
+    here = int(np.searchsorted(lane.reached, at_ns, side=side)) + 1
+    for first, last in _pieces(lane, here, step, least):
+        lengths = lane.starts[first:last] - lane.reached[first - 1 : last - 1]
+        found = np.flatnonzero(lengths >= least)
+        if len(found):
+            after = first + int(found[0 if step > 0 else -1])
+            return Interval(int(lane.reached[after - 1]), int(lane.starts[after]))
+    return None
+
+
+def _pieces(lane: Lane, here: int, step: int, least_ns: int) -> Iterator[tuple[int, int]]:
+    """Ranges of items with such a gap among them: from one item on, or (-1) from the one before it back."""
+    low, high = (here, len(lane.starts)) if step > 0 else (1, min(here, len(lane.starts)))
+    blocks = np.flatnonzero(lane.widest_gaps_ns >= least_ns)
+    blocks = blocks[(blocks >= (low - 1) // GAP_BLOCK) & (blocks <= (high - 2) // GAP_BLOCK)]
+    for block in blocks.tolist()[::step]:
+        first = 1 + block * GAP_BLOCK
+        yield max(low, first), min(high, first + GAP_BLOCK)
+
+
+def longest_gaps(lane: Lane, count: int) -> list[Interval]:
+    """The longest gaps of a lane, the longest first, the earlier of equals first."""
+    starts, ends = lane.gaps()
+    lengths = ends - starts
+    if len(lengths) > count:
+        # All that are as long as the last one of them: the order decides which of those are left out.
+        least = np.partition(lengths, len(lengths) - count)[len(lengths) - count]
+        chosen = np.flatnonzero(lengths >= least)
+        starts, ends, lengths = starts[chosen], ends[chosen], lengths[chosen]
+    order = np.argsort(-lengths, kind="stable")[:count]
+    return [Interval(int(starts[place]), int(ends[place])) for place in order]
+
+
+def gap_at(lane: Lane, at_ns: int) -> Interval | None:
+    """The gap that a moment lies in, as far as the start times resolve it."""
+    after = int(np.searchsorted(lane.starts, at_ns, side="right"))
+    if not 0 < after < len(lane.starts):
+        return None
+    gap = Interval(int(lane.reached[after - 1]), int(lane.starts[after]))
+    return gap if gap.start_ns <= at_ns and gap.length_ns >= lane.resolution_ns else None
+
+
+def names_around(profile: Profile, lane: Lane, gap: Interval) -> tuple[str, str]:
+    """What ended where a gap of a lane starts, of several the last that started, and what started where it ends."""
+    first = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
+    after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))
+    before = first + int(np.flatnonzero(lane.ends[first:after] == gap.start_ns)[-1])
+    return name_of(profile, lane, before), name_of(profile, lane, after)
+
+
+def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int | None:
+    """The lane of all work of a GPU; None where it is not shown."""
+    of_it = (
+        place for place, lane in enumerate(lanes) if lane.on_gpu and lane.session == session and lane.device == device
+    )
+    return next(of_it, None)
+
+
+def place_of(profile: Profile, lane: Lane, row: int) -> int | None:
+    """Where in a lane a row of its frame is; None where it is not in it."""
+    start = profile[lane.frame]["start_ns"][row]
+    if start is None:
+        return None
+    first, last = (int(np.searchsorted(lane.starts, start, side=side)) for side in ("left", "right"))
+    found = np.flatnonzero(lane.rows[first:last] == row)
+    return first + int(found[0]) if len(found) else None
+
+
+def places_of(profile: Profile, lanes: Sequence[Lane], frame: str, rows: Sequence[int]) -> list[tuple[int, int]]:
+    """The lanes that rows of a frame are in and where in them, those of single streams first."""
+    found = []
+    for number, lane in enumerate(lanes):
+        if lane.frame == frame:
+            places = [place_of(profile, lane, row) for row in rows]
+            found += [(number, place) for place in places if place is not None]
+    return sorted(found, key=lambda place: lanes[place[0]].kind is LaneKind.GPU)
+
+
+def names_at(profile: Profile, lane: Lane, first_ns: int, last_ns: int) -> pl.DataFrame:
+    """What is active in a slice of time by name, what takes most of it first: name, count, time_ns (of the slice)."""
+    items = items_at(lane, first_ns, last_ns)
+    taken = np.minimum(lane.ends[items], last_ns) - np.maximum(lane.starts[items], first_ns)
+    return (
+        pl.DataFrame(
+            {"name": profile[lane.frame]["name"].gather(pl.Series(lane.rows[items])), "time_ns": np.maximum(taken, 0)}
+        )
+        .group_by("name")
+        .agg(pl.len().cast(pl.Int64).alias("count"), pl.col("time_ns").sum())
+        .with_columns(pl.col("name").cast(pl.String))
+        .sort("time_ns", "name", descending=[True, False])
+    )
+
+
+def top_of_gpus(profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> pl.DataFrame:
+    """What the GPUs ran between two moments by the ruler, by name, what took most of it first.
+
+    Args:
+        profile: The profile.
+        shown: Its lanes.
+        first_ns: The first moment.
+        last_ns: The moment after the last.
+
+    Returns:
+        name, kind (`ItemKind`), count, time_ns (within the moments; of streams that overlap it adds up).
+    """
+    parts = []
+    for lane in shown.lanes:
+        if not lane.on_gpu:
+            continue
+        shift = shown.shifts[lane.session]
+        items = items_at(lane, first_ns - shift, last_ns - shift)
+        taken = np.minimum(lane.ends[items], last_ns - shift) - np.maximum(lane.starts[items], first_ns - shift)
+        names = profile[lane.frame]["name"].gather(pl.Series(lane.rows[items]))
+        parts.append(pl.DataFrame({"name": names, "kind": lane.looks[items], "time_ns": np.maximum(taken, 0)}))
+    if not parts:
+        return pl.DataFrame(schema={"name": pl.String, "kind": pl.Int8, "count": pl.Int64, "time_ns": pl.Int64})
+    return (
+        pl.concat(parts)
+        .group_by("name")
+        .agg(pl.col("kind").first(), pl.len().cast(pl.Int64).alias("count"), pl.col("time_ns").sum())
+        .with_columns(pl.col("name").cast(pl.String))
+        .sort("time_ns", "name", descending=[True, False])
+    )
+
+
+def name_of(profile: Profile, lane: Lane, item: int) -> str:
+    """The name of an item of a lane."""
+    name = profile[lane.frame]["name"][int(lane.rows[item])]
+    return "" if name is None else str(name)
+
+
+def linked_rows(profile: Profile, lane: Lane, item: int) -> tuple[str, list[int]]:
+    """The API call that launched GPU work, or the GPU work that a call launched: its frame, and the rows.
+
+    Both carry the same number (``correlation``) in the same session. Ops and ranges have none.
+    """
+    frame = profile[lane.frame]
+    if "correlation" not in frame.columns:
+        return "", []
+    row = int(lane.rows[item])
+    correlation = frame["correlation"][row]
+    other = "api_calls" if lane.on_gpu else "activities"
+    if correlation is None:
+        return other, []
+    rows = profile[other].select(
+        pl.arg_where((pl.col("correlation") == correlation) & (pl.col("session") == lane.session))
+    )
+    return other, rows.to_series().to_list()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneHits:
+    """The items of a lane whose name was looked for."""
+
+    items: Ints
+    starts: Ints
+    reached: Ints
+    """The latest end of each and all before it; one that takes no time reaches a nanosecond."""
+
+    def in_cells(self, edges: Ints) -> Flags:
+        """Which cells hold a part of one."""
+        begun = np.searchsorted(self.starts, edges[1:], side="left")
+        ended = np.searchsorted(self.reached, edges[:-1], side="right")
+        found: Flags = begun > ended
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """All occurrences, in order of time."""
+
+    by_lane: Mapping[int, LaneHits]
+    """For each lane that has some, by its place."""
+    starts: Ints
+    lanes: Ints
+    items: Ints
+
+    def step(self, at_ns: int, here: tuple[int, int] | None, by: int) -> int | None:
+        """The occurrence after (1) or before (-1) a moment, or the one that the cursor is active; around the end."""
+        if not len(self.starts):
+            return None
+        if here is not None:
+            place = np.flatnonzero((self.lanes == here[0]) & (self.items == here[1]))
+            if len(place):
+                return int(place[0] + by) % len(self.starts)
+        at = int(np.searchsorted(self.starts, at_ns, side="left"))
+        return (at if by > 0 else at - 1) % len(self.starts)
+
+
+def find_name(profile: Profile, shown: Shown, text: str, *, whole: bool = False) -> Hits:
+    """The items whose name holds a text; a capital in it makes the case count.
+
+    A lane of all streams of a GPU is left out: its items are those of the streams.
+
+    Args:
+        profile: What was read.
+        shown: The lanes to look in.
+        text: What to look for.
+        whole: It is the whole name, as it stands.
+    """
+    wanted: dict[str, npt.NDArray[np.int8]] = {}
+    by_lane = {}
+    for place, lane in enumerate(shown.lanes):
+        if lane.kind is LaneKind.GPU:
+            continue
+        if lane.frame not in wanted:
+            wanted[lane.frame] = classify_values(
+                profile[lane.frame]["name"], lambda names: _matching(names, text, whole=whole)
+            )
+        items = np.flatnonzero(wanted[lane.frame][lane.rows])
+        if len(items):
+            shift = shown.shifts[lane.session]
+            # What takes no time is in the cell that it starts in.
+            reached = np.maximum.accumulate(np.maximum(lane.ends[items], lane.starts[items] + 1)) + shift
+            by_lane[place] = LaneHits(items, lane.starts[items] + shift, reached)
+    if not by_lane:
+        none = np.zeros(0, np.int64)
+        return Hits({}, none, none, none)
+    starts = np.concatenate([found.starts for found in by_lane.values()])
+    lanes = np.concatenate([np.full(len(found.items), place) for place, found in by_lane.items()])
+    items = np.concatenate([found.items for found in by_lane.values()])
+    # Runs that are in order: this sort sees that, and leaves equal starts in the order of the lanes.
+    order = np.argsort(starts, kind="stable")
+    return Hits(by_lane, starts[order], lanes[order], items[order])
+
+
+def _matching(names: pl.Series, text: str, *, whole: bool) -> npt.NDArray[np.int8]:
+    if whole:
+        return (names == text).cast(pl.Int8).to_numpy()
+    if text == text.lower():
+        names = names.str.to_lowercase()
+    return names.str.contains(text, literal=True).cast(pl.Int8).to_numpy()

@@ -1,1 +1,0 @@
-"""Copies and memsets: how many, how large, how fast."""
