@@ -164,7 +164,7 @@ def test_the_share_leaves_out_sessions_whose_times_are_added_to_no_others() -> N
     spec = TableSpec("t", "T", columns("name", "total_ns", "session"), ("session", "name"), weight="total_ns")
 
     def share(text: str) -> float | None:
-        return apply(frame, spec, TableState(filter=text), apart=(1, 2)).weight_shown_pct
+        return apply(frame, spec, TableState(filter=text), excluded_sessions=(1, 2)).weight_shown_pct
 
     assert share("name=a") == 75.0
     assert share("session=1") == 100.0

@@ -6,7 +6,6 @@ import pytest
 from tests.query.tables import COLUMNS, FRAME
 from tui.query.compile import compile_query
 from tui.query.complete import Completion, Offer, complete, suggestion
-from tui.query.highlight import highlight
 
 
 def offers(text: str, *, frame: pl.DataFrame = FRAME, limit: int = 20) -> list[Completion]:
@@ -61,7 +60,7 @@ def test_what_could_come_next(text: str, expected: list[str]) -> None:
 
 
 def test_columns_come_with_their_meaning_and_values_with_their_rows() -> None:
-    assert offers("cal")[0] == Completion("calls", 0, 3, Offer.COLUMN, "How often it ran.")
+    assert offers("cal")[0] == Completion("calls", 0, 3, Offer.COLUMN, "Number of calls.")
     assert offers("a kind=ker")[0] == Completion("kernel", 7, 10, Offer.VALUE, "4 rows")
     assert offers("device=1")[0].help == "2 rows"
     assert offers("kind=memc")[0].help == "1 row"
@@ -114,21 +113,3 @@ def test_measured_numbers_are_not_offered() -> None:
 def test_long_values_are_not_offered() -> None:
     frame = pl.DataFrame({"name": ["a" * 201, "a" * 200]})
     assert [offer.text for offer in complete("name=a", 6, columns=COLUMNS, frame=frame)] == ["a" * 200]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", []),
-        ("gemm !(a|b)", ["gemm word", "! not", "( parenthesis", "a word", "| or", "b word", ") parenthesis"]),
-        ('"a b" ~c ~"d e" /f/', ['"a b" phrase', "~ fuzzy", "c fuzzy", "~ fuzzy", '"d e" fuzzy', "/f/ regex"]),
-        ("dur > 1 ms", ["dur column", "> operator", "1 ms value"]),
-        ('name="x y"', ["name column", "= operator", '"x y" value']),
-        ('"a b"~c', ['"a b" column', "~ operator", "c regex"]),
-        ('name~"c"', ["name column", "~ operator", '"c" regex']),
-        ("a (", ["a word", "( parenthesis", "( error"]),
-        ('a "b', ["a word", '"b error']),
-    ],
-)
-def test_colours(text: str, expected: list[str]) -> None:
-    assert [f"{text[start:end]} {part}" for start, end, part in highlight(text)] == expected

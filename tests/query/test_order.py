@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.query import facts, order
-from tui.query.order import in_order, places_of
+from tui.query.order import places_of, sorted_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COLUMNS = {
@@ -58,18 +58,17 @@ def expected(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) -> list[in
 
 
 @given(frames(), st.lists(st.tuples(st.sampled_from(sorted(COLUMNS)), st.booleans()), min_size=1, max_size=3))
-@settings(max_examples=300, deadline=None)
 def test_rows_are_in_the_order_of_their_values_and_otherwise_as_they_came(
     frame: pl.DataFrame, sort: list[tuple[str, bool]]
 ) -> None:
-    rows = in_order(frame, tuple(sort), None)
+    rows = sorted_rows(frame, tuple(sort), None)
     assert rows is not None
     assert rows.to_list() == expected(frame, tuple(sort))
 
 
 def test_nothing_to_sort_by_leaves_the_rows() -> None:
-    assert in_order(pl.DataFrame({"a": [1, 2]}), (), None) is None
-    rows = in_order(pl.DataFrame({"a": [1, 2]}), (), pl.Series([False, True]))
+    assert sorted_rows(pl.DataFrame({"a": [1, 2]}), (), None) is None
+    rows = sorted_rows(pl.DataFrame({"a": [1, 2]}), (), pl.Series([False, True]))
     assert rows is not None
     assert rows.to_list() == [1]
 
@@ -80,9 +79,9 @@ def test_rows_that_a_filter_leaves_are_in_the_same_order(step: int) -> None:
     frame = pl.DataFrame({"a": draw.integers(0, 50, 30_000), "b": draw.integers(0, 10**12, 30_000)})
     sort = (("a", True), ("b", False))
     some = pl.Series(np.arange(30_000) % step == 0)
-    alone = in_order(frame, sort, some)
-    whole = in_order(frame, sort, None)
-    again = in_order(frame, sort, some)
+    alone = sorted_rows(frame, sort, some)
+    whole = sorted_rows(frame, sort, None)
+    again = sorted_rows(frame, sort, some)
     assert alone is not None
     assert whole is not None
     assert again is not None
@@ -98,7 +97,7 @@ def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
     hits = pl.Series(np.arange(30_000) % step == 0)
     some = pl.Series(np.arange(30_000) % 3 == 0) if filtered else None
     for sort in ((), (("a", True),), (("b", False), ("a", False)), (("a", True),)):
-        shown = in_order(frame, sort, some)
+        shown = sorted_rows(frame, sort, some)
         numbers = range(30_000) if shown is None else shown.to_list()
         found = places_of(frame, hits, shown)
         assert found.dtype == pl.UInt32
@@ -107,8 +106,8 @@ def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
 
 def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
     frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, order.KEPT_FROM)})
-    first = in_order(frame, (("a", True),), None)
-    assert in_order(frame, (("a", True),), None) is first
+    first = sorted_rows(frame, (("a", True),), None)
+    assert sorted_rows(frame, (("a", True),), None) is first
     held = len(facts._KEPT)
     del frame
     gc.collect()
@@ -118,10 +117,10 @@ def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
 def test_orders_that_were_not_asked_for_lately_are_given_up() -> None:
     columns = {str(n): np.random.default_rng(n).integers(0, 9, order.KEPT_FROM) for n in range(facts.ORDERS_KEPT + 1)}
     frame = pl.DataFrame(columns)
-    first = in_order(frame, (("0", True),), None)
+    first = sorted_rows(frame, (("0", True),), None)
     for name in columns:
-        in_order(frame, ((name, True),), None)
-    again = in_order(frame, (("0", True),), None)
+        sorted_rows(frame, ((name, True),), None)
+    again = sorted_rows(frame, (("0", True),), None)
     assert again is not first
     assert first is not None
     assert again is not None
@@ -132,8 +131,8 @@ def test_many_texts_sort_as_few_do() -> None:
     words = ["b", "B", "a", "A", None] * 5_000
     many = pl.DataFrame({"text": words})
     few = pl.DataFrame({"text": words[:10]})
-    places = in_order(many, (("text", False),), None)
+    places = sorted_rows(many, (("text", False),), None)
     assert places is not None
-    by_few = in_order(few, (("text", False),), None)
+    by_few = sorted_rows(few, (("text", False),), None)
     assert by_few is not None
     assert [many["text"][row] for row in places[::5_000]] == [few["text"][row] for row in by_few[::2]]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tui.model.columns import columns
 from tui.model.view import TableSpec, TableState
 from tui.query.apply import apply
-from tui.query.shares import SMALL_PCT, shared_out, small_rows, total_of, weight_pct
+from tui.query.shares import SMALL_PCT, share_base, small_rows, total_of, weight_pct
 
 SPEC = TableSpec("t", "T", columns("name", "session", "total_ns"), ("name",), weight="total_ns")
 
@@ -93,18 +93,18 @@ def test_the_first_rows_are_the_first_of_the_order_shown() -> None:
 def test_shares_are_of_all_or_of_what_is_shown_over_all_sessions() -> None:
     frame = table([60, 40, 100], [0, 0, 1])
     applied = apply(frame, SPEC, TableState(filter="name:k1 | name:k2", as_share=True))
-    assert (applied.shared_out, applied.shared_out_shown) == (200, 140)
-    assert apply(frame, SPEC, TableState()).shared_out is None
+    assert (applied.share_base, applied.share_base_shown) == (200, 140)
+    assert apply(frame, SPEC, TableState()).share_base is None
 
 
 def test_sessions_that_count_on_their_own_are_never_shared_out_with_others() -> None:
     frame = table([60, 40, 100], [0, 0, 1])
-    assert shared_out(frame, "total_ns", apart=(1,)) is None
-    assert shared_out(frame.head(2), "total_ns", apart=(1,)) == 100
-    assert shared_out(frame.tail(1), "total_ns", apart=(1,)) == 100
-    assert total_of(frame, "total_ns", apart=(1,)) == 100
+    assert share_base(frame, "total_ns", excluded_sessions=(1,)) is None
+    assert share_base(frame.head(2), "total_ns", excluded_sessions=(1,)) == 100
+    assert share_base(frame.tail(1), "total_ns", excluded_sessions=(1,)) == 100
+    assert total_of(frame, "total_ns", excluded_sessions=(1,)) == 100
     assert total_of(frame, "total_ns") == 200
-    assert total_of(frame, "total_ns", apart=(0, 1)) is None
+    assert total_of(frame, "total_ns", excluded_sessions=(0, 1)) is None
     assert weight_pct(frame, "total_ns", pl.Series([True, False, True]), (1,)) == 60.0
     assert weight_pct(frame, "nothing", None) is None
 
@@ -115,5 +115,5 @@ def test_a_share_in_a_filter_is_of_all_and_says_so() -> None:
     assert applied.take(frame)["name"].to_list() == ["k2"]
     assert applied.reading == "Total > 45% of all 200 ns"
     # Without the session that counts on its own, 60 of 100 is more.
-    applied = apply(frame, SPEC, TableState(filter="time>45%"), apart=(1,))
+    applied = apply(frame, SPEC, TableState(filter="time>45%"), excluded_sessions=(1,))
     assert applied.reading == "Total > 45% of all 100 ns"

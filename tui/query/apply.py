@@ -1,26 +1,28 @@
-"""A table as the user has arranged it: which rows of its frame are shown, and in which order.
+"""A table with the user's filter, sort order, find and limits applied; also tables of nested rows.
 
-The frame is never copied: what comes out is a list of row numbers.
+The frame is never copied: the result is a list of row numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from tui.query.carry import applied_here
+from tui.model.view import TableState
 from tui.query.compile import Query, compile_query
-from tui.query.errors import QueryError
 from tui.query.facts import sum_of
-from tui.query.order import in_order, places_of
-from tui.query.shares import shared_out, small_rows, weight_pct
+from tui.query.global_filter import apply_global_filter
+from tui.query.nodes import QueryError
+from tui.query.order import places_of, sorted_rows
+from tui.query.shares import share_base, small_rows, weight_pct
 
 if TYPE_CHECKING:
-    from tui.model.view import Sort, TableSpec, TableState
+    from tui.model.forest import Flags, Forest, Ints
+    from tui.model.view import Sort, TableSpec
 
 
 def _no_rows() -> pl.Series:
@@ -43,10 +45,10 @@ class Applied:
     weight_shown_pct: float | None = None
     """Share of the total of the table's weight that the shown rows hold; None where there is no weight or no total."""
 
-    shared_out: int | float | None = field(default=None, compare=False)
+    share_base: int | float | None = field(default=None, compare=False)
     """The weight of all rows, which shares are taken of; None where they must not be added up."""
 
-    shared_out_shown: int | float | None = field(default=None, compare=False)
+    share_base_shown: int | float | None = field(default=None, compare=False)
     """The weight of the shown rows."""
 
     passed: int = 0
@@ -73,8 +75,8 @@ class Applied:
     error: QueryError | None = None
     """Why the filter is not applied."""
 
-    carried_reason: str = ""
-    """Why the filter that is carried from view to view does not apply to this table; empty where it does."""
+    global_filter_reason: str = ""
+    """Why the global filter does not apply to this table; empty where it does."""
 
     find_error: QueryError | None = None
     """Why nothing is found."""
@@ -90,8 +92,8 @@ def apply(
     state: TableState,
     *,
     units: Mapping[str, str] | None = None,
-    apart: Collection[int] = (),
-    carried: str = "",
+    excluded_sessions: Collection[int] = (),
+    global_filter: str = "",
 ) -> Applied:
     """Filter and sort the rows of a table, and find in them.
 
@@ -101,24 +103,24 @@ def apply(
         state: The filter, the find and the order that the user chose. Where the filter cannot be understood, it is
             not applied and ``error`` says why.
         units: For columns by name, the unit that bare numbers of a query are in.
-        apart: Sessions whose weight is added to that of no other.
-        carried: A filter that is carried from view to view: applied besides the table's own where it can be understood.
+        excluded_sessions: Sessions that are excluded from sums over sessions.
+        global_filter: The global filter, applied in addition to the table's own where it can be understood.
 
     Sorting keeps rows of equal value in the order of the frame, puts unknown values last in either direction, and
     texts in alphabetical order without regard to case.
     """
-    query, error = _understood(state.filter, frame, spec, state, units, apart)
-    find, find_error = _understood(state.find, frame, spec, state, units, apart)
+    query, error = _understood(state.filter, frame, spec, state, units, excluded_sessions)
+    find, find_error = _understood(state.find, frame, spec, state, units, excluded_sessions)
     mask = query.mask(frame) if query else None
-    carried_mask, carried_reason = applied_here(carried, frame, spec, units, apart)
-    if carried_mask is not None:
-        mask = carried_mask if mask is None else mask & carried_mask
+    global_mask, global_filter_reason = apply_global_filter(global_filter, frame, spec, units, excluded_sessions)
+    if global_mask is not None:
+        mask = global_mask if mask is None else mask & global_mask
     passed = frame.height if mask is None else int(mask.sum())
     small = small_rows(frame, spec.weight, mask) if state.hides_small else None
     if small is not None:
         mask = ~small if mask is None else mask & ~small
     sort = tuple((name, descending) for name, descending in state.sort or () if name in frame.columns)
-    rows = in_order(frame, sort, mask)
+    rows = sorted_rows(frame, sort, mask)
     if state.most_rows is not None and state.most_rows < (frame.height if rows is None else len(rows)):
         rows = (pl.arange(state.most_rows, dtype=pl.UInt32, eager=True) if rows is None else rows).head(state.most_rows)
         mask = _mask_of(rows, frame.height)
@@ -126,9 +128,9 @@ def apply(
         rows=rows,
         total=frame.height,
         shown=frame.height if rows is None else len(rows),
-        weight_shown_pct=weight_pct(frame, spec.weight, mask, apart),
-        shared_out=shared_out(frame, spec.weight, None, apart) if state.as_share else None,
-        shared_out_shown=shared_out(frame, spec.weight, mask, apart) if state.as_share else None,
+        weight_shown_pct=weight_pct(frame, spec.weight, mask, excluded_sessions),
+        share_base=share_base(frame, spec.weight, None, excluded_sessions) if state.as_share else None,
+        share_base_shown=share_base(frame, spec.weight, mask, excluded_sessions) if state.as_share else None,
         passed=passed,
         small=0 if small is None else int(small.sum()),
         small_weight=0 if small is None else sum_of(frame[spec.weight].filter(small)) or 0,
@@ -137,7 +139,7 @@ def apply(
         reading=query.reading if query else "",
         find_reading=find.reading if find else "",
         error=error,
-        carried_reason=carried_reason,
+        global_filter_reason=global_filter_reason,
         find_error=find_error,
     )
 
@@ -148,14 +150,20 @@ def _understood(
     spec: TableSpec,
     state: TableState,
     units: Mapping[str, str] | None,
-    apart: Collection[int],
+    excluded_sessions: Collection[int],
 ) -> tuple[Query | None, QueryError | None]:
     if not text.strip():
         return None, None
     visible = [column.name for column in spec.columns if column.name not in state.hidden]
     try:
         query = compile_query(
-            text, columns=spec.columns, frame=frame, units=units, weight=spec.weight, searched=visible, apart=apart
+            text,
+            columns=spec.columns,
+            frame=frame,
+            units=units,
+            weight=spec.weight,
+            searched=visible,
+            excluded_sessions=excluded_sessions,
         )
     except QueryError as error:
         return None, error
@@ -170,3 +178,73 @@ def _mask_of(rows: pl.Series, height: int) -> pl.Series:
 
 def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) -> pl.Series:
     return _no_rows() if find is None else places_of(frame, find.mask(frame), rows)
+
+
+def tree_order(frame: pl.DataFrame, forest: Forest, spec: TableSpec, state: TableState) -> Ints:
+    """All rows of a tree, each followed by those in it; rows that lie in the same one sorted as the user wants it."""
+    order = apply(frame, spec, TableState(sort=state.sort)).rows
+    rank = np.arange(frame.height)
+    if order is not None:
+        rank[order.to_numpy()] = np.arange(frame.height)
+    return forest.in_order(rank)
+
+
+def apply_tree(
+    frame: pl.DataFrame, forest: Forest, order: Ints, unfolded: Flags, spec: TableSpec, applied: Applied
+) -> Applied:
+    """The rows that are shown of a tree, in the order shown.
+
+    A filter keeps the rows that match and all that they lie in, unfolded; so does a search with what it found. The
+    share of the weight is that of the matching rows with all that lies in them.
+
+    Args:
+        frame: The rows.
+        forest: The row that each lies in.
+        order: As `tree_order`.
+        unfolded: The rows of which those in them are shown.
+        spec: What the table is; its weight is what each row has without the rows in it.
+        applied: What `tui.query.apply.apply` makes of filter and search for rows that lie in none, without an order.
+    """
+    everything = np.ones(frame.height, np.bool_)
+    matching = everything
+    if applied.rows is not None and len(applied.rows) < frame.height:
+        matching = _flags(applied.rows.to_numpy(), frame.height)
+    kept, opened = everything, unfolded
+    if matching is not everything:
+        kept = forest.around(matching)
+        opened = opened | forest.around(_above(forest, matching))
+    found = np.zeros(frame.height, np.bool_)
+    if len(applied.matches):
+        flat = np.arange(frame.height) if applied.rows is None else applied.rows.to_numpy()
+        found = _flags(flat[applied.matches.to_numpy()], frame.height)
+        opened = opened | forest.around(_above(forest, found))
+    shown = kept & forest.visible(opened)
+    rows = order[shown[order]]
+    return replace(
+        applied,
+        rows=pl.Series(rows, dtype=pl.UInt32),
+        shown=len(rows),
+        weight_shown_pct=_share(frame, spec.weight, forest.below(matching)) if matching is not everything else None,
+        matches=pl.Series(np.flatnonzero(found[rows]), dtype=pl.UInt32),
+    )
+
+
+def _flags(rows: Ints, height: int) -> Flags:
+    flags = np.zeros(height, np.bool_)
+    flags[rows] = True
+    return flags
+
+
+def _above(forest: Forest, flags: Flags) -> Flags:
+    """The rows that flagged ones lie right in."""
+    above = np.zeros(len(flags), np.bool_)
+    parents = forest.parent[flags]
+    above[parents[parents >= 0]] = True
+    return above
+
+
+def _share(frame: pl.DataFrame, weight: str, inside: Flags) -> float | None:
+    """Share of the weight in the flagged rows."""
+    values = frame[weight].fill_null(0).to_numpy()
+    total = float(values.sum())
+    return 100 * float(values[inside].sum()) / total if total else None

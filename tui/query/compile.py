@@ -1,4 +1,4 @@
-"""From a query and a set of columns to the rows that match."""
+"""Compilation of a query for a set of columns into a row mask."""
 
 from __future__ import annotations
 
@@ -15,12 +15,23 @@ import polars as pl
 from tui.fitting import clip
 from tui.model.columns import Column, ColumnKind
 from tui.query import texts
-from tui.query.compare import Interval, unknown
-from tui.query.errors import QueryError
-from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex, Span
+from tui.query.nodes import (
+    Both,
+    Compare,
+    Contains,
+    Either,
+    Everything,
+    Fuzzy,
+    Node,
+    Not,
+    Operator,
+    QueryError,
+    Regex,
+    Span,
+)
 from tui.query.parse import parse
 from tui.query.shares import total_of
-from tui.query.values import BASE_UNIT, NO, UNKNOWN, YES, Quantity, Share, quantity, unit_of
+from tui.query.values import BASE_UNIT, NO, UNKNOWN, YES, Interval, Quantity, Share, quantity, unit_of, unknown
 
 Predicate = Callable[[texts.Rows], pl.Series]
 """From a frame to one boolean for each of its rows, never null."""
@@ -80,7 +91,7 @@ def compile_query(
     units: Mapping[str, str] | None = None,
     weight: str = "",
     searched: Collection[str] | None = None,
-    apart: Collection[int] = (),
+    excluded_sessions: Collection[int] = (),
 ) -> Query:
     """Understand a query for a table.
 
@@ -91,12 +102,12 @@ def compile_query(
         units: For columns by name, the unit of a bare number (the one that the column is displayed in).
         weight: The column whose total ``%`` is taken of, for columns of its kind; others use their own.
         searched: The columns that bare words look in, of those that hold text; None for all.
-        apart: Sessions that are left out of the total that ``%`` is taken of, where there are others.
+        excluded_sessions: Sessions that are left out of the total that ``%`` is taken of, where there are others.
 
     Raises:
         QueryError: It cannot be understood; says where.
     """
-    compiler = _Compiler(columns, frame, units or {}, weight, searched, apart)
+    compiler = _Compiler(columns, frame, units or {}, weight, searched, excluded_sessions)
     node = parse(text)
     predicate, reading = compiler.compile(node)
     return Query(text, node, reading, frozenset(compiler.used), predicate)
@@ -112,12 +123,12 @@ class _Compiler:
         units: Mapping[str, str],
         weight: str,
         searched: Collection[str] | None,
-        apart: Collection[int],
+        excluded_sessions: Collection[int],
     ) -> None:
         self._columns = [column for column in columns if column.name in frame.columns]
         self._frame = frame
         self._units = units
-        self._apart = apart
+        self._excluded_sessions = excluded_sessions
         self._weight = next((column for column in self._columns if column.name == weight), None)
         self._searched = [
             column.name
@@ -157,7 +168,7 @@ class _Compiler:
     def _anywhere(self, test: texts.TextTest, span: Span) -> Predicate:
         searched = self._searched
         if not searched:
-            raise QueryError("this table shows no text to search", *span, hint="name a column, as in calls>10")
+            raise QueryError("this table has no text to search", *span, hint="name a column, for example calls>10")
         self.used.update(searched)
         return lambda rows: rows.texts_anywhere(searched, test)
 
@@ -172,7 +183,7 @@ class _Compiler:
         return (lambda rows: rows.texts(column.name, test)), f"{column.title} matches /{node.pattern}/"
 
     def _compare(self, node: Compare) -> tuple[Predicate, str]:
-        of_number = node.operator in _ORDERS and node.value.strip()[:1].isdigit()
+        of_number = node.operator in _ORDERS and node.value.strip()[:1].isdecimal()
         column = self._column(node.column, node.column_span, of_number=of_number)
         text = self._is_text(column)
         typed = node.value.strip().lower()
@@ -187,7 +198,7 @@ class _Compiler:
 
     def _unknown(self, column: Column, node: Compare) -> tuple[Predicate, str]:
         if node.operator in _ORDERS:
-            raise QueryError(f"{node.operator} compares numbers; ? is none", *node.span, hint="use =? or !=?")
+            raise QueryError(f"{node.operator} compares numbers, and ? is not one", *node.span, hint="use =? or !=?")
         if node.operator is Operator.NOT_EQUAL:
             return (lambda rows: ~unknown(rows.frame[column.name])), f"{column.title} is known"
         return (lambda rows: unknown(rows.frame[column.name])), f"{column.title} is unknown"
@@ -196,7 +207,7 @@ class _Compiler:
         name, title, shown = column.name, column.title, _quoted(node.value)
         if node.operator in _ORDERS:
             message = f"{title} is text: {node.operator} compares numbers"
-            raise QueryError(message, *node.column_span, hint='use : = != or ~, or put the whole text into "quotes"')
+            raise QueryError(message, *node.column_span, hint='use : = != or ~, or put the text in "quotes"')
         if node.operator is Operator.CONTAINS:
             inside = texts.contains(node.value, node.span)
             return (lambda rows: rows.texts(name, inside)), f"{title} contains {shown}"
@@ -209,7 +220,7 @@ class _Compiler:
     def _compare_flag(self, column: Column, node: Compare, typed: str) -> tuple[Predicate, str]:
         if typed not in YES | NO or node.operator in _ORDERS:
             span = node.span if typed not in YES | NO else node.column_span
-            raise QueryError(f"{column.title} is yes, no or ? (unknown)", *span, hint=f"as in {node.column}=yes")
+            raise QueryError(f"{column.title} is yes, no or ? (unknown)", *span, hint=f"for example {node.column}=yes")
         wanted = (typed in YES) is not (node.operator is Operator.NOT_EQUAL)
         reading = f"{column.title} is {'yes' if wanted else 'no'}"
         return (lambda rows: (rows.frame[column.name] == wanted).fill_null(False)), reading
@@ -243,7 +254,7 @@ class _Compiler:
         start, end = node.span
         low_span, high_span = (start, start + len(first)), (end - len(last), end)
         if not first.strip() and not last.strip():
-            raise QueryError("a range needs a bound", *node.span, hint="as in 10us..2ms, 10us.. or ..2ms")
+            raise QueryError("a range needs a bound", *node.span, hint="for example 10us..2ms, 10us.. or ..2ms")
         # In 10..20ms both are milliseconds.
         unit = unit_of(last)
         low = self._quantity(column, first, low_span, unit=unit) if first.strip() else None
@@ -268,7 +279,7 @@ class _Compiler:
         if column.kind not in _TOTALLED:
             return None
         whole = self._weight if self._weight and self._weight.kind is column.kind else column
-        total = total_of(self._frame, whole.name, self._apart)
+        total = total_of(self._frame, whole.name, self._excluded_sessions)
         return Share(total, BASE_UNIT.get(column.kind, "")) if total else None
 
     def _column(self, name: str, span: Span, *, of_number: bool = False) -> Column:
@@ -306,7 +317,7 @@ def _no_column(name: str, span: Span, columns: Sequence[Column], *, of_number: b
     elif of_number and numbers:
         hint = f"numbers here: {', '.join(numbers[:_NAMED])}{', ...' if len(numbers) > _NAMED else ''}"
     else:
-        hint = 'text with : = < > ~ goes into "quotes"'
+        hint = 'put text with : = < > ~ in "quotes"'
     return QueryError(f"no column {clip(name, _SHOWN_NAME)}", *span, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""What could come next in a query: names of columns, then operators, then values."""
+"""Completion of a query: column names, operators, values."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def begun(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tup
     >>> from tui.model.columns import columns
     >>> some = columns("name", "calls")
     >>> begun(some[1], some, pl.DataFrame({"name": ["a"], "calls": [1]}))[:2]
-    ('calls>', 'a number, as 10k; or < = =a..b')
+    ('calls>', 'a number, for example 10k; or < = =a..b')
     """
     known = [candidate for candidate in columns if candidate.name in frame.columns]
     plain = (name for name in (column.title.lower(), *spellings(column)) if re.fullmatch(_PLAIN_NAME, name))
@@ -118,7 +118,7 @@ def begun(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tup
         return f"{name}=", "a number, ? unknown; or > < a..b", others
     example = {ColumnKind.PERCENT: "5%", ColumnKind.COUNT: "10k"}.get(column.kind)
     units = _UNITS.get(column.kind, ("",))
-    return f"{name}>", f"a number, as {example or f'1{units[0]}'}; or < = =a..b", others
+    return f"{name}>", f"a number, for example {example or f'1{units[0]}'}; or < = =a..b", others
 
 
 def _completions(typed: str, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
@@ -197,7 +197,7 @@ def _values(
     elif values.dtype == pl.Boolean:
         yield from (Completion(flag, start, end, Offer.VALUE) for flag in _FLAGS if flag.startswith(typed.lower()))
     elif column.kind in _UNITS:
-        if typed[-1:].isdigit():
+        if typed[-1:].isdecimal():
             yield from (Completion(typed + unit, start, end, Offer.VALUE) for unit in _UNITS[column.kind])
     else:
         yield from _numbers(facts_of(frame)[column.name], typed, start, end)

@@ -1,4 +1,4 @@
-"""What is known of the columns of a frame: worked out once, however often a table is drawn, filtered or sorted."""
+"""Facts about the columns of a frame, computed once per frame: extent, total, distinct values, order."""
 
 from __future__ import annotations
 

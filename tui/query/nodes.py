@@ -1,9 +1,11 @@
-"""A query as a tree of values. Where a node stands in its text does not count when two are compared."""
+"""The syntax tree of a query, and the error that names the place of a mistake in its text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from tui.model.errors import ProftuiError
 
 Span = tuple[int, int]
 """Start and end in the text, in characters from 0."""
@@ -91,3 +93,24 @@ class Either:
 
 
 Node = Everything | Contains | Fuzzy | Regex | Compare | Not | Both | Either
+
+
+class QueryError(ProftuiError):
+    """A query that cannot be understood.
+
+    Args:
+        message: One short line.
+        start: Where the fault starts in the query, in characters from 0.
+        end: Where it ends; never before ``start``.
+        hint: What to write instead, or empty.
+    """
+
+    def __init__(self, message: str, start: int, end: int, *, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.start = start
+        self.end = max(start, end)
+
+    @property
+    def column(self) -> int:
+        """Where the fault starts, counted from 1."""
+        return self.start + 1

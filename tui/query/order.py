@@ -1,4 +1,4 @@
-"""The order of rows by the values of columns: sorted as whole numbers, and kept for as long as the frame is."""
+"""Row order by column values: sorted as integers, and cached with the frame."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORD: Final = 64
 """Bits of the numbers that are sorted: numpy sorts those several times as fast as it finds the order of others."""
 
 
-def in_order(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.Series | None:
+def sorted_rows(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.Series | None:
     """Rows of a frame in the order of some columns; equal ones as they come, unknown values last either way.
 
     Texts sort in alphabetical order without regard to case.
@@ -59,7 +59,7 @@ def places_of(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None) -> p
     Args:
         frame: The frame.
         mask: A boolean for each of its rows.
-        rows: The shown rows, as `in_order` gave them.
+        rows: The shown rows, as `sorted_rows` gave them.
 
     Returns:
         Positions from 0 (UInt32), ascending.

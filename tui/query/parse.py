@@ -1,4 +1,4 @@
-"""From the text of a query to its tree, with errors that name the place."""
+"""Parser of queries, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ from typing import Final
 
 from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
 
-from tui.query.errors import QueryError
-from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex, Span
+from tui.query.nodes import (
+    Both,
+    Compare,
+    Contains,
+    Either,
+    Everything,
+    Fuzzy,
+    Node,
+    Not,
+    Operator,
+    QueryError,
+    Regex,
+    Span,
+)
 
 MAX_LENGTH: Final = 1_000_000
 """In characters: the name of a kernel, which a filter may hold, can have some 100,000."""
@@ -47,11 +59,11 @@ def read(text: str) -> tuple[list[Token], Node, QueryError | None]:
     The tree is `Everything` where there is an error.
     """
     if len(text) > MAX_LENGTH:
-        message = f"the query has {len(text):,} characters; {MAX_LENGTH:,} is the most"
+        message = f"the query has {len(text):,} characters; the limit is {MAX_LENGTH:,}"
         return [], Everything(), QueryError(message, MAX_LENGTH, len(text))
     half = _HALF.search(text)
     if half:
-        return [], Everything(), QueryError("half a character cannot be searched for", half.start(), half.end())
+        return [], Everything(), QueryError("incomplete character", half.start(), half.end())
     tokens: list[Token] = []
     depth = _Depth()
     parser = make_parser().parse_interactive(text)
@@ -124,7 +136,7 @@ class _Depth:
             self._nots = 0
         if self._depth + self._nots > MAX_DEPTH:
             start, end = _span(token)
-            raise QueryError(f"more than {MAX_DEPTH} parentheses or ! inside each other", start, end)
+            raise QueryError(f"more than {MAX_DEPTH} nested parentheses or !", start, end)
 
 
 @v_args(inline=True)
@@ -220,22 +232,22 @@ def _explained(error: UnexpectedInput, text: str, tokens: list[Token]) -> QueryE
             return QueryError("| needs a term on both sides", *_from(tokens[-1], at))
     if ended:
         start = _open_group(tokens)
-        return QueryError("( is not closed", start, start + 1)
+        return QueryError("missing )", start, start + 1)
     found = text[at]
     if found == ")":
-        message = "() holds no term" if last == "_OPEN" else ") closes nothing"
+        message = "empty ()" if last == "_OPEN" else "unexpected )"
     elif found == "|":
         message = "| needs a term on both sides"
     elif found == '"':
-        return QueryError("the quote is not closed", at, len(text))
+        return QueryError("missing closing quote", at, len(text))
     elif found == "/":
-        return QueryError('the regex has no closing /; text that starts with / goes into "quotes"', at, len(text))
+        return QueryError('the regex has no closing /; put text that starts with / in "quotes"', at, len(text))
     elif found == "(":
-        return QueryError("( is not closed", at, at + 1)
+        return QueryError("missing )", at, at + 1)
     elif found in "<>=":
         message = f"{found} needs a column before it"
     else:
-        message = f"{found} is not expected here"
+        message = f"unexpected {found}"
     return QueryError(message, at, at + 1)
 
 

@@ -1,6 +1,6 @@
-"""Shares of what a table weighs its rows by: how much the shown rows hold, and which rows hold next to nothing.
+"""Shares of a table's weight: how much the shown rows hold, and which rows are negligible.
 
-Sessions whose times are added to those of no other (kernels replayed for metrics) are left out of sums over sessions.
+Sessions that are excluded from sums (kernels replayed for metrics) are left out of sums over sessions.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import polars as pl
 from tui.query.facts import facts_of, sum_of
 
 SMALL_PCT: Final = 1.0
-"""The smallest rows of a session are small as long as they hold no more than this share of its weight together."""
+"""The smallest rows of a session are small as long as they hold at most this share of its weight together."""
 SAMPLED: Final = 1 << 14
 """So many weights tell where about the small ones end."""
 NEAR: Final = 0.9
 """Of the place in the sample where they end: what is smaller than the weight there is added up without being sorted."""
 
 
-def total_of(frame: pl.DataFrame, weight: str, apart: Collection[int] = ()) -> int | float | None:
+def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int] = ()) -> int | float | None:
     """The sum that shares of a table are taken of; None where there is none.
 
     Args:
         frame: The rows.
         weight: The column that is summed.
-        apart: Sessions that are added to no other: they are left out unless one of them is all there is.
+        excluded_sessions: Sessions that are excluded from sums: they are left out unless one of them is all there is.
     """
     if weight not in frame.columns:
         return None
-    counted = _counted(frame, None, apart)
+    counted = _counted(frame, None, excluded_sessions)
     return (
         None
         if isinstance(counted, bool)
@@ -39,18 +39,20 @@ def total_of(frame: pl.DataFrame, weight: str, apart: Collection[int] = ()) -> i
     )
 
 
-def weight_pct(frame: pl.DataFrame, weight: str, mask: pl.Series | None, apart: Collection[int] = ()) -> float | None:
-    """Share of the weight that some rows hold, of the sessions that may be added up; None where it cannot be told.
+def weight_pct(
+    frame: pl.DataFrame, weight: str, mask: pl.Series | None, excluded_sessions: Collection[int] = ()
+) -> float | None:
+    """Share of the weight that some rows hold, of the sessions that may be added up; None where it is unknown.
 
     Args:
         frame: The rows.
         weight: The column that holds their weight.
         mask: Which of the rows; None for all.
-        apart: Sessions that are added to no other.
+        excluded_sessions: Sessions that are excluded from sums.
     """
     if weight not in frame.columns:
         return None
-    counted = _counted(frame, mask, apart)
+    counted = _counted(frame, mask, excluded_sessions)
     if isinstance(counted, bool):
         return None
     if counted is not None:
@@ -61,8 +63,8 @@ def weight_pct(frame: pl.DataFrame, weight: str, mask: pl.Series | None, apart: 
     return 100.0 * shown / total if total and shown is not None else None
 
 
-def shared_out(
-    frame: pl.DataFrame, weight: str, mask: pl.Series | None = None, apart: Collection[int] = ()
+def share_base(
+    frame: pl.DataFrame, weight: str, mask: pl.Series | None = None, excluded_sessions: Collection[int] = ()
 ) -> int | float | None:
     """What each of some rows is a share of: the weight of them all; None where they must not be added up.
 
@@ -70,13 +72,13 @@ def shared_out(
         frame: The rows.
         weight: The column that holds their weight.
         mask: Which of the rows; None for all.
-        apart: Sessions that are added to no other.
+        excluded_sessions: Sessions that are excluded from sums.
     """
     if weight not in frame.columns:
         return None
-    if apart and "session" in frame.columns:
+    if excluded_sessions and "session" in frame.columns:
         sessions = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()
-        if len(sessions) > 1 and sessions.is_in(list(apart)).any():
+        if len(sessions) > 1 and sessions.is_in(list(excluded_sessions)).any():
             return None
     return sum_of(frame[weight] if mask is None else frame[weight].filter(mask))
 
@@ -119,7 +121,7 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     total = sum_of(known)
     if not len(known) or total is None:
         return None
-    # A sample tells about how large the small ones are; where it was mistaken, larger ones are looked at as well.
+    # A sample tells about how large the small ones are; where it was mistaken, larger ones are examined as well.
     sample = np.sort(known.gather_every(len(known) // SAMPLED + 1).to_numpy())
     place = int(np.searchsorted(np.cumsum(sample), SMALL_PCT / 100 * sample.sum(), side="right"))
     bound: int | float = sample[min(place, len(sample) - 1)].item()
@@ -143,11 +145,13 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     return least
 
 
-def _counted(frame: pl.DataFrame, mask: pl.Series | None, apart: Collection[int]) -> pl.Series | bool | None:
+def _counted(
+    frame: pl.DataFrame, mask: pl.Series | None, excluded_sessions: Collection[int]
+) -> pl.Series | bool | None:
     """Which rows may be added up: None for all; False where the shown ones must not be added at all."""
-    if not apart or "session" not in frame.columns:
+    if not excluded_sessions or "session" not in frame.columns:
         return None
     shown = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()
-    if len(shown) and shown.is_in(list(apart)).all():
+    if len(shown) and shown.is_in(list(excluded_sessions)).all():
         return False if len(shown) > 1 else frame["session"].is_in(shown.implode())
-    return ~frame["session"].is_in(list(apart))
+    return ~frame["session"].is_in(list(excluded_sessions))

@@ -1,4 +1,4 @@
-"""Searching the texts of a frame: once for each distinct category, never for each of a million rows."""
+"""Text search in a frame: once per distinct category, never per row."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.query.errors import QueryError
 from tui.query.facts import facts_of
+from tui.query.nodes import QueryError
 
 if TYPE_CHECKING:
     from tui.query.nodes import Span
+
 
 TextTest = Callable[[pl.Series], pl.Series]
 """From strings to booleans of the same length; null where the string is."""
@@ -42,7 +43,7 @@ def is_text(dtype: pl.DataType) -> bool:
 
 
 def smart_case(text: str) -> bool:
-    """Whether upper and lower case are told apart: a capital in the text makes it so.
+    """Whether upper and lower case are distinguished: a capital in the text makes it so.
 
     >>> smart_case("gemm"), smart_case("Gemm")
     (False, True)
@@ -57,7 +58,7 @@ def contains(text: str, span: Span) -> TextTest:
         QueryError: The text is too long for that.
     """
     if len(text) > _MAX_CONTAINED:
-        message = f"a text to look for has at most {_MAX_CONTAINED:,} characters"
+        message = f"a search text has at most {_MAX_CONTAINED:,} characters"
         raise QueryError(message, *span, hint='name="..." compares whole names of any length')
     if smart_case(text):
         return lambda strings: strings.str.contains(text, literal=True)
@@ -110,7 +111,7 @@ def _regex_error(text: str, span: Span) -> QueryError:
         start, end = min(at, max(end - 1, start)), min(at + fault["place"].count("^"), end)
         return QueryError(f"regex: {fault['message']}", start, end)
     messages = [found["message"] for found in _REGEX_MESSAGE.finditer(text)]
-    message = next((message for message in reversed(messages) if "parse error" not in message), "not understood")
+    message = next((message for message in reversed(messages) if "parse error" not in message), "invalid")
     return QueryError(f"regex: {message[:1].lower()}{message[1:]}", start, end)
 
 

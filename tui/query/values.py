@@ -1,25 +1,24 @@
-"""Values of a query: numbers with units, exactly.
-
-Decimal units of size are decimal here (KB is 1,000 bytes, KiB 1,024): the language knows both, and the reading of a
-query writes the bytes beside KB, MB and GB.
-"""
+"""Values of a query: numbers with units, and exact comparisons (integers stay integers)."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from tui.fitting import clip
 from tui.model.columns import ColumnKind
-from tui.query.errors import QueryError
+from tui.query.nodes import QueryError
 
 if TYPE_CHECKING:
     from tui.query.nodes import Span
+
 
 UNKNOWN: Final = frozenset({"?", "unknown"})
 """What is written for a value that the input does not hold."""
@@ -146,7 +145,7 @@ def quantity(
         return Quantity(_INFINITE[stripped.lower()], stripped)
     match = _NUMBER.fullmatch(stripped) if len(stripped) <= _MAX_DIGITS else None
     digits = match["number"] if match else ""
-    if match is None or not any(character.isdigit() for character in digits.lower().partition("e")[0]):
+    if match is None or not any(character.isdecimal() for character in digits.lower().partition("e")[0]):
         hint = f"{title} takes numbers, with {_OFFERED[kind]}"
         raise QueryError(f"{clip(stripped, _SHOWN) or 'nothing'} is not a number", *span, hint=hint)
     number = Fraction(digits.replace(",", ""))
@@ -157,7 +156,7 @@ def quantity(
         return Quantity(number, digits)
     scale = UNITS[kind].get(used.lower())
     if scale is None:
-        raise QueryError(f"{clip(used, _SHOWN)} is no unit of {title}", *span, hint=f"use {_OFFERED[kind]}")
+        raise QueryError(f"{clip(used, _SHOWN)} is not a unit of {title}", *span, hint=f"use {_OFFERED[kind]}")
     value = number * scale
     reading = f"{digits}%" if used == "%" else f"{digits} {used}"
     if kind in (ColumnKind.SIZE, ColumnKind.RATE) and scale % 1000 == 0:
@@ -180,3 +179,81 @@ def _percentage(number: Fraction, digits: str, share: Share | None, span: Span, 
 
 def _grouped(value: Fraction) -> str:
     return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.3f}"
+
+
+Bound = Fraction | float
+"""A float only where it is not finite."""
+
+_BEYOND: Final = 2**200
+"""More than any integer type holds: what an infinite bound is among integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Numbers from one bound to another; None is no bound."""
+
+    low: Bound | None = None
+    high: Bound | None = None
+    low_open: bool = False
+    """The low bound itself is outside."""
+    high_open: bool = False
+    """The high bound itself is outside."""
+
+    def holds(self, values: pl.Series) -> pl.Series:
+        """Which values lie in it; never null, and false for unknown ones and NaN."""
+        if values.dtype.is_integer():
+            return self._holds_integers(values)
+        return self._holds_floats(values.cast(pl.Float64))
+
+    def _holds_integers(self, values: pl.Series) -> pl.Series:
+        smallest, largest = _limits(values.dtype)
+        low = smallest if self.low is None else _as_integer(self.low, math.ceil)
+        high = largest if self.high is None else _as_integer(self.high, math.floor)
+        if self.low_open and low == self.low:
+            low += 1
+        if self.high_open and high == self.high:
+            high -= 1
+        # The bounds are brought into the range of the type: then neither side of the comparison is converted.
+        if low > high or low > largest or high < smallest:
+            return pl.repeat(False, len(values), eager=True)
+        known = values.is_not_null() if values.null_count() else None
+        if low > smallest:
+            known = values >= low if known is None else known & (values >= low)
+        if high < largest:
+            known = values <= high if known is None else known & (values <= high)
+        return pl.repeat(True, len(values), eager=True) if known is None else known.fill_null(False)
+
+    def _holds_floats(self, values: pl.Series) -> pl.Series:
+        known = values.is_not_null() & ~values.is_nan()
+        if self.low is not None:
+            low = _nearest(self.low)
+            known &= values > low if self.low_open else values >= low
+        if self.high is not None:
+            high = _nearest(self.high)
+            known &= values < high if self.high_open else values <= high
+        return known.fill_null(False)
+
+
+def unknown(values: pl.Series) -> pl.Series:
+    """Which values are null or NaN."""
+    return values.is_null() | values.is_nan().fill_null(False) if values.dtype.is_float() else values.is_null()
+
+
+def _as_integer(bound: Bound, rounded: Callable[[Fraction], int]) -> int:
+    if isinstance(bound, float):
+        return _BEYOND if bound > 0 else -_BEYOND
+    return rounded(bound)
+
+
+def _limits(dtype: pl.DataType) -> tuple[int, int]:
+    """The smallest and largest integer of a type."""
+    bits = int("".join(character for character in str(dtype) if character.isdecimal()))
+    return (0, 2**bits - 1) if dtype.is_unsigned_integer() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _nearest(bound: Bound) -> float:
+    """The float that a typed number stands for: the nearest one, as when the column itself was read."""
+    try:
+        return float(bound)
+    except OverflowError:
+        return math.copysign(math.inf, bound)

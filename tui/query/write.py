@@ -1,4 +1,4 @@
-"""From the tree of a query, or a cell of a table, to the text of a query."""
+"""Text of a query, from its syntax tree or from a table cell."""
 
 from __future__ import annotations
 

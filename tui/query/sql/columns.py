@@ -78,7 +78,7 @@ def _has_no_name(item: list[Token]) -> bool:
     if before is None or last.kind not in _NAME or (last.kind is TokenKind.WORD and last.text.lower() in _NO_NAMES):
         return True
     # A name without AS: it follows a value.
-    is_value = before.kind is not TokenKind.OTHER or before.text in (")", "]") or before.text[:1].isdigit()
+    is_value = before.kind is not TokenKind.OTHER or before.text in (")", "]") or before.text[:1].isdecimal()
     return not is_value or (before.kind is TokenKind.WORD and before.text.lower() in _NO_NAMES - {"end", "null"})
 
 

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui.model.errors import ProftuiError
-from tui.query.meant import did_you_mean
 from tui.query.sql.tokens import TokenKind, names_in, tokens
+from tui.query.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ ONLY_READ: Final = "a profile is only read"
 PLAIN_NUMBERS: Final = "times are plain numbers of ns, sizes of bytes: 1 ms is 1000000"
 FUNCTIONS: Final = "such as SUM, COUNT, AVG, MIN, MAX, MEDIAN, STDDEV, QUANTILE_CONT(duration_ns, 0.95)"
 
-_UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB"})
+UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB"})
 _LONGEST: Final = 300
 """Characters of what Polars says of a fault, and of the columns that are listed."""
 
@@ -68,17 +68,6 @@ def _no_table(found: re.Match[str], _text: str, tables: Tables) -> ProftuiError:
     return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables.names) or LISTS)
 
 
-def _no_syntax(found: re.Match[str], _text: str, _tables: Tables) -> ProftuiError:
-    said, line, column = found[1], found[2], found[3]
-    wrong = re.fullmatch(r"Expected: (.*), found: (.*)", said)
-    what = wrong[2] if wrong else ""
-    words = f"expected {wrong[1]}, found {'the end' if what == 'EOF' else what}" if wrong else said
-    if said.startswith("Unterminated string"):
-        words = "the text that begins here has no closing quote"
-    where = f"line {line}, column {column}: " if line else ""
-    return ProftuiError(f"SQL: {where}{words[:_LONGEST]}", PLAIN_NUMBERS if what in _UNITS else EXAMPLE)
-
-
 def _told(message: str, hint: str) -> Callable[[re.Match[str], str, Tables], ProftuiError]:
     """The same sentence each time; ``{0}`` is what was found."""
     return lambda found, _text, _tables: ProftuiError(
@@ -98,8 +87,7 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, Tables], ProftuiError]]] 
     r"no column named '(.*?)' found in table '(.*?)'": _no_column_of,
     r"relation '(.*?)' was not found": _no_table,
     r"no table or struct column named '(.*?)' found": _told("the query has no table {0}", "FROM and JOIN name tables"),
-    r"sql parser error: (.*?)(?: at Line: (\d+), Column: (\d+))?$": _no_syntax,
-    r"one \(and only one\) statement": _told("one statement at a time, and only one", "take away what follows the ;"),
+    r"sql parser error: (.*?)(?: at Line: [0-9]+, Column: [0-9]+)?$": _told("SQL: {0}", EXAMPLE),
     r"^'(.*)' operation is currently unsupported": _told("{0} is not for here", ONLY_READ),
     r"unsupported function '(.*?)'": _told("there is no function {0}", FUNCTIONS),
     r"duplicate output name '(.*?)'": _told("two columns of the result are called {0}", "call one otherwise: ... AS b"),

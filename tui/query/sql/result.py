@@ -10,6 +10,7 @@ from polars import selectors
 
 from tui.model.columns import COLUMNS, Column, ColumnKind
 from tui.model.view import TableSpec
+from tui.text import plain
 
 ROW: Final = "#"
 """The column that numbers the rows of a result; where the result has one of this name, the next is `ROW` twice."""
@@ -57,8 +58,10 @@ def _column(name: str, dtype: pl.DataType, place: int) -> Column:
     priority = min(2 + place, 9)
     if known is not None and _suits(known.kind, dtype):
         return Column(name, known.title, known.kind, known.help, priority, known.aliases)
-    about = f"The column {name} of the query."
-    return Column(name, name, (_unit(name) if dtype.is_numeric() else None) or _kind(dtype), about, priority)
+    # Its name is whatever the query says.
+    title = plain(name)
+    about = f"The column {title} of the query."
+    return Column(name, title, (_unit(name) if dtype.is_numeric() else None) or _kind(dtype), about, priority)
 
 
 def _unit(name: str) -> ColumnKind | None:

@@ -12,12 +12,10 @@ from polars.exceptions import PanicException, PolarsError
 from tui.model.errors import ProftuiError
 from tui.query.sql.columns import with_names
 from tui.query.sql.faults import EXAMPLE, LISTS, ONLY_READ, SHOW_TABLES, fault
-from tui.query.sql.tokens import called_functions, names_in, tokens
+from tui.query.sql.tokens import tokens
 
 _READS: Final = frozenset({"select", "with", "from", "values", "explain"})
 """What a statement may begin with. Each query gets a context of its own, so that even others could change nothing."""
-_FILES: Final = "read_"
-"""What the functions of Polars that open files begin with."""
 MOST_ROWS: Final = 10_000_000
 MOST_VALUES: Final = 100_000_000
 """Rows, and values in all of them, that a query with a join may find: a join of two tables by nothing, or by what many
@@ -107,25 +105,25 @@ def query(text: str, tables: Tables) -> pl.LazyFrame:
         return tables.overview().lazy()
     if words[0].lower() not in _READS and words[0] != "(":
         raise ProftuiError(f"SQL begins with SELECT here, not with {words[0][:40]}", f"{ONLY_READ}; {LISTS}")
-    opened = [name for name in called_functions(text) if name.startswith(_FILES)]
-    if opened:
-        raise ProftuiError(f"{opened[0]} opens files; SQL reads the tables of the profile here", SHOW_TABLES)
-    named = names_in(text)
+    # A parser of a second, which only those pay for who ask in SQL.
+    from tui.query.sql.statement import checked_statement
+
+    typed = checked_statement(text, tables.names)
+    named = checked_statement(with_names(text), tables.names)
     context = pl.SQLContext(eager=False)
-    for name in tables.names:
-        if name in named:
-            context.register(name, tables.frame(name).lazy().with_columns(pl.col(pl.Categorical).cast(pl.String)))
+    for name in typed.tables:
+        context.register(name, tables.frame(name).lazy().with_columns(pl.col(pl.Categorical).cast(pl.String)))
     try:
         # A number with a point is a decimal in SQL, which JSON would hold as a text.
-        return context.execute(with_names(text)).with_columns(selectors.decimal().cast(pl.Float64))
+        return context.execute(named.sql).with_columns(selectors.decimal().cast(pl.Float64))
     except _FAULTS as error:
-        raise fault(_without_names(context, text) or error, text, tables) from error
+        raise fault(_without_names(context, typed.sql) or error, text, tables) from error
 
 
-def _without_names(context: pl.SQLContext[pl.LazyFrame], text: str) -> BaseException | None:
-    """What is wrong with a query as it was typed: the places in it are those that its user sees."""
+def _without_names(context: pl.SQLContext[pl.LazyFrame], sql: str) -> BaseException | None:
+    """What is wrong with a query as it was typed, without the names that it was given for its columns."""
     try:
-        context.execute(text)
+        context.execute(sql)
     except _FAULTS as error:
         return error
     return None

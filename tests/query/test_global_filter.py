@@ -7,7 +7,7 @@ from tests.query.tables import FRAME, TABLE
 from tui.model.columns import columns
 from tui.model.view import TableSpec, TableState
 from tui.query.apply import apply
-from tui.query.carry import applied_here, carriable
+from tui.query.global_filter import apply_global_filter, as_global_filter
 
 LAUNCHES = TableSpec(
     "launches", "Launches", columns("start_ns", "duration_ns", "stream", "src_memory"), ("start_ns",), pinned="start_ns"
@@ -35,20 +35,20 @@ LAUNCH_FRAME = pl.DataFrame(
     ],
 )
 def test_a_filter_means_the_same_wherever_it_is_carried(typed: str, carried: str) -> None:
-    assert carriable(typed, columns=TABLE.columns, units={"total_ns": "ms"}) == carried
+    assert as_global_filter(typed, columns=TABLE.columns, units={"total_ns": "ms"}) == carried
 
 
 @pytest.mark.parametrize("text", ["gemm", "total>1", "total=1..2", "time>5% | gemm", "tc=1", "!tc=0"])
 def test_what_is_carried_keeps_the_same_rows(text: str) -> None:
-    carried = carriable(text, columns=TABLE.columns, units={"total_ns": "ms"})
+    carried = as_global_filter(text, columns=TABLE.columns, units={"total_ns": "ms"})
     own = apply(FRAME, TABLE, TableState(filter=text), units={"total_ns": "ms"})
-    other = apply(FRAME, TABLE, TableState(), units={"total_ns": "us"}, carried=carried)
+    other = apply(FRAME, TABLE, TableState(), units={"total_ns": "us"}, global_filter=carried)
     assert own.take(FRAME)["id"].to_list() == other.take(FRAME)["id"].to_list()
-    assert other.carried_reason == ""
+    assert other.global_filter_reason == ""
 
 
 def test_it_is_applied_besides_the_tables_own_filter() -> None:
-    both = apply(FRAME, TABLE, TableState(filter="calls<10"), carried="gemm")
+    both = apply(FRAME, TABLE, TableState(filter="calls<10"), global_filter="gemm")
     assert (
         both.take(FRAME)["id"].to_list()
         == apply(FRAME, TABLE, TableState(filter="gemm calls<10")).take(FRAME)["id"].to_list()
@@ -65,12 +65,12 @@ def test_it_is_applied_besides_the_tables_own_filter() -> None:
     ],
 )
 def test_where_it_cannot_be_understood_the_table_stays_whole(carried: str, reason: str) -> None:
-    result = apply(LAUNCH_FRAME, LAUNCHES, TableState(), carried=carried)
+    result = apply(LAUNCH_FRAME, LAUNCHES, TableState(), global_filter=carried)
     assert result.rows is None
-    assert result.carried_reason == reason
+    assert result.global_filter_reason == reason
 
 
 def test_what_it_names_is_enough() -> None:
-    mask, reason = applied_here("stream=7", LAUNCH_FRAME, LAUNCHES)
+    mask, reason = apply_global_filter("stream=7", LAUNCH_FRAME, LAUNCHES)
     assert mask is not None
     assert (mask.to_list(), reason) == ([True, False], "")

@@ -1,4 +1,4 @@
-"""A filter that is carried from view to view: written so that it means the same everywhere, applied where it can be."""
+"""The global filter: written so that it means the same in every view, and applied where it can be."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.model.columns import Column, ColumnKind
 from tui.query.compile import compile_query, find_column
-from tui.query.errors import QueryError
-from tui.query.nodes import Both, Compare, Contains, Either, Fuzzy, Node, Not, Regex
+from tui.query.nodes import Both, Compare, Contains, Either, Fuzzy, Node, Not, QueryError, Regex
 from tui.query.parse import parse
 from tui.query.texts import is_text
 from tui.query.values import BASE_UNIT, UNKNOWN, unit_of
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from tui.model.view import TableSpec
 
+
 _OF_THE_ROW: Final = "time"
 """What a query calls the column that shares are taken of, in every table."""
 
@@ -27,7 +27,7 @@ _MEASURED: Final = (ColumnKind.DURATION, ColumnKind.TIME)
 """Kinds whose bare numbers are in the unit that the column happens to be shown in."""
 
 
-def carriable(text: str, *, columns: Sequence[Column], units: Mapping[str, str]) -> str:
+def as_global_filter(text: str, *, columns: Sequence[Column], units: Mapping[str, str]) -> str:
     """A filter as it is to be carried: columns by their own names, times with the unit that they are read in here.
 
     Args:
@@ -39,18 +39,18 @@ def carriable(text: str, *, columns: Sequence[Column], units: Mapping[str, str])
         QueryError: It is not a query.
 
     >>> from tui.model.columns import columns
-    >>> carriable("total>100 gemm", columns=columns("name", "total_ns"), units={"total_ns": "ms"})
+    >>> as_global_filter("total>100 gemm", columns=columns("name", "total_ns"), units={"total_ns": "ms"})
     'total_ns>100ms gemm'
     """
     return write(_spelled_out(parse(text), columns, units))
 
 
-def applied_here(
+def apply_global_filter(
     text: str,
     frame: pl.DataFrame,
     spec: TableSpec,
     units: Mapping[str, str] | None = None,
-    apart: Collection[int] = (),
+    excluded_sessions: Collection[int] = (),
 ) -> tuple[pl.Series | None, str]:
     """Which rows of a table a carried filter keeps, or why it does not apply to the table.
 
@@ -62,7 +62,14 @@ def applied_here(
         node = parse(text)
         if _has_words(node) and not _has_names(spec, frame):
             return None, "no names"
-        query = compile_query(text, columns=spec.columns, frame=frame, units=units, weight=spec.weight, apart=apart)
+        query = compile_query(
+            text,
+            columns=spec.columns,
+            frame=frame,
+            units=units,
+            weight=spec.weight,
+            excluded_sessions=excluded_sessions,
+        )
     except QueryError as error:
         return None, error.message
     return query.mask(frame), ""

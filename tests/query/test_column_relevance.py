@@ -4,7 +4,7 @@ import polars as pl
 
 from tui.model.columns import columns
 from tui.model.view import TableSpec
-from tui.query.telling import SILENT, WHERE_DIFFERENT, weighed, worth_showing
+from tui.query.column_relevance import SESSION_PRIORITY, UNINFORMATIVE_PRIORITY, informative_columns, prioritized
 
 SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
 
@@ -15,14 +15,14 @@ def rows(**more: object) -> pl.DataFrame:
 
 
 def priorities(frame: pl.DataFrame) -> dict[str, int]:
-    return {column.name: column.priority for column in weighed(SPEC, frame)}
+    return {column.name: column.priority for column in prioritized(SPEC, frame)}
 
 
 def test_what_is_unknown_in_every_row_or_the_same_context_says_nothing() -> None:
-    shown, unknown = worth_showing(SPEC, rows())
+    shown, unknown = informative_columns(SPEC, rows())
     assert [column.name for column in shown] == ["name", "calls"]
     assert [column.name for column in unknown] == ["throughput"]
-    assert {name for name, priority in priorities(rows()).items() if priority == SILENT} == {
+    assert {name for name, priority in priorities(rows()).items() if priority == UNINFORMATIVE_PRIORITY} == {
         "kind",
         "throughput",
         "session",
@@ -34,7 +34,7 @@ def test_what_matters_above_zero_says_nothing_where_it_is_0_and_is_not_unknown()
 
     def told(untimed: list[int | None]) -> tuple[list[str], list[str]]:
         frame = pl.DataFrame({"op": ["a", "b"], "launches": [1, 2], "untimed_launches": untimed})
-        shown, unknown = worth_showing(spec, frame)
+        shown, unknown = informative_columns(spec, frame)
         return [column.name for column in shown], [column.name for column in unknown]
 
     assert told([0, 0]) == told([None, 0]) == (["op", "launches"], [])
@@ -43,15 +43,15 @@ def test_what_matters_above_zero_says_nothing_where_it_is_0_and_is_not_unknown()
 
 def test_a_session_stays_with_the_names_that_it_tells_apart() -> None:
     told = priorities(rows(session=[0, 1], kind=["kernel", "memset"]))
-    assert told["session"] == WHERE_DIFFERENT
+    assert told["session"] == SESSION_PRIORITY
     assert told["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")
 
 
 def test_an_empty_table_keeps_its_columns() -> None:
-    assert weighed(SPEC, rows().clear()) == SPEC.columns
+    assert prioritized(SPEC, rows().clear()) == SPEC.columns
 
 
 def test_a_session_that_another_column_names_is_no_more_than_it_was() -> None:
     spec = TableSpec("t", "T", columns("who", "calls", "session"), key=("session",))
     frame = pl.DataFrame({"who": ["rank 0", "rank 1"], "calls": [1, 2], "session": [0, 1]})
-    assert weighed(spec, frame) == spec.columns
+    assert prioritized(spec, frame) == spec.columns

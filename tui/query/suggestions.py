@@ -1,4 +1,4 @@
-"""What was perhaps meant by a word that nothing is called by."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 

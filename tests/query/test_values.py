@@ -1,0 +1,39 @@
+"""Which numbers lie in an interval."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from tui.query.suggestions import did_you_mean
+from tui.query.values import Interval
+
+NUMBERS = [1, 2, 3, None]
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Int64, pl.UInt8])
+def test_an_open_bound_is_outside_and_a_closed_one_inside(dtype: pl.DataType) -> None:
+    values = pl.Series(NUMBERS, dtype=dtype)
+    one, two, three = map(Fraction, (1, 2, 3))
+    assert Interval(low=two).holds(values).to_list() == [False, True, True, False]
+    assert Interval(low=two, low_open=True).holds(values).to_list() == [False, False, True, False]
+    assert Interval(high=two).holds(values).to_list() == [True, True, False, False]
+    assert Interval(high=two, high_open=True).holds(values).to_list() == [True, False, False, False]
+    assert Interval(low=one, high=three, low_open=True, high_open=True).holds(values).to_list() == [
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_what_is_no_number_lies_in_no_interval() -> None:
+    values = pl.Series([float("nan"), None, 1.0, float("inf")])
+    assert Interval().holds(values).to_list() == [False, False, True, True]
+
+
+def test_two_letters_suggest_nothing() -> None:
+    assert did_you_mean("ke", ["kernels"]) == ""
+    assert did_you_mean("ker", ["kernels"]) == "did you mean kernels?"

@@ -1,0 +1,348 @@
+"""Parsing of a query into a tree, the check of the tree, and the SQL text that is written from it.
+
+Polars reads any file that a query names in a table function, such as ``read_csv('FILE')``, and has no option against
+it. So a query never reaches Polars as it was typed. It is parsed here; every node, table and function of the tree must
+be one of those listed below; and what Polars runs is written anew from the checked tree. In that text each table is a
+plain name, no comment is left, and every name, text and number is in its simplest form, so that nothing in it can be
+read in two ways.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
+from sqlglot.generator import Generator as AnyGenerator
+from sqlglot.parser import Parser as AnyParser
+from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokens import Tokenizer as AnyTokenizer
+
+from tui.model.errors import ProftuiError
+from tui.query.sql.faults import EXAMPLE, FUNCTIONS, LISTS, ONLY_READ, PLAIN_NUMBERS, SHOW_TABLES, UNITS
+from tui.query.sql.tokens import TokenKind, tokens
+from tui.query.suggestions import did_you_mean
+
+# What the parser does not know it would otherwise tell on standard error.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+FUNCTION_NAMES: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "abs acos acosd approx_quantile array_agg array_contains array_dot_product array_get "
+        "array_inner_product array_length array_lower array_mean array_reverse array_sum array_to_string "
+        "array_unique array_upper asin asind atan atan2 atan2d atand avg bit_and bit_count bit_length bit_not "
+        "bit_or bit_xor bitcount cbrt ceil ceiling char_length character_length coalesce columns concat "
+        "concat_ws corr cos cosd cot cotd count covar covar_pop covar_samp cume_dist current_time date "
+        "date_part date_trunc day dayofmonth dayofweek dayofyear degrees dense_rank div ends_with erf erfc "
+        "exp first first_value floor greatest hour if ifnull initcap lag last last_value lead least left "
+        "length listagg ln localtime localtimestamp log log10 log1p log2 lower lpad ltrim max median min "
+        "minute mod month normalize now nth_value ntile nullif octet_length percent_rank pi pow power "
+        "quantile_cont quantile_disc quarter radians rank regexp_like regexp_replace replace reverse right "
+        "round row_number rpad rtrim second sign sin sind split_part sqrt starts_with stddev stddev_samp "
+        "stdev stdev_samp strftime string_agg string_to_array strpos strptime substr substring sum tan tand "
+        "time timestamp trim trunc truncate unnest upper var var_samp variance week xor year ",
+    )
+)
+"""The functions that a query may call. None of them reads a file; Polars itself refuses those that it does not have."""
+
+_FILES: Final = "read_"
+"""How the table functions of Polars that open files begin."""
+
+_NODES: Final = frozenset(
+    {
+        exp.Select, exp.Union, exp.Intersect, exp.Except, exp.Subquery, exp.Values, exp.With, exp.CTE,
+        exp.From, exp.Join, exp.Where, exp.Group, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Having,
+        exp.Qualify, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Fetch, exp.LimitOptions,
+        exp.Distinct, exp.Window, exp.WindowSpec, exp.Filter, exp.Table, exp.TableAlias, exp.Alias,
+        exp.Column, exp.Identifier, exp.Star, exp.Literal, exp.Null, exp.Boolean, exp.HexString,
+        exp.Anonymous, exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var,
+        exp.Extract, exp.StrPosition, exp.Substring, exp.Trim, exp.Array, exp.Bracket, exp.Paren, exp.Tuple,
+        exp.Neg, exp.Not, exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is,
+        exp.Between, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.NullSafeEQ,
+        exp.NullSafeNEQ, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.BitwiseAnd,
+        exp.BitwiseOr, exp.BitwiseXor, exp.Case, exp.If, exp.Exists, exp.CurrentDate, exp.CurrentTime,
+        exp.CurrentTimestamp, exp.Unnest, exp.StartsWith, exp.Pow, exp.Glob,
+    }
+)  # fmt: skip
+"""The nodes that a tree may have."""
+_SOURCES: Final = (exp.Table, exp.Query, exp.Values, exp.Unnest)
+"""What rows may come from."""
+_FROZEN_PARTS: Final[dict[type[exp.Expr], set[str]]] = {
+    exp.Table: {"this", "alias", "joins"},
+    exp.Unnest: {"expressions", "alias"},
+}
+"""What a node may be written with, where it could name more than it is: a table has a name and no arguments."""
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NUMBER: Final = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_HEX: Final = re.compile(r"[0-9]+|0?x?[0-9A-Fa-f]*", re.ASCII)
+_WORDS: Final = re.compile(r"[A-Za-z0-9_ ]*", re.ASCII)
+_CHANGES: Final = (exp.DDL, exp.DML, exp.Command, exp.Delete, exp.Drop, exp.Into)
+_LONGEST: Final = 20_000
+"""Characters of a query."""
+_DEEPEST: Final = 200
+"""Levels of the tree of a query. Polars takes seconds for a few hundred, and more stack than there is for thousands."""
+_TOO_DEEP: Final = ProftuiError("the query is nested too deeply", EXAMPLE)
+_SHOWN: Final = 40
+"""Characters of the part of a query that a message repeats."""
+
+
+def _trim(generator: AnyGenerator, node: exp.Trim) -> str:
+    """``TRIM(BOTH 'a' FROM x)``."""
+    side, letters = node.text("position").upper() or "BOTH", generator.sql(node, "expression")
+    return f"TRIM({f'{side} {letters} FROM ' if letters else ''}{generator.sql(node, 'this')})"
+
+
+class Polars(Dialect):
+    """SQL as Polars takes it: functions stay as they are written, none is translated into another's words."""
+
+    class Tokenizer(AnyTokenizer):
+        """What Polars' SQL has beside the common words."""
+
+        IDENTIFIERS: ClassVar = ['"', "`"]
+        QUOTES: ClassVar = ["'"]
+        STRING_ESCAPES: ClassVar = ["'"]
+        HEX_STRINGS: ClassVar = [("x'", "'"), ("X'", "'")]
+        HEREDOC_STRINGS: ClassVar = ["$"]
+        HEREDOC_TAG_IS_IDENTIFIER = True
+        COMMENTS: ClassVar = ["--", ("/*", "*/")]
+        NESTED_COMMENTS = True
+        HINT_START = "/* a hint is a comment */"
+        KEYWORDS: ClassVar = {
+            **{word: kind for word, kind in AnyTokenizer.KEYWORDS.items() if word not in ("/*+", "DIV", "INT8")},
+            "//": TokenType.DIV,
+            "~": TokenType.RLIKE,
+            "^@": TokenType.CARET_AT,
+            "INT8": TokenType.BIGINT,
+            # FLOAT has 64 bits here, REAL and FLOAT4 have 32.
+            "FLOAT": TokenType.DOUBLE,
+            **dict.fromkeys(("UINT1", "UTINYINT"), TokenType.UTINYINT),
+            **dict.fromkeys(("UINT2", "USMALLINT"), TokenType.USMALLINT),
+            **dict.fromkeys(("UINT4", "UINTEGER"), TokenType.UINT),
+            **dict.fromkeys(("UINT8", "UBIGINT"), TokenType.UBIGINT),
+            **dict.fromkeys(("HUGEINT", "INT128"), TokenType.INT128),
+            **dict.fromkeys(("UHUGEINT", "UINT128"), TokenType.UINT128),
+        }
+        SINGLE_TOKENS: ClassVar = {**AnyTokenizer.SINGLE_TOKENS, "$": TokenType.HEREDOC_STRING}
+
+    class Parser(AnyParser):
+        """No function but those with words of their own between their parentheses."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar = {
+            name: parser
+            for name, parser in AnyParser.FUNCTION_PARSERS.items()
+            if name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "TRIM", "SUBSTRING")
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": AnyParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+        SUPPORTS_IMPLICIT_UNNEST = False
+
+    class Generator(AnyGenerator):
+        """Polars' words for what the parser holds under a name of its own."""
+
+        TRANSFORMS: ClassVar = {
+            **AnyGenerator.TRANSFORMS,
+            exp.RegexpLike: lambda self, node: self.binary(node, "~"),
+            exp.RegexpILike: lambda self, node: self.binary(node, "~*"),
+            exp.StartsWith: lambda self, node: self.binary(node, "^@"),
+            exp.IntDiv: lambda self, node: self.binary(node, "//"),
+            exp.NullSafeEQ: lambda self, node: self.binary(node, "<=>"),
+            exp.NullSafeNEQ: lambda self, node: self.binary(node, "IS DISTINCT FROM"),
+            exp.Array: lambda self, node: f"[{self.expressions(node, flat=True)}]",
+            exp.StrPosition: lambda self, node: f"POSITION({self.sql(node, 'substr')} IN {self.sql(node, 'this')})",
+            exp.Trim: _trim,
+        }
+        TYPE_MAPPING: ClassVar = {
+            **AnyGenerator.TYPE_MAPPING,
+            exp.DType.FLOAT: "FLOAT4",
+            exp.DType.UTINYINT: "UINT1",
+            exp.DType.USMALLINT: "UINT2",
+            exp.DType.UINT: "UINT4",
+            exp.DType.UBIGINT: "UINT8",
+            exp.DType.INT128: "HUGEINT",
+            exp.DType.UINT128: "UHUGEINT",
+        }
+        STAR_EXCEPT = "EXCLUDE"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A query that was checked.
+
+    Attributes:
+        sql: What Polars is to run.
+        tables: The names of the tables that it reads, as they are registered.
+    """
+
+    sql: str
+    tables: frozenset[str]
+
+
+def checked_statement(text: str, tables: Collection[str]) -> Statement:
+    """The statement that a text is, if it reads nothing but tables.
+
+    Args:
+        text: One query, with or without ``EXPLAIN`` before it.
+        tables: The names of the tables that there are.
+
+    Raises:
+        ProftuiError: It cannot be parsed, it is more than one, or it holds what no query here may hold.
+    """
+    if len(text) > _LONGEST:
+        raise ProftuiError(f"the query has more than {_LONGEST:,} characters", EXAMPLE)
+    explained = re.match(r"\s*explain\s+", text, re.ASCII | re.IGNORECASE)
+    # The places in messages are those in the text as it was typed.
+    query = " " * explained.end() + text[explained.end() :] if explained else text
+    try:
+        tree = _parse(query)
+        _check_tree(tree, tables)
+        sql = tree.sql(Polars, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE)
+    except RecursionError as error:
+        raise _TOO_DEEP from error
+    except UnsupportedError as error:
+        raise ProftuiError(f"SQL: {error}", EXAMPLE) from error
+    known = {name.lower(): name for name in tables}
+    read = {known[table.name.lower()] for table in tree.find_all(exp.Table) if table.name.lower() in known}
+    return Statement(f"EXPLAIN {sql}" if explained else sql, frozenset(read))
+
+
+def _no_table(name: str, tables: Collection[str]) -> ProftuiError:
+    """The message for a table that is not there."""
+    return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables) or LISTS)
+
+
+def _parse(text: str) -> exp.Expr:
+    try:
+        trees = Polars().parse(text)
+    except (ParseError, TokenError) as error:
+        raise _syntax(error, text) from error
+    found = [tree for tree in trees if tree is not None]
+    if len(found) != 1:
+        raise ProftuiError("one statement at a time, and only one", "remove what follows the ;")
+    if not isinstance(found[0], (exp.Query, exp.Values)):
+        raise _refused(found[0])
+    return found[0]
+
+
+def _check_tree(tree: exp.Expr, tables: Collection[str]) -> None:
+    """Refuse a tree that holds what is not listed; what remains is written in its simplest form."""
+    for text in list(tree.find_all(exp.RawString)):
+        text.replace(exp.Literal.string(text.name))
+    depths = {id(tree): 1}
+    for node in tree.walk():
+        depth = depths[id(node)] = depths[id(node.parent)] + 1 if node.parent is not None else 1
+        if depth > _DEEPEST:
+            raise _TOO_DEEP
+        _check(node, tables)
+    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    known = {name.lower() for name in tables} | ctes
+    for table in tree.find_all(exp.Table):
+        if table.name.lower() not in known:
+            raise _no_table(table.name, tables)
+
+
+def _check(node: exp.Expr, tables: Collection[str]) -> None:
+    """Refuse a node that is not listed, and write what it says in its simplest form."""
+    if isinstance(node, exp.Table):
+        _check_table(node, tables)
+    if isinstance(node, (exp.From, exp.Join, exp.Subquery)) and not isinstance(node.this, _SOURCES):
+        raise _refused(node)
+    if isinstance(node, exp.Anonymous):
+        _check_function(node.this)
+    if type(node) not in _NODES:
+        raise _refused(node)
+    allowed = _FROZEN_PARTS.get(type(node))
+    for key, value in node.args.items():
+        if value and allowed is not None and key not in allowed:
+            raise _refused(node)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, str):
+                _check_text(node, key, part)
+    if isinstance(node, exp.Identifier) and not _NAME.fullmatch(node.this):
+        node.set("quoted", True)
+
+
+def _check_table(table: exp.Table, tables: Collection[str]) -> None:
+    """A table is a name: no function, no path of names."""
+    if isinstance(table.this, exp.Func):
+        name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else table.this.sql_name().lower()
+        does = "opens files" if name.startswith(_FILES) else "is no table"
+        raise ProftuiError(f"{name[:_SHOWN]} {does}; SQL reads the tables of the profile here", SHOW_TABLES)
+    if table.args.get("db") or table.args.get("catalog"):
+        raise _no_table(table.sql(Polars)[:_SHOWN], tables)
+    if type(table.this) is not exp.Identifier:
+        raise _refused(table)
+
+
+def _check_function(name: object) -> None:
+    if not isinstance(name, str) or name.lower() not in FUNCTION_NAMES:
+        said = name if isinstance(name, str) else ""
+        if said.lower().startswith(_FILES):
+            raise ProftuiError(f"{said} opens files; SQL reads the tables of the profile here", SHOW_TABLES)
+        raise ProftuiError(f"there is no function {said[:_SHOWN]}", did_you_mean(said, FUNCTION_NAMES) or FUNCTIONS)
+
+
+def _check_text(node: exp.Expr, key: str, text: str) -> None:
+    """What the tree holds as text: names and texts are quoted as they are written, all else must be plain."""
+    if isinstance(node, exp.Identifier) or (isinstance(node, exp.Literal) and node.is_string):
+        plain = "\0" not in text
+    elif isinstance(node, exp.Literal):
+        # Of ASCII: what else counts as a digit for one program is a letter for another.
+        plain = _NUMBER.fullmatch(text) is not None
+    elif isinstance(node, exp.HexString):
+        plain = _HEX.fullmatch(text) is not None
+    else:
+        plain = _WORDS.fullmatch(text) is not None
+    if not plain:
+        raise ProftuiError(f"SQL: {text[:_SHOWN]!r} is not understood here", EXAMPLE)
+
+
+def _refused(node: exp.Expr) -> ProftuiError:
+    said = node.sql(Polars, comments=False)
+    said = f"{said[:_SHOWN]}..." if len(said) > _SHOWN else said
+    return ProftuiError(f"{said} is not for here", ONLY_READ if isinstance(node, _CHANGES) else LISTS)
+
+
+def _syntax(error: ParseError | TokenError, text: str) -> ProftuiError:
+    """The message for a text that is no SQL: what is wrong, and where."""
+    fault: dict[str, Any] = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    if not fault:
+        return _unterminated(text)
+    said, found, line, end = (fault.get(key) or "" for key in ("description", "highlight", "line", "col"))
+    wanted = next((words for pattern, words in _EXPECTED.items() if re.match(pattern, said)), "")
+    if not wanted:
+        wanted = (
+            re.sub(r"^Expect(ing|ed) ", "", said) if re.fullmatch(r"Expect(ing|ed) \S{1,20}", said) else "other SQL"
+        )
+    if said == _SURPLUS:
+        words = f"expected end of statement, found {found[:_SHOWN]}"
+    elif not str(fault.get("end_context") or "").strip():
+        return ProftuiError(f"SQL: expected {wanted}, found the end", EXAMPLE)
+    else:
+        words = f"expected {wanted} after {found[:_SHOWN]}"
+    place = f"line {line}, column {int(end) - len(found) + 1}: " if line and end else ""
+    return ProftuiError(f"SQL: {place}{words}", PLAIN_NUMBERS if found in UNITS else EXAMPLE)
+
+
+_SURPLUS: Final = "Invalid expression / Unexpected token"
+_EXPECTED: Final = {
+    r"Required keyword": "an expression",
+    r"Expected table name": "a table",
+    r"Expected type": "a type",
+}
+"""For what the parser says, what it misses."""
+
+
+def _unterminated(text: str) -> ProftuiError:
+    """The message for a text, a name or a comment without an end."""
+    last = next(reversed(list(tokens(text))), None)
+    if last is None or last.end < len(text.rstrip()):
+        return ProftuiError("SQL: a comment has no end", EXAMPLE)
+    line, column = text.count("\n", 0, last.start) + 1, last.start - (text.rfind("\n", 0, last.start) + 1) + 1
+    what = "name" if last.kind is TokenKind.QUOTED else "text"
+    return ProftuiError(f"SQL: line {line}, column {column}: the {what} that begins here has no closing quote", EXAMPLE)
