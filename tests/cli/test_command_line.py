@@ -31,13 +31,17 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "proftui: name a file to open\n         as: proftui run.nvprof.log; proftui --help tells more\n"),
+        (
+            [],
+            "proftui: no input file\n"
+            "         usage: proftui FILE..., for example proftui run.nvprof.log; see proftui --help\n",
+        ),
         (["--nonsense"], "proftui: unrecognized arguments: --nonsense\n         proftui --help\n"),
         (["report"], "proftui: the following arguments are required: FILE\n         proftui report --help\n"),
         (["export", "x"], "proftui: the following arguments are required: --frame\n         proftui export --help\n"),
-        (["report", "-", "-"], "proftui: standard input (-) can be read once only\n"),
-        (["diff", "-", "-"], "proftui: standard input (-) can be read once only\n"),
-        (["inspect", "a.log", "--gpu", "abacus"], "proftui: --gpu abacus: nothing is known of a GPU of this name\n"),
+        (["report", "-", "-"], "proftui: standard input (-) can be read only once\n"),
+        (["diff", "-", "-"], "proftui: standard input (-) can be read only once\n"),
+        (["inspect", "a.log", "--gpu", "abacus"], "proftui: --gpu abacus: unknown GPU\n"),
         (["inspect", "no/such.log"], ""),
         (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
         (["diff", "x"], "proftui: the following arguments are required: B\n         proftui diff --help\n"),
@@ -55,7 +59,7 @@ def test_a_wrong_command_line_is_one_line_and_status_2(
 def test_a_command_that_does_not_come_first(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     status, _out, err = run(capfd, "--color", "never", "report", log)
     assert status == 2
-    assert "proftui: report is a command and comes first\n         as: proftui report FILE\n" in err
+    assert "proftui: report is a command and must come first\n         usage: proftui report FILE\n" in err
 
 
 def test_a_file_whose_name_begins_with_a_dash(
@@ -97,7 +101,7 @@ def test_keys_lists_each_action(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_empty_name(capfd: pytest.CaptureFixture[str]) -> None:
-    said = "proftui: the name of a file is empty\n         is a variable of the shell not set?\n"
+    said = "proftui: empty file name\n         is a shell variable unset?\n"
     assert run(capfd, "report", "") == (2, "", said)
     assert run(capfd, "") == (2, "", said)
 
@@ -105,7 +109,7 @@ def test_an_empty_name(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_command_that_is_mistyped(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     status, out, err = run(capfd, "repport", log)
     assert (status, out) == (2, "")
-    assert err == "proftui: repport: no such file or command\n         meant is perhaps: proftui report\n"
+    assert err == "proftui: repport: no such file or command\n         did you mean: proftui report\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -50,19 +50,19 @@ def test_two_steps_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
     assert "\nKernels (first 15 of " in text
     markdown = steps(capfd, 4, 5, "--format", "markdown")[0]
     assert markdown.startswith("## ")
-    assert "| Before | Now | Diff | Diff% |" in markdown
+    assert "| Baseline | Candidate | Diff | Diff % |" in markdown
 
 
 def test_markdown_says_what_is_not_compared(capfd: pytest.CaptureFixture[str]) -> None:
     told = run(capfd, TRACE, TRACE, "--format", "markdown")[0]
-    assert "Outside iterations, and not compared: 754.65 µs before, 754.65 µs now.\n\n|" in told
+    assert "Outside iterations, and not compared: baseline 754.65 µs, candidate 754.65 µs.\n\n|" in told
 
 
 def test_where_nothing_tells_which_is_slower_a_build_does_not_pass(capfd: pytest.CaptureFixture[str]) -> None:
     layers = sample("paleo_vgg16.txt")
     assert run(capfd, layers, layers)[1] == ""
     _, said = run(capfd, layers, layers, "--fail-on-regression", "5%", status=2)
-    assert said.startswith("proftui: nothing that both profiles hold tells which is slower\n")
+    assert said.startswith("proftui: no verdict: the profiles have no time in common to compare\n")
 
 
 def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
@@ -72,12 +72,13 @@ def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
     one, other = (4, 5) if is_slower else (5, 4)
     _, said = steps(capfd, one, other, "--fail-on-regression", "0%", status=1)
     first, *_, second, third = said.splitlines()
-    assert first.startswith("proftui: judged by median iteration alone: ")
-    assert first.endswith(", more than 0%")
+    assert first.startswith("proftui: FAIL: median iteration ")
+    assert first.endswith(", slower by more than 0%")
     assert second.startswith("         grew most per iteration: kernel ")
-    assert third.startswith("         of kernels, copies and sets ")
+    assert third.startswith("         of kernels, copies and memsets ")
     _, said = steps(capfd, other, one, "--fail-on-regression", "0%")
-    assert "not more than 0%" in said
+    assert "proftui: PASS: median iteration " in said
+    assert "not slower by more than 0%" in said
 
 
 def test_the_spread_of_the_iterations_is_named_and_whether_the_difference_may_be_noise(
@@ -85,11 +86,11 @@ def test_the_spread_of_the_iterations_is_named_and_whether_the_difference_may_be
 ) -> None:
     judge = (sample("resnet50_training.nvprof.log"), TRACE, "--fail-on-regression", "1%")
     text, said = run(capfd, *judge, "--format", "json")
-    halves = "half of the iterations take 37.000 ms to 51.049 ms before, 36.969 ms to 50.999 ms now"
-    assert said.splitlines()[1].strip() == f"{halves}: the difference may be noise"
+    halves = "middle half of the iterations: baseline 37.000 ms to 51.049 ms, candidate 36.969 ms to 50.999 ms"
+    assert said.splitlines()[1].strip() == f"{halves}; the difference may be noise"
     assert json.loads(text)["judged"]["middle_half_ns"] == [[37_000_000, 51_049_000], [36_969_324, 50_999_126]]
     _, said = steps(capfd, 4, 5, "--fail-on-regression", "99%")
-    assert "iterations are too few to tell how far they lie apart (1 before, 1 now; it takes 4)" in said
+    assert "too few iterations to estimate noise (1 baseline, 1 candidate; 4 needed)" in said
 
 
 def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -97,8 +98,12 @@ def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixt
     with gzip.open(TRACE) as whole:
         cut.write_bytes(whole.read(9_000_000))
     text, said = run(capfd, TRACE, str(cut), "--fail-on-regression", "5%", "--format", "markdown", status=2)
-    assert text.splitlines()[4] == "Of a part of the input only: cut off after 24,124 events (now)."
-    assert said.splitlines()[0] == "proftui: times of whole runs tell nothing where a part of one is missing"
+    assert "\nPartial results: cut off after 24,124 events (candidate).\n" in text
+    assert "- No verdict: a part of one run is missing" in text
+    assert (
+        said.splitlines()[0]
+        == "proftui: no verdict: a part of one run is missing, so times of whole runs do not compare"
+    )
     told = json.loads(run(capfd, TRACE, str(cut), "--format", "json")[0])
     assert told["partial"] == ["", "cut off after 24,124 events"]
 
@@ -106,11 +111,11 @@ def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixt
 def test_what_is_unknown_says_why_in_every_form(capfd: pytest.CaptureFixture[str]) -> None:
     pair = (CAFFE, sample("gpt_summary.nvprof.log"))
     why = "no API calls: record with nvprof --print-api-trace"
-    said = f"API time and API calls before are unknown: {why}.\n"
+    said = f"API time and API calls of the baseline are unknown: {why}.\n"
     assert f"\n{said}" in run(capfd, *pair)[0]
     assert f"\n- {said}" in run(capfd, *pair, "--format", "markdown")[0]
     told = json.loads(run(capfd, *pair, "--frame", "figures", "--format", "json")[0])
-    assert {row["name"]: row["untold"] for row in told}["api_ns"] == f"before: {why}"
+    assert {row["name"]: row["untold"] for row in told}["api_ns"] == f"baseline: {why}"
 
 
 def test_rows_that_are_not_shown_are_added_up(capfd: pytest.CaptureFixture[str]) -> None:
@@ -120,8 +125,10 @@ def test_rows_that_are_not_shown_are_added_up(capfd: pytest.CaptureFixture[str])
     words = steps(capfd, 4, 5, "--format", "markdown")[0]
     line = next(line for line in words.splitlines() if line.startswith("The other "))
     other, every = line.split("; ")
-    assert other.startswith(f"The other {len(told) - 15}: {duration(rest[0])} before, {duration(rest[1])} now (")
-    assert every.startswith(f"all {len(told)}: {duration(whole[0])} before, {duration(whole[1])} now (")
+    assert other.startswith(
+        f"The other {len(told) - 15}: baseline {duration(rest[0])}, candidate {duration(rest[1])} ("
+    )
+    assert every.startswith(f"all {len(told)}: baseline {duration(whole[0])}, candidate {duration(whole[1])} (")
 
 
 def test_a_file_that_cannot_be_read_is_named(capfd: pytest.CaptureFixture[str]) -> None:
@@ -134,21 +141,21 @@ def test_a_file_that_cannot_be_read_is_named(capfd: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize("share", ["x", "-1%", "nan", "inf"])
 def test_a_share_is_a_number(share: str, capfd: pytest.CaptureFixture[str]) -> None:
     _, said = run(capfd, CAFFE, CAFFE, f"--fail-on-regression={share}", status=2)
-    first = f"proftui: argument --fail-on-regression: {share}: not a share of 0% or more, as 5%"
+    first = f"proftui: argument --fail-on-regression: {share}: expected a percentage of at least 0%, such as 5%"
     assert said.splitlines() == [first, "         proftui diff --help"]
 
 
 def test_a_share_below_one_takes_its_sign(capfd: pytest.CaptureFixture[str]) -> None:
     _, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05", status=2)
-    first = "proftui: argument --fail-on-regression: 0.05: is that 0.05%, or 5%? It takes the sign"
+    first = "proftui: argument --fail-on-regression: 0.05: ambiguous: 0.05% or 5%? Write the % sign"
     assert said.splitlines() == [first, "         proftui diff --help"]
-    assert "not more than 0.05%\n" in run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05%")[1]
+    assert "not slower by more than 0.05%\n" in run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05%")[1]
 
 
 def test_the_same_log_twice_differs_in_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     text, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
     assert "Times of the whole runs: no iterations in" in text
-    assert said == "proftui: judged by span alone: 993.83 ms before, 993.83 ms now (0.00%), not more than 0%\n"
+    assert said == "proftui: NO CHANGE: span 993.83 ms to 993.83 ms (0.00%), not slower by more than 0%\n"
     told = json.loads(run(capfd, CAFFE, CAFFE, "--format", "json")[0])
     assert {row["delta_ns"] for row in told["kernels"]} == {0}
     assert {row["change"] for row in told["findings"]} <= {""}
@@ -171,20 +178,24 @@ def test_what_grew_is_named_although_the_total_did_not(capfd: pytest.CaptureFixt
     files = trace_of(tmp_path / "before.log", 800, 100, 100), trace_of(tmp_path / "now.log", 200, 700, 100)
     text, said = run(capfd, *files, "--whole-runs", "--fail-on-regression", "5%")
     first, second, third = said.splitlines()
-    assert first == "proftui: judged by span alone: 2.100 ms before, 2.100 ms now (0.00%), not more than 5%"
+    assert first == "proftui: NO CHANGE: span 2.100 ms to 2.100 ms (0.00%), not slower by more than 5%"
     assert second == "         grew most: kernel fast(int*) by 600.00 \u00b5s (600.00% more)"
-    assert third == "         of kernels, copies and sets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
+    assert third == "         of kernels, copies and memsets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
     lines = text.splitlines()
-    assert any(line.split() == ["Before", "Now", "Diff", "Diff%"] for line in lines)
-    at = next(n for n, line in enumerate(lines) if line.startswith("Change  Before \u00b5s  Now \u00b5s  Diff \u00b5s"))
+    assert any(line.split() == ["Baseline", "Candidate", "Diff", "Diff", "%"] for line in lines)
+    at = next(
+        n
+        for n, line in enumerate(lines)
+        if line.startswith("Change  Baseline \u00b5s  Candidate \u00b5s  Diff \u00b5s")
+    )
     assert [line.split()[2:4] for line in lines[at + 1 : at + 3]] == [["-600.00", "-75.00"], ["+600.00", "+600.00"]]
 
 
 def test_what_is_judged_stands_in_what_is_written(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     files = trace_of(tmp_path / "before.log", 100, 100, 100), trace_of(tmp_path / "now.log", 400, 100, 100)
     judge = (*files, "--whole-runs", "--fail-on-regression", "5%")
-    first = "Judged by span alone: 2.100 ms before, 2.100 ms now (0.00%), not more than 5%."
-    second = "Not judged, and longer by more than 5%: GPU time (+100.00%), kernel time (+100.00%)."
+    first = "NO CHANGE: span 2.100 ms to 2.100 ms (0.00%), not slower by more than 5%."
+    second = "Also longer by more than 5%: GPU time (+100.00%), kernel time (+100.00%)."
     assert f"- {first}\n- {second}\n" in run(capfd, *judge, "--format", "markdown")[0]
     assert f"\n{first}\n{second}\n" in run(capfd, *judge)[0]
     told = json.loads(run(capfd, *judge, "--format", "json")[0])
@@ -218,9 +229,9 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
         "span_ns,2100000.0,2100000.0,0.0,0.0,",
     ]
     _, said = run(capfd, *files, "--frame", "ops", "--format", "text", status=2)
-    assert said.startswith("proftui: text is of the whole comparison\n")
+    assert said.startswith("proftui: text covers the whole comparison\n")
     _, said = run(capfd, *files, "-o", str(tmp_path / "all.md"), status=2)
-    assert said.startswith("proftui: -o writes one table, not the whole as markdown\n")
+    assert said.startswith("proftui: -o writes one table, not the whole comparison as markdown\n")
 
 
 def test_markdown_shortens_names_and_tells_them_apart(capfd: pytest.CaptureFixture[str]) -> None:
@@ -235,8 +246,8 @@ def test_ops_that_are_recorded_on_one_side_alone_are_said_to_be_of_another_kind(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     log = sample("resnet50_training.nvprof.log")
-    said = "Ops of before are types that names of kernels tell, those of now are recorded: Op types compares like"
-    assert f"{said} with like.\n" in run(capfd, log, TRACE, "--format", "markdown")[0]
+    said = "Ops of the baseline are inferred from kernel names, those of the candidate are recorded."
+    assert f"{said} Op types compares like with like.\n" in run(capfd, log, TRACE, "--format", "markdown")[0]
 
 
 def test_findings_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.cli.running import TOTAL_NS, run
 from tui.model.schema import FRAMES
-from tui.output.exportable import AGGREGATES, MODEL_FRAMES
+from tui.tables import COMPUTED, MODEL_FRAMES
 
 if TYPE_CHECKING:
     import pytest
@@ -39,7 +39,7 @@ def test_inspect_for_people(capfd: pytest.CaptureFixture[str], log: Path) -> Non
     assert "session 0: nvprof-text, process 7412, lines 1 to" in out
     assert "command: ./train --epochs 1\n" in out
     assert "    activities    3 rows, 354.01 ms\n" in out
-    assert "  cannot show api-calls: no API calls: record with nvprof --print-api-trace\n" in out
+    assert "  api-calls not available: no API calls: record with nvprof --print-api-trace\n" in out
 
 
 def test_every_frame_of_the_model_can_be_exported(capfd: pytest.CaptureFixture[str], log: Path) -> None:
@@ -133,7 +133,7 @@ RANK_FRAMES = (
 
 def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     rows = {}
-    for name in AGGREGATES:
+    for name in COMPUTED:
         status, out, _err = run(capfd, "export", log, "--frame", name, "--gpu", "Tesla K40c")
         assert status == 0
         rows[name] = len(out.splitlines()) - 1
@@ -147,6 +147,8 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "op_instances": 3,
         "op_forest": 7,
         "op_kernels": 3,
+        "op_work": 0,
+        "op_work_by_shape": 0,
         "occupancy": 2,
         "iterations": 1,
         "iteration_work": 1,
@@ -170,6 +172,10 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "tiny_runs": 0,
         "timeline_lanes": 1,
         "single_transfers": 1,
+        "memory_devices": 0,
+        "memory_peak": 0,
+        "memory_allocations": 0,
+        "segments_held": 0,
         "unified_memory": 0,
         "allocators": 0,
         "allocator_iterations": 0,
@@ -189,4 +195,4 @@ def test_several_files_are_several_sessions(capfd: pytest.CaptureFixture[str], l
     _status, out, _err = run(capfd, "export", log, other, "--frame", "kernels", "--session", "1")
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"1"}
     status, _out, err = run(capfd, "export", log, other, "--frame", "kernels", "--session", "2")
-    assert (status, err) == (2, "proftui: there is no session 2\n         sessions: 0 to 1\n")
+    assert (status, err) == (2, "proftui: no session 2\n         sessions: 0 to 1\n")

@@ -13,7 +13,7 @@ def test_formats_for_people_fit_the_width() -> None:
     told = formats_text([PIPED, *formats()], width=60)
     assert told.startswith(
         "toy  Toy traces\n"
-        "  recognised by  the line 'a|b'\n"
+        "  recognized by  the line 'a|b'\n"
         "  feeds          activities, issues\n"
         "  record with    toy record | tee run.log\n"
     )
@@ -30,8 +30,8 @@ def test_formats_for_the_readme_are_a_table() -> None:
 def test_keys_have_a_line_each() -> None:
     table = keys_markdown()
     assert sum(line.startswith("| `") for line in table.splitlines()) == len(ACTIONS)
-    assert "| `/` | Find:" in table
-    assert "| `j` `↓` | Row down. | in a table |" in table
+    assert "| `/` | Find text: highlights matches as you type. | in a table |" in table
+    assert "| `j` `↓` | Move a row down. | in a table |" in table
     assert all(line.startswith(("  ", " " * 17)) or line == line.strip() for line in keys_text(width=70).splitlines())
 
 

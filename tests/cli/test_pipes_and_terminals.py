@@ -32,12 +32,13 @@ def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.Capt
     assert status == 0
     assert told.startswith(f"{log}\n\nExpert Systems (")
     assert "\nPerformance summary\n" in told
-    hint = "standard output is not a terminal: this is the text report; open the file in a terminal to explore it"
+    hint = "standard output is not a terminal: printing the text report; open the file in a terminal to explore it"
     assert run(capfd, log) == (0, told, f"proftui: {hint}\n")
     gone = log.with_name("gone.log")
     assert run(capfd, gone) == (2, "", f"proftui: {gone}: no such file\n")
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
     rows = TRACE.splitlines()
     (tmp_path / "long.log").write_text("\n".join([*rows[:8], *(rows[7] for _ in range(20_000))]) + "\n")
@@ -47,6 +48,7 @@ def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1] == "0"
 
 
+@pytest.mark.slow
 def test_closed_standard_streams(log: Path) -> None:
     def closed(streams: str) -> subprocess.CompletedProcess[str]:
         command = f"{sys.executable} -m tui export {log} --frame nosuch {streams}"
@@ -102,10 +104,11 @@ def on_a_terminal(
 def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
     status, shown = on_a_terminal([log], env={"TERM": "dumb"})
     assert status == 0
-    assert shown.splitlines()[-1].startswith("proftui: TERM is dumb: this is the text report")
+    assert shown.splitlines()[-1].startswith("proftui: TERM is dumb: printing the text report")
     assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_there_is_said_without_a_screen(tmp_path: Path) -> None:
     status, shown = on_a_terminal([tmp_path / "gone.log"], env={"TERM": "xterm"})
     assert status == 2
@@ -113,22 +116,24 @@ def test_a_file_that_is_not_there_is_said_without_a_screen(tmp_path: Path) -> No
     assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 def test_the_keyboard_is_no_profile() -> None:
     status, shown = on_a_terminal(["-"], env={"TERM": "xterm"})
     assert status == 2
-    assert "proftui: standard input (-) is the keyboard\n" in shown
+    assert "proftui: standard input (-) is a terminal\n" in shown
 
 
+@pytest.mark.slow
 def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
     # The new session has no controlling terminal, so that there is no /dev/tty.
     status, shown = on_a_terminal(["-"], env={"TERM": "xterm"}, stdin=TRACE.encode())
     assert status == 2
-    assert "proftui: there is no terminal to read keys from" in shown
+    assert "proftui: no terminal to read keys from" in shown
 
 
 def test_with_a_terminal_keys_and_data_are_kept_apart() -> None:
     code = (
-        "import os, sys\nfrom tui.cli.app import _take_keys_from_terminal\n_take_keys_from_terminal()\n"
+        "import os, sys\nfrom tui.cli.explore import _take_keys_from_terminal\n_take_keys_from_terminal()\n"
         "keys = sys.__stdin__.fileno()\n"
         "print(os.isatty(keys), sys.stdin.buffer.read(), os.read(keys, 10), flush=True)\n"
     )
@@ -184,9 +189,10 @@ def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Ca
 
     monkeypatch.setattr("tui.loaders.registry.load_one", broken)
     assert main(["inspect", str(log)]) == 70
-    assert capfd.readouterr().err.startswith("proftui stopped: ZeroDivisionError; the report is in ")
+    assert capfd.readouterr().err.startswith("proftui: internal error: ZeroDivisionError; report: ")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_is_one_line(log: Path) -> None:
     with Path("/dev/full").open("wb") as full:
@@ -196,6 +202,7 @@ def test_a_full_disk_is_one_line(log: Path) -> None:
             assert (done.returncode, done.stderr) == (2, "proftui: standard output: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_interrupting_the_wait_for_a_silent_pipe_is_status_130() -> None:
     command = [sys.executable, "-m", "tui", "report", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:

@@ -41,7 +41,7 @@ def test_the_report_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
     assert lines[2].startswith("Ops recorded; ")
     assert lines[4].split()[:8] == ["Op", "GPU", "self", "ms", "Time%", "Calls", "GPU", "total"]
     assert lines[5].split() == ["aten::mm", "1.200", "52.75", "4", "1.200", "0.720", "0.680", "4", "1", "gemm", "yes"]
-    assert lines[8].startswith("(no op: no op around the launch)")
+    assert lines[8].startswith("(unattributed: launched outside any op)")
     markdown = run(capfd, "report", NAME, "--view", "ops", "--format", "markdown")
     assert "| aten::mm |" in markdown
     rows = json.loads(run(capfd, "report", NAME, "--view", "ops", "--format", "json"))["rows"]
@@ -50,7 +50,7 @@ def test_the_report_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_the_dashboard_says_where_the_ops_are_from(capfd: pytest.CaptureFixture[str]) -> None:
     text = run(capfd, "report", NAME)
-    assert "Top ops (recorded; GPU time that each launched itself)" in text
+    assert "Top ops (recorded; GPU self time)" in text
     told = json.loads(run(capfd, "report", NAME, "--format", "json"))
     assert sum(row["total_ns"] for row in told["top_ops"]) == GPU_NS
     assert sum(row["total_ns"] for row in told["split"]) == GPU_NS

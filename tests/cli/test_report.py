@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tui.analysis.ranks.tables import ONE_RANK
+from tui.analysis.ranks.rank_summary import ONE_RANK
 from tui.cli import arguments
 from tui.cli.main import main
 from tui.fitting import cell_width
 from tui.loaders.registry import load_one
-from tui.output import report_views
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
+from tui.tables import REPORTS, screen_of_report
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_inspect_for_people(capfd: pytest.CaptureFixture[str], golden: SnapshotA
 def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: str) -> None:
     profile = load_one(name)
     for width in (60, 100):
-        for view in report_views.VIEWS:
+        for view in REPORTS:
             assert max(map(cell_width, as_text(profile, view, Style(width)).splitlines())) <= width
     shown = json.loads(as_json(profile, "kernels"))["rows"]
     dashboard = DashboardReport(profile)
@@ -122,7 +122,7 @@ def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: st
 def test_what_a_view_lacks_is_said() -> None:
     profile = load_one("gpt_summary.nvprof.log")
     assert as_text(profile, "layers", Style(100)) == (
-        "Layers (0 rows)\n\nno layer times: open the output of caffe time or of Paleo\n"
+        "Layers (0 rows)\n\nno layer times: open a layer profile: of trtexec --dumpProfile, caffe time or Paleo\n"
     )
     alone = load_one("resnet50_training.nvprof.log")
     assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{ONE_RANK}\n"
@@ -131,7 +131,7 @@ def test_what_a_view_lacks_is_said() -> None:
 
 def test_every_view_that_is_made_of_tables_has_a_report() -> None:
     not_tables = {"dashboard", "expert-systems", "sql", "log", "notes", "compare"}
-    assert {view.capability for view in report_views.VIEWS.values()} == {view.name for view in VIEWS} - not_tables
+    assert {screen_of_report(report) for report in REPORTS} == {view.name for view in VIEWS} - not_tables
 
 
 def test_other_summaries_are_told_as_the_input_has_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -165,7 +165,7 @@ def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
     told = run(capfd, "report", "caffe_conv1.nvprof.log", "--gpu", "Tesla V100-SXM2-16GB", "--format", "json")
     assert json.loads(told)["devices"][0]["compute_capability"] == "7.0"
     assert main(["report", "caffe_conv1.nvprof.log", "--gpu", "abacus"]) == 2
-    assert capfd.readouterr().err.startswith("proftui: --gpu abacus: nothing is known of a GPU of this name\n")
+    assert capfd.readouterr().err.startswith("proftui: --gpu abacus: unknown GPU\n")
 
 
 def test_the_dashboard_tells_the_worst_issues_in_full(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_dashboard_tells_the_worst_issues_in_full(capfd: pytest.CaptureFixtu
 
 def test_group_ops_says_which_trees_are_left_out(capfd: pytest.CaptureFixture[str]) -> None:
     text = " ".join(run(capfd, "report", "ddp_ranks", "--view", "group-ops").split())
-    assert "Grouped by module or range, each session on its own. Left out: the trees by caller, by NVTX range" in text
+    assert "Grouped by module or range, separately for each session. Other trees: by caller, by NVTX range" in text
     assert "all of session 0" in text
     assert "all of session 1" in text
 
@@ -188,6 +188,6 @@ def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) ->
     screens = {view.name for view in VIEWS} - {"sql", "log", "compare"}
     assert screens <= {*arguments.VIEWS, *arguments.SCREENS}
     for screen, view in arguments.SCREENS.items():
-        assert view == "findings" or report_views.VIEWS[view].capability == screen
+        assert screen_of_report(view) == screen
         told = run(capfd, "report", "caffe_conv1.nvprof.log", "--view", screen)
         assert told == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tests.screens.opening import SAMPLES
-from tui.dataset.writing import finish, prepare, write_part
+from tui.dataset.write_dataset import finish, prepare, write_part
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

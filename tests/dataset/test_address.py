@@ -15,8 +15,8 @@ import pytest
 
 from tests.dataset.converting import RANKS, convert, same
 from tui.cli.main import main
-from tui.loaders.dataset import loader
-from tui.loaders.dataset.store import FIRST_ANSWER
+from tui.loaders.dataset import dataset_loader
+from tui.loaders.dataset.manifest import FIRST_ANSWER
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined
@@ -84,7 +84,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_an_address_opens(in_memory: bool, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not in_memory:
-        monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+        monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     convert(store / "runs" / "one", *RANKS)
     found = load_one("s3://bucket/runs/one")
     same(joined([load_one(path) for path in RANKS]), found)

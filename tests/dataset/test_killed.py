@@ -40,7 +40,14 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("step", "times"), [("replace", 0), ("replace", 5), ("replace", 11), ("open", 16), ("unlink", 0)]
+    ("step", "times"),
+    [
+        ("replace", 5),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [("replace", 0), ("replace", 11), ("open", 16), ("unlink", 0)]
+        ),
+    ],
 )
 def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
@@ -58,6 +65,7 @@ def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: 
     assert files(folder) == files(straight)
 
 
+@pytest.mark.slow
 def test_killed_at_any_time(straight: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     for seconds in (0.9, 1.6, 2.4):

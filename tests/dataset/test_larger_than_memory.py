@@ -24,13 +24,13 @@ LAUNCHES = 2_000_000
 NOT_HELD = {"metrics", "summaries", "layers", "tool-report", "log"}
 """Views that have nothing to show of this dataset, and say why."""
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")]
 
 _LIMITED = """
 import resource, sys, threading
 import polars as pl
 import tests.screens.opening, tui.cache.cache, tui.output.report, tui.output.check, tui.output.report_dashboard
-import tui.analysis.kept, tui.analysis.inputs.capabilities, tui.analysis.iterations.aggregation
+import tui.analysis.cached_results, tui.analysis.inputs.capabilities, tui.analysis.iterations.aggregation
 pl.DataFrame({"a": [2, 1] * 50_000}).lazy().group_by("a").len().sort("a").collect(engine="streaming")
 used = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
 limit = used + int(sys.argv[1])
@@ -58,7 +58,7 @@ for view in sys.argv[3:]:
 _SCREENS = """
 import asyncio
 from tests.screens.opening import opened, settled, until
-from tui.app.program import ProftuiApp
+from tui.app.app import ProftuiApp
 async def visit():
     async with opened(sys.argv[2]) as pilot:
         app = pilot.app
@@ -70,7 +70,7 @@ async def visit():
             await settled(pilot)
             there = app.view_screen.VIEW
             if there != view:
-                print(view, there, "refused", app.availability[view], flush=True)
+                print(view, there, "refused", app.navigator.availability[view], flush=True)
                 continue
             await pilot.press("down", "down", "enter")
             await settled(pilot)
@@ -133,6 +133,6 @@ def test_screens(dataset: tuple[Path, Path, int]) -> None:
 
 def test_without_the_mapping_it_would_not_open(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
-    in_memory = "import tui.loaders.dataset.loader as loader\nloader.IN_MEMORY_BYTES = 1 << 60\n"
+    in_memory = "import tui.loaders.dataset.dataset_loader as loader\nloader.IN_MEMORY_BYTES = 1 << 60\n"
     done = limited(_LIMITED + in_memory + _REPORTS, size // 2, folder, "kernels", cache=cache)
     assert done.returncode != 0

@@ -11,8 +11,8 @@ import pytest
 from tests.dataset.converting import RANKS, convert, files, same, samples
 from tui.cache.cache import Cache
 from tui.cli.main import main
-from tui.dataset.writing import write_part
-from tui.loaders.dataset import loader
+from tui.dataset.write_dataset import part_name, write_part
+from tui.loaders.dataset import dataset_loader
 from tui.loaders.dataset.manifest import MANIFEST
 from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
@@ -25,7 +25,7 @@ def test_a_sample_comes_back(path: str, tmp_path: Path, monkeypatch: pytest.Monk
     read = load_one(path)
     folder = convert(tmp_path / "run", path)
     same(read, load_one(folder))
-    monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     same(read, load_one(folder))
 
 
@@ -75,6 +75,18 @@ def test_a_text_is_told_of(tmp_path: Path) -> None:
     text = next(path for path in samples() if path.endswith(".nvprof.log"))
     issues = load_one(convert(tmp_path / "run", text))["issues"]
     assert issues.filter(pl.col("reason").str.contains("open the log itself"))["text"].to_list() == [text]
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_one_text_among_others_is_told_of(is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = next(path for path in samples() if path.endswith(".nvprof.log"))
+    main(["convert", *RANKS, *([text] if is_told else []), "-o", str(tmp_path / "run")])
+    assert ("log text is not included" in capsys.readouterr().err) is is_told
+
+
+def test_the_name_of_a_part_neither_hides_it_nor_looks_like_an_option() -> None:
+    begins = [part_name(f"/runs/{name}").rpartition("-")[0] for name in (".hidden.log", "--help", "...", "a" * 100)]
+    assert begins == ["hidden.log", "help", "part", "a" * 60]
 
 
 def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
@@ -159,7 +171,7 @@ def test_the_report_is_that_of_the_files(tmp_path: Path, capsysbinary: pytest.Ca
 
 
 def test_the_second_opening_is_the_kept_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     folder = convert(tmp_path / "run", *RANKS)
     first, _ = load([folder], kept=(one := Cache()))
     second, _ = load([folder], kept=(other := Cache()))
@@ -174,7 +186,7 @@ def test_the_second_opening_is_the_kept_one(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_stopped_opening_keeps_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     folder = convert(tmp_path / "run", *RANKS)
     seen = []
 

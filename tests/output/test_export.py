@@ -47,7 +47,7 @@ def as_strings(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_texts_that_a_spreadsheet_would_compute_are_told_of_where_it_would(frame: pl.DataFrame) -> None:
-    said = "2 texts begin as formulas do: for a spreadsheet write xlsx"
+    said = "2 values start like formulas: use xlsx for spreadsheets"
     assert [formulas_in_words(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [said, said, "", ""]
     harmless = pl.DataFrame({"name": ["gemm", "-", "a=b", None], "total_ns": [-1, 2, 3, 4]})
     assert formulas_in_words(harmless, "csv") == formulas_in_words(harmless.select("total_ns"), "csv") == ""
@@ -96,6 +96,15 @@ def test_excel_holds_texts_and_numbers_but_no_formulas(frame: pl.DataFrame) -> N
     assert texts[int(long.findtext("x:v", "", space))] == str(2**53 + 1)
 
 
+@pytest.mark.parametrize(("value", "kind"), [(10**15, "s"), (-(10**15), "s"), (10**15 - 1, None), (1 - 10**15, None)])
+def test_excel_takes_numbers_of_more_than_15_digits_as_texts(value: int, kind: str | None) -> None:
+    with zipfile.ZipFile(io.BytesIO(written(pl.DataFrame({"n": [value]}), "xlsx"))) as book:
+        sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
+    cell = sheet.find(".//x:c[@r='A2']", {"x": "http://schemas.openxmlformats.org/spreadsheetml/2006/main"})
+    assert cell is not None
+    assert cell.get("t") == kind
+
+
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt8, pl.Int16, pl.UInt16, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64])
 def test_excel_takes_whole_numbers_of_every_width(dtype: pl.DataType) -> None:
     assert written(pl.DataFrame({"n": [0, 100, None]}, schema={"n": dtype}), "xlsx").startswith(b"PK")
@@ -103,7 +112,7 @@ def test_excel_takes_whole_numbers_of_every_width(dtype: pl.DataType) -> None:
 
 def test_excel_that_cannot_hold_it_says_so(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
     monkeypatch.setattr(excel, "ROWS", 6)
-    with pytest.raises(ProftuiError, match=r"holds 6 rows, this has 7; export csv or parquet"):
+    with pytest.raises(ProftuiError, match=r"holds 6 rows, this table has 7; export csv or parquet"):
         written(frame, "xlsx")
 
 

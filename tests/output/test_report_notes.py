@@ -11,7 +11,7 @@ from tui.cli.main import main
 from tui.model.aggregation import Aggregation
 from tui.model.history import Place
 from tui.model.view import TableState
-from tui.state import left_off
+from tui.state import workspace
 from tui.state.files import files
 from tui.state.notes import Notes, RowPlace
 
@@ -77,17 +77,17 @@ def test_marked_rows_stand_below_the_table_as_they_were_left(capsys: pytest.Capt
     )
     known = files([CAFFE])
     assert known is not None
-    where = left_off.left_off(
-        known, [Place("kernels", states=states)], session=None, aggregation=Aggregation(), carried=""
+    where = workspace.current_workspace(
+        known, [Place("kernels", states=states)], session=None, aggregation=Aggregation(), global_filter=""
     )
-    assert left_off.keep(known, where) == ""
+    assert workspace.save(known, where) == ""
     made = json.loads(run(capsys, "report", "--view", "kernels", "--notes", "--format", "json", CAFFE))
     assert made["marked"] == [{"view": "kernels", "table": "kernels", "rows": [rows[1], rows[4]]}]
     assert made["marked_elsewhere"] == 2
     text = run(capsys, "report", "--view", "kernels", "--notes", CAFFE)
     assert text.startswith(run(capsys, "report", "--view", "kernels", CAFFE))
     assert f"\nMarked in Kernels (2 of {len(rows)} rows)\n" in text
-    assert "2 more marked rows are not in the tables of this report: e in the explorer" in text
+    assert "2 more marked rows are in tables outside this report: export them" in text
     # On the dashboard those of all views.
     assert "### Marked in Kernels (2 of" in run(capsys, "report", "--notes", "--format", "markdown", CAFFE)
     assert "Marked" not in run(capsys, "report", "--view", "memory", "--notes", CAFFE)
@@ -99,15 +99,15 @@ def test_a_file_that_changed_since_rows_were_marked_is_said(tmp_path: Path, caps
     known = files([str(path)])
     assert known is not None
     states = (("kernels", TableState(marks=frozenset([(0, "kernel", "gone")]))),)
-    where = left_off.left_off(
-        known, [Place("kernels", states=states)], session=None, aggregation=Aggregation(), carried=""
+    where = workspace.current_workspace(
+        known, [Place("kernels", states=states)], session=None, aggregation=Aggregation(), global_filter=""
     )
-    assert left_off.keep(known, where) == ""
+    assert workspace.save(known, where) == ""
     words = "The file has changed since these rows were marked."
     asked = ("report", "--view", "kernels", "--notes", str(path))
     assert words not in run(capsys, *asked)
     path.write_bytes(path.read_bytes() + b"the end\n")
-    assert f"\n{words}\n\n1 more marked row is not in the tables" in run(capsys, *asked)
+    assert f"\n{words}\n\n1 more marked row is in tables outside" in run(capsys, *asked)
     assert f"\n{words}\n\n1 more marked row is" in run(capsys, *asked, "--format", "markdown")
     assert json.loads(run(capsys, *asked, "--format", "json"))["marked_of"] == "before it changed"
     assert words not in run(capsys, "report", "--view", "memory", "--notes", str(path))

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.ops.type_summary import OP_TYPE_SUMMARY, op_type_summary
+from tui.analysis.ops.op_types import OP_TYPE_SUMMARY, op_type_summary
 from tui.fitting import cell_width
 from tui.model.columns import columns
 from tui.model.view import TableState
 from tui.output.report import Style, table_lines
 from tui.output.text_table import laid_out, written
 from tui.query.facts import ColumnFacts
-from tui.widgets.cells import CellWriter
+from tui.widgets.table.cells import CellWriter
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "max_ns", "kind")
 ROWS = pl.DataFrame(
@@ -79,11 +79,11 @@ def test_a_table_without_rows_is_its_heading(width: int) -> None:
 
 
 def test_texts_have_the_room_that_the_name_does_not_need() -> None:
-    why = "no op or range is known by its name to load data"
+    why = "data loading not recorded: no op or range is named for it"
     rows = pl.DataFrame({"op": ["Dataloader"], "why_no_op": [why]})
-    table = {width: laid_out(written(columns("op", "why_no_op"), rows), name="op", width=width) for width in (60, 50)}
-    assert table[60].lines[1] == f"Dataloader  {why}"
-    assert table[50].lines[1] == "Dataloader  no op or range is known by its name t…"
+    table = {width: laid_out(written(columns("op", "why_no_op"), rows), name="op", width=width) for width in (80, 50)}
+    assert table[80].lines[1] == f"Dataloader  {why}"
+    assert table[50].lines[1] == "Dataloader  data loading not recorded: no op or r…"
 
 
 def test_what_the_lack_of_a_value_means_is_said() -> None:
@@ -116,16 +116,16 @@ COMPARED = pl.DataFrame(
 
 def test_columns_that_are_compared_have_one_unit() -> None:
     assert laid_out(written(columns(*COMPARED.columns), COMPARED), name="op", width=80).lines == (
-        "Op    Before ms   Now ms  Avg before µs  Avg now µs",
-        "gemm     0.0015    2.500          0.750      20.000",
-        "copy          –  <0.0001              –       0.030",
+        "Op    Baseline ms  Candidate ms  Baseline avg µs  Candidate avg µs",
+        "gemm       0.0015         2.500            0.750            20.000",
+        "copy            –       <0.0001                –             0.030",
     )
 
 
 def test_columns_that_are_compared_are_shown_together_or_not_at_all() -> None:
     table = laid_out(written(columns(*COMPARED.columns), COMPARED), name="op", width=40)
-    assert table.lines[0] == "Op    Before ms   Now ms"
-    assert table.left_out == ("Avg before µs", "Avg now µs")
+    assert table.lines[0] == "Op    Baseline ms  Candidate ms"
+    assert table.left_out == ("Baseline avg µs", "Candidate avg µs")
 
 
 def test_names_that_a_plain_cut_makes_alike_are_told_apart_as_on_a_screen() -> None:

@@ -1,4 +1,4 @@
-"""The arguments of the command line, and what they may be. Imports nothing heavy: ``--help`` answers at once."""
+"""Arguments of the command line. Imports nothing heavy, so that ``--help`` answers at once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ VIEWS: Final = (
     "iterations",
     "kernels-by-iteration",
     "kernels-by-op",
+    "roofline",
     "ranges",
     "gpus",
     "ranks",
@@ -52,19 +53,19 @@ FAIL_ON: Final = ("info", "warning", "error")
 BINARY_FORMATS: Final = ("parquet", "xlsx", "pdf")
 
 COMMANDS: Final = {
-    "report": "print what a view shows, as text, Markdown or JSON",
-    "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx, pdf or markdown",
-    "sql": "ask with SQL: SELECT over the frames and what is computed from them; SHOW TABLES lists them",
-    "diff": "compare two profiles: what changed most, what is new or gone; 1 where slower than --fail-on-regression",
-    "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
-    "convert": "write a Parquet dataset, which opens like a file, larger than memory too: FILE... -o DIR",
-    "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
-    "cache": "list what is kept of large files so that they open at once, or clear it",
-    "formats": "list what can be opened, how it is recognised and how to record it",
+    "report": "print a view as text, Markdown or JSON",
+    "export": "write one table as csv, tsv, json, ndjson, parquet, xlsx, pdf or markdown",
+    "sql": "run an SQL query over all tables; SHOW TABLES lists them",
+    "diff": "compare two profiles; exits 1 on a regression above --fail-on-regression",
+    "check": "find what costs time; exits 1 if any finding reaches --fail-on",
+    "convert": "write a Parquet dataset, which opens like a file, even if larger than memory: FILE... -o DIR",
+    "inspect": "show what a file holds and which views it feeds, and what to record for the others",
+    "cache": "list or clear the cache of large files",
+    "formats": "list the supported formats, how they are recognized and how to record them",
 }
 
 
-_FILE: Final = "a profile, a folder of them or a dataset; - reads standard input"
+_FILE: Final = "a profile, a folder of profiles or a dataset; - reads standard input"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,11 +79,15 @@ def _common(parser: argparse.ArgumentParser) -> None:
     """The options that every command has."""
     parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, from 0")
     parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7 or 5")
-    parser.add_argument("--key", metavar="NAME", help="an iteration ends where this kernel, op, range or API call ends")
-    parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without recognising it")
-    parser.add_argument("--no-cache", action="store_true", help="use and keep nothing that was read before")
-    parser.add_argument("--gpu", metavar="NAME", help="the GPU's model, where the input does not say it")
-    parser.add_argument("--color", choices=COLORS, default="auto", help="default: what the terminal can show")
+    parser.add_argument(
+        "--key",
+        metavar="NAME",
+        help="the iteration key: an iteration ends where this kernel, op, range or API call ends",
+    )
+    parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without detection")
+    parser.add_argument("--no-cache", action="store_true", help="ignore the cache")
+    parser.add_argument("--gpu", metavar="NAME", help="the GPU model, where it is not recorded")
+    parser.add_argument("--color", choices=COLORS, default="auto", help="default: as the terminal supports")
 
 
 def _files(parser: argparse.ArgumentParser) -> None:
@@ -96,18 +101,18 @@ def open_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="proftui",
         usage="proftui [options] FILE...\n       proftui COMMAND [options] FILE...",
-        description="Explore GPU profiles in the terminal; `proftui formats` lists what can be opened.",
+        description="Explore GPU profiles in the terminal; `proftui formats` lists the supported formats.",
         epilog=f"commands:\n{commands}\n\n"
-        "Several files are several sessions. A file that is named as a command is opened as ./report.\n"
-        "`proftui COMMAND --help` tells more of a command.",
+        "Several files are opened as several sessions. Open a file named like a command as ./report.\n"
+        "`proftui COMMAND --help` shows the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help=_FILE)
     _common(parser)
     parser.add_argument("--theme", choices=("dark", "light"), default="dark", help="default: dark")
-    parser.add_argument("--resume", action="store_true", help="go on where you left off when it was last open")
-    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--resume", action="store_true", help="restore the views as you left them")
+    parser.add_argument("--no-mouse", action="store_true", help="do not capture the mouse")
+    parser.add_argument("--ascii", action="store_true", help="use only ASCII characters")
     parser.add_argument("--keys", action="store_true", help="print the keys and exit")
     parser.add_argument("--version", action="version", version=f"proftui {__version__}")
     return parser
@@ -140,9 +145,9 @@ def command_parser(command: str) -> argparse.ArgumentParser:
             help=views,
         )
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
-        parser.add_argument("--notes", action="store_true", help="also what you wrote on rows of the view, and marked")
+        parser.add_argument("--notes", action="store_true", help="include your notes and marked rows of the view")
     elif command == "check":
-        parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
+        parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 if any finding has this severity or higher")
         parser.add_argument("--format", choices=CHECK_FORMATS, default="text", help="default: text")
     elif command == "sql":
         parser.add_argument("query", metavar="QUERY", help="one SELECT, as one argument")
@@ -151,11 +156,11 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     elif command == "inspect":
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     else:
-        from tui.output.exportable import NAMES
+        from tui.tables import EXPORTED
 
-        names = (*NAMES, "notes")
+        names = (*EXPORTED, "notes")
         parser.add_argument("--frame", required=True, choices=names, metavar="FRAME", help=", ".join(names))
-        parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: as the ending of PATH says, or csv")
+        parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: by the extension of PATH, or csv")
         _output(parser)
     _common(parser)
     return parser
@@ -163,20 +168,20 @@ def command_parser(command: str) -> argparse.ArgumentParser:
 
 def _convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder of the dataset")
-    parser.add_argument("--overwrite", action="store_true", help="replace a dataset of other files")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing dataset of other files")
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="convert on the Dask cluster of this scheduler, as tcp://HOST:8786"
+        "--scheduler", metavar="ADDRESS", help="convert on the Dask cluster of this scheduler, such as tcp://HOST:8786"
     )
-    parser.add_argument("--format-in", metavar="NAME", help="read them as this format, without recognising it")
+    parser.add_argument("--format-in", metavar="NAME", help="read them as this format, without detection")
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="the profile of before")
-    parser.add_argument("now", metavar="B", help="the profile of now; A itself with --session-b or --iterations-b")
+    parser.add_argument("before", metavar="A", help="the baseline")
+    parser.add_argument("now", metavar="B", help="the candidate; default: A itself with --session-b or --iterations-b")
     parser.add_argument(
         "--format",
         choices=("text", *EXPORT_FORMATS),
-        help="default: text; with --frame as the ending of PATH says, or csv. text, and without --frame markdown and "
+        help="default: text; with --frame by the extension of PATH, or csv. text, and without --frame markdown and "
         "json, hold the whole comparison, the others one table",
     )
     parser.add_argument(
@@ -186,19 +191,19 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerant",
         action="store_true",
-        help="match also kernels, ops and API calls whose names differ by version, library or GPU; marked as alike",
+        help="also match kernels, ops and API calls whose names differ by version, library or GPU; marked as alike",
     )
     parser.add_argument("--whole-runs", action="store_true", help="do not divide by the number of iterations")
     parser.add_argument(
         "--fail-on-regression",
         type=_per_cent,
         metavar="PERCENT",
-        help="exit with 1 where the median iteration of B is longer by more than so many per cent (5%% or 5); without "
-        "iterations its span, and without start times its GPU time; with 2 where nothing tells. How far iterations lie "
-        "apart anyway, other times that are longer by more, and what grew most, are named and not judged",
+        help="exit with 1 if the median iteration of B is longer by more than this percentage (5%% or 5); without "
+        "iterations its span is compared, without start times its GPU time; exit with 2 if neither is recorded. The "
+        "noise of iterations, other longer times and the largest increases are reported, not judged",
     )
-    parser.add_argument("--session-b", type=int, metavar="N", help="of B this session; default: as --session")
-    parser.add_argument("--iterations-b", metavar="A:B", help="of B these iterations; default: as --iterations")
+    parser.add_argument("--session-b", type=int, metavar="N", help="session of B; default: as --session")
+    parser.add_argument("--iterations-b", metavar="A:B", help="iterations of B; default: as --iterations")
     _common(parser)
 
 
@@ -214,16 +219,16 @@ def _per_cent(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: not a share of 0% or more, as 5%")
+        raise argparse.ArgumentTypeError(f"{text}: expected a percentage of at least 0%, such as 5%")
     if 0 < value < 1 and number == text.strip():
-        raise argparse.ArgumentTypeError(f"{text}: is that {number}%, or {100 * value:g}%? It takes the sign")
+        raise argparse.ArgumentTypeError(f"{text}: ambiguous: {number}% or {100 * value:g}%? Write the % sign")
     return value
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
     """Where a table goes."""
     parser.add_argument("-o", "--output", metavar="PATH", default="-", help="default: - (standard output)")
-    parser.add_argument("--overwrite", action="store_true", help="replace PATH where it exists")
+    parser.add_argument("--overwrite", action="store_true", help="overwrite PATH if it exists")
 
 
 def without_separator(arguments: list[str]) -> list[str]:

@@ -1,8 +1,4 @@
-"""A fault of the program itself: one sentence for the user, and a report that can be sent.
-
-The report says where in the code it happened and how the program was called. It holds nothing of a profile: messages
-of exceptions, which quote values, are left out, and of files there is the name alone.
-"""
+"""Internal errors: one sentence for the user, and a report that can be sent."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ _LIBRARIES: Final = ("textual", "rich", "polars", "numpy")
 _ENVIRONMENT: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "TMUX", "STY", "LANG", "LC_ALL", "NO_COLOR", "SSH_TTY")
 
 
-def tell_of_crash(error: BaseException, arguments: Sequence[str]) -> int:
+def report_crash(error: BaseException, arguments: Sequence[str]) -> int:
     """Write the report, say so on standard error, and give the exit status.
 
     Args:
@@ -44,11 +40,11 @@ def tell_of_crash(error: BaseException, arguments: Sequence[str]) -> int:
     try:
         path = _write("\n".join(report_lines(error, arguments)) + "\n")
         where = (
-            f"the report is in {plain(str(path))}; send it with word of what you did (it holds nothing of a profile)"
+            f"report: {plain(str(path))}; please send it with a description of what you did (it holds no profile data)"
         )
     except OSError as fault:
-        where = f"no report could be written ({fault.strerror or fault}); it failed in {_place(error)}"
-    print(f"proftui stopped: {what}; {where}", file=sys.stderr)
+        where = f"no report could be written ({fault.strerror or fault}); the error is in {_place(error)}"
+    print(f"proftui: internal error: {what}; {where}", file=sys.stderr)
     return STATUS
 
 
@@ -67,7 +63,7 @@ def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str
         for frame in traceback.extract_tb(one.__traceback__):
             yield f"  {_short(frame.filename)}:{frame.lineno} in {frame.name}"
             yield f"    {frame.line or ''}"
-        yield f"{type(one).__name__} (its message is left out: it may quote the profile)"
+        yield f"{type(one).__name__} (message omitted: it may quote the profile)"
         yield ""
 
 

@@ -1,14 +1,19 @@
-"""The commands without a screen."""
+"""Commands without a screen: report, export, check, diff, sql, inspect, cache."""
 
 from __future__ import annotations
 
+import os
 import sys
+from argparse import Namespace
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.cli.arguments import BINARY_FORMATS, COMMANDS
-from tui.cli.saying import BAD_INPUT, complain, say, tell, terminal_of, width, write_data
+from tui.cli import console
+from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES
+from tui.cli.console import BAD_INPUT, terminal_of, width, write_data, write_text
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.terminal import NO_COLOR
@@ -19,11 +24,13 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tui.cache.eviction import CachedEntry as CachedFile
     from tui.loaders.base import Kept
     from tui.model.profile import Profile
     from tui.output.report import Style
-    from tui.output.report_notes import Saved
-    from tui.state.left_off import LeftOff
+    from tui.output.report_annotations import SavedNotes
+    from tui.state.workspace import Workspace
+
 
 FOUND: Final = 1
 """The exit status of `check` where it found what it is to fail on."""
@@ -32,22 +39,21 @@ FOUND: Final = 1
 def check_input(files: Sequence[str]) -> None:
     """Refuse to wait for a person to type a profile, and to read standard input twice."""
     if files.count("-") > 1:
-        raise ProftuiError("standard input (-) can be read once only")
+        raise ProftuiError("standard input (-) can be read only once")
     if "-" in files and sys.stdin.isatty():
-        raise ProftuiError("standard input (-) is the keyboard", "as: nvprof ./app 2>&1 | proftui -")
+        raise ProftuiError("standard input (-) is a terminal", "for example: nvprof ./app 2>&1 | proftui -")
     if "" in files:
-        raise ProftuiError("the name of a file is empty", "is a variable of the shell not set?")
+        raise ProftuiError("empty file name", "is a shell variable unset?")
     for file in files:
         if file in COMMANDS and not Path(file).exists():
-            raise ProftuiError(f"{file} is a command and comes first", f"as: proftui {file} FILE")
+            raise ProftuiError(f"{file} is a command and must come first", f"usage: proftui {file} FILE")
 
 
 def report(options: argparse.Namespace) -> int:
     """Print what a view shows."""
     from tui.output import report as reports
     from tui.output import report_dashboard
-    from tui.output.report_marks import MarksReport, with_marks
-    from tui.output.report_notes import NotesReport, with_notes
+    from tui.output.report_annotations import MarksReport, NotesReport, with_marks, with_notes
 
     profile, errors = load_files(options)
     style = style_of(options.color)
@@ -77,31 +83,31 @@ def report(options: argparse.Namespace) -> int:
             left, stamp = _left(options)
             marks = MarksReport(profile, left, view, options.gpu, stamp=stamp)
             written = with_marks(written, marks, options.format, style)
-    (say if options.format == "text" else write_data)(written)
+    (write_text if options.format == "text" else write_data)(written)
     return status_of(errors)
 
 
-def _notes(options: argparse.Namespace) -> Saved:
+def _notes(options: argparse.Namespace) -> SavedNotes:
     """What the user wrote on rows of the files."""
-    from tui.output.report_notes import Saved
+    from tui.output.report_annotations import SavedNotes
     from tui.state.files import files
     from tui.state.notes import Notes
 
     known = files(options.files)
     notes = Notes(known)
-    saved = Saved(dict(notes.all), known)
+    saved = SavedNotes(dict(notes.all), known)
     if notes.complaint:
-        tell(notes.complaint)
+        console.info(notes.complaint)
     return saved
 
 
-def _left(options: argparse.Namespace) -> tuple[LeftOff | None, str]:
+def _left(options: argparse.Namespace) -> tuple[Workspace | None, str]:
     """How the user left the explorer with the files, and the stamp of these as they are."""
-    from tui.state import left_off
+    from tui.state import workspace
     from tui.state.files import files
 
     known = files(options.files)
-    return (None, "") if known is None else (left_off.read(known)[0], known.stamp)
+    return (None, "") if known is None else (workspace.read(known)[0], known.stamp)
 
 
 def style_of(color: str) -> Style:
@@ -125,14 +131,14 @@ def check(options: argparse.Namespace) -> int:
         "json": check.as_json,
         "sarif": check.as_sarif,
     }
-    (say if options.format == "text" else write_data)(writers[options.format]())
+    (write_text if options.format == "text" else write_data)(writers[options.format]())
     failed = options.fail_on is not None and check.reaches(options.fail_on)
     return status_of(errors) or (FOUND if failed else 0)
 
 
 def export(options: argparse.Namespace) -> int:
     """Write one frame."""
-    from tui.output.exportable import frame
+    from tui.tables import frame
 
     format_name = table_format(options) or "csv"
     profile, errors = load_files(options)
@@ -152,7 +158,7 @@ def table_format(options: argparse.Namespace) -> str | None:
     to_stdout = options.output == "-"
     name: str | None = options.format or (None if to_stdout else format_of(options.output))
     if to_stdout and name in BINARY_FORMATS and sys.stdout.isatty():
-        raise ProftuiError(f"{name} is not for a terminal", "name a file with -o PATH")
+        raise ProftuiError(f"{name} cannot be written to a terminal", "use -o PATH")
     return name
 
 
@@ -167,15 +173,15 @@ def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: st
         write(for_terminal(data) if sys.stdout.isatty() else data, sys.stdout.buffer, format_name, about=about)
     else:
         write(data, Path(options.output), format_name, overwrite=options.overwrite, about=about)
-        tell(f"wrote {data.height:,} rows of {what} to {options.output}")
+        console.info(f"wrote {data.height:,} rows of {what} to {options.output}")
         if formulas := formulas_in_words(data, format_name):
-            tell(formulas)
+            console.info(formulas)
 
 
 def sql(options: argparse.Namespace) -> int:
     """Print what a query finds."""
-    from tui.output.exportable import sql_tables
     from tui.output.report import table_lines
+    from tui.query.sql.profile_tables import sql_tables
     from tui.query.sql.result import numbered, result_spec
     from tui.query.sql.run import run
 
@@ -186,7 +192,7 @@ def sql(options: argparse.Namespace) -> int:
     if format_name == "text":
         rows = numbered(found)
         lines = table_lines(result_spec(rows), rows, style_of(options.color)) if rows.height else []
-        say("\n".join([*lines, f"({found.height:,} row{'' if found.height == 1 else 's'})"]) + "\n")
+        write_text("\n".join([*lines, f"({found.height:,} row{'' if found.height == 1 else 's'})"]) + "\n")
     else:
         write_table(found, options, format_name, "the result")
     return status_of(errors)
@@ -194,7 +200,7 @@ def sql(options: argparse.Namespace) -> int:
 
 def inspect(options: argparse.Namespace) -> int:
     """Tell what each file holds."""
-    from tui.analysis.inputs.inspect import inspect
+    from tui.analysis.inputs.capabilities import inspect
     from tui.loaders.registry import load_one
     from tui.output.export import json_line
     from tui.output.listing import inspect_text
@@ -212,7 +218,7 @@ def inspect(options: argparse.Namespace) -> int:
         if options.format == "json":
             write_data(json_line(found))
         else:
-            say(inspect_text(found, width=width(), ascii_only=not terminal_of(options.color).utf8))
+            write_text(inspect_text(found, width=width(), ascii_only=not terminal_of(options.color).utf8))
         sys.stdout.flush()
     return BAD_INPUT if errors else 0
 
@@ -229,7 +235,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
     profile, errors = load(options.files, format_in=options.format_in, kept=_kept(options))
     if profile is None:
         for fault in errors[:-1]:
-            complain(fault)
+            console.error(fault)
         raise errors[-1]
     profile = replace(profile, gpu=options.gpu)
     return _chosen(profile, options), errors
@@ -263,5 +269,127 @@ def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
 def status_of(errors: Sequence[ProftuiError]) -> int:
     """The exit status after files that could not be read, of which each is told."""
     for error in errors:
-        complain(error)
+        console.error(error)
     return BAD_INPUT if errors else 0
+
+
+def cache(options: argparse.Namespace) -> int:
+    """List or clear what is kept."""
+    from tui.cache.eviction import clear, entries
+    from tui.cache.secure_files import InsecureFileError, folder, opened_folder
+    from tui.loaders.input_issues import size_text
+
+    try:
+        with suppress(FileNotFoundError), opened_folder():
+            pass
+    except InsecureFileError as error:
+        raise ProftuiError(f"{folder()}: not used: it is writable by other users", "remove it") from error
+    if options.action == "clear":
+        number, left = clear()
+        words = f"cleared {number} file{'' if number == 1 else 's'} from {folder()}"
+        console.info(words if not left else f"{words}; {size_text(left)} cannot be removed")
+        return 0 if not left else 2
+    kept = entries()
+    if options.format == "json":
+        from tui.output.export import json_line
+
+        for one in kept:
+            write_data(json_line(_as_json(one)))
+        return 0
+    for one in kept:
+        told = _as_json(one)
+        write_text(f"{size_text(one.bytes):>9}  {told['used']}  {told['state']:<7}  {told['file'] or one.name}\n")
+    total = sum(one.bytes for one in kept)
+    console.info(f"{len(kept)} file{'' if len(kept) == 1 else 's'}, {size_text(total)}, in {folder()}")
+    return 0
+
+
+def _as_json(one: CachedFile) -> dict[str, object]:
+    """What is said of an entry: what it is of, and whether opening the file would use it."""
+    from tui.cache.fingerprint import identity_of, program
+    from tui.text import plain
+
+    path = None if one.manifest is None else os.fsdecode(bytes.fromhex(one.manifest.identity.path))
+    if one.manifest is None or path is None:
+        state = "damaged"
+    elif one.manifest.program != program():
+        state = "old"
+    else:
+        # What has no inode is an address of an object store, which is not asked.
+        is_same = not one.manifest.identity.inode or identity_of(path) == one.manifest.identity
+        state = "good" if is_same else "stale"
+    used = datetime.fromtimestamp(one.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return {"file": path and plain(path), "bytes": one.bytes, "used": used, "state": state}
+
+
+WHOLE: Final = ("text", "markdown", "json")
+"""Formats that hold a whole comparison."""
+
+
+def diff(options: Namespace) -> int:
+    """Print what changed from one profile to another."""
+    from tui.analysis.compare.sides import sides
+    from tui.output.diff import Diff
+
+    options.files = [options.before, options.now]
+    check_input(options.files)
+    format_name = _diff_format(options)
+    both: list[Profile] = []
+    errors: list[ProftuiError] = []
+    for file, suffix in ((options.before, ""), (options.now, "_b")):
+        own = {name: getattr(options, f"{name}{suffix}", None) for name in ("session", "iterations")}
+        chosen = {name: getattr(options, name) if value is None else value for name, value in own.items()}
+        profile, faults = load_files(Namespace(**{**vars(options), "files": [file], **chosen}))
+        both.append(profile)
+        errors += faults
+    compared = Diff(
+        sides(both[0], both[1], _labels(options), whole_runs=options.whole_runs),
+        tolerant=options.tolerant,
+        gpu=options.gpu,
+        than_pct=options.fail_on_regression,
+    )
+    if format_name in WHOLE and options.frame is None:
+        writers = {
+            "text": lambda: compared.as_text(style_of(options.color)),
+            "markdown": compared.as_markdown,
+            "json": compared.as_json,
+        }
+        (write_text if format_name == "text" else write_data)(writers[format_name]())
+    else:
+        name = options.frame or DIFF_FRAMES[0]
+        if options.frame is None:
+            console.info(f"{format_name} holds one table: {name}; with --frame also {', '.join(DIFF_FRAMES[1:])}")
+        write_table(compared.table(name), options, format_name, name)
+    if options.fail_on_regression is None:
+        return status_of(errors)
+    console.info(*compared.verdict())
+    assert compared.judgment is not None, "or there is no verdict"
+    return status_of(errors) or (FOUND if compared.judgment.fails else 0)
+
+
+def _diff_format(options: Namespace) -> str:
+    """The format of a comparison: of all of it as text, Markdown or JSON, else of one table.
+
+    Raises:
+        ProftuiError: What is asked for does not go together.
+    """
+    name = table_format(options) or ("text" if options.frame is None and options.output == "-" else "csv")
+    if name == "text" and options.frame is not None:
+        raise ProftuiError("text covers the whole comparison", "without --frame, or --format csv")
+    if name in WHOLE and options.frame is None and options.output != "-":
+        raise ProftuiError(f"-o writes one table, not the whole comparison as {name}", "--frame names it; or: > PATH")
+    return name
+
+
+def _labels(options: Namespace) -> tuple[str, str]:
+    """What two profiles are called: the names of their files, with folders and choices where these alone differ."""
+    names = [Path(options.before).name, Path(options.now).name]
+    if names[0] == names[1] and options.before != options.now:
+        names = [options.before, options.now]
+    session_b = options.session if options.session_b is None else options.session_b
+    chosen = ((options.session, options.iterations), (session_b, options.iterations_b or options.iterations))
+    if chosen[0] != chosen[1]:
+        for place, (session, iterations) in enumerate(chosen):
+            names[place] += "" if session is None else f", session {session}"
+            names[place] += "" if iterations is None else f", iterations {iterations}"
+    return names[0], names[1]

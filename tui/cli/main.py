@@ -1,11 +1,4 @@
-"""The command line: ``proftui FILE...`` opens the explorer, its commands do the same work without a screen.
-
-Standard output carries data alone; everything said to the person goes to standard error. Exit status: 0 fine, 1
-`check` or `diff` found what it is to fail on, 2 the input or the command line is wrong, 70 the program itself failed (a
-report of it is in the user's state directory), 130 interrupted, 143 asked to end.
-
-Nothing heavy is imported before the arguments are read: ``--help`` and ``--version`` answer at once.
-"""
+"""Entry point: ``proftui FILE...`` opens the explorer, the commands work without a screen."""
 
 from __future__ import annotations
 
@@ -14,16 +7,19 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from tui.cli import console
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
-from tui.cli.saying import BAD_INPUT, complain, no_memory, say, width
-from tui.model.errors import ProftuiError
-from tui.model.lacking_memory import lacks_memory
-from tui.processor import fit_numpy
+from tui.cli.console import BAD_INPUT, out_of_memory_error, width, write_text
+from tui.model.errors import ProftuiError, is_out_of_files, is_out_of_memory
+from tui.runtime import disable_slow_avx512, native_stderr_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
 INTERRUPTED: Final = 130
+_PANIC: Final = "PanicException"
+"""What a panic of a library in Rust is raised as; each library has a class of its own of this name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,14 +31,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with native_stderr_hidden():
+        return _main(list(sys.argv[1:] if argv is None else argv))
+
+
+def _main(arguments: list[str]) -> int:
+    """Run a command line, and say in a line what went wrong."""
     try:
         _replace_closed_streams()
         status = _run(without_separator(arguments))
         sys.stdout.flush()
         return status
     except ProftuiError as error:
-        complain(error)
+        console.error(error)
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -51,20 +52,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if lacks_memory(error):
+        if is_out_of_memory(error):
             return _lacked(error)
+        if is_out_of_files(error):
+            return _too_many_files()
         if error.filename is None and error.errno != errno.ENOSPC:
             return _crashed(error, arguments)
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
-        complain(ProftuiError(f"{where}: {error.strerror}"))
+        console.error(ProftuiError(f"{where}: {error.strerror}"))
         return BAD_INPUT
     except Exception as error:
-        return _lacked(error) if lacks_memory(error) else _crashed(error, arguments)
+        return _lacked(error) if is_out_of_memory(error) else _crashed(error, arguments)
     except BaseException as error:
-        # As Polars says it: no plain error.
-        if not lacks_memory(error):
+        # A panic of Polars, which is no plain error.
+        if is_out_of_memory(error):
+            return _lacked(error)
+        if is_out_of_files(error):
+            return _too_many_files()
+        if type(error).__name__ != _PANIC:
             raise
-        return _lacked(error)
+        return _crashed(error, arguments)
 
 
 def _replace_closed_streams() -> None:
@@ -78,30 +85,36 @@ def _replace_closed_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     if is_closed:
-        raise ProftuiError("standard output is closed", "as: proftui report FILE > report.txt")
+        raise ProftuiError("standard output is closed", "use for example: proftui report FILE > report.txt")
 
 
 def _lacked(error: BaseException) -> int:
     """Say that there is not enough memory."""
-    complain(no_memory(error))
+    console.error(out_of_memory_error(error))
     return BAD_INPUT
 
 
-def _crashed(error: Exception, arguments: Sequence[str]) -> int:
+def _too_many_files() -> int:
+    """Say that no more files may be open."""
+    console.error(ProftuiError("too many files are open", "allow more: ulimit -n 1024"))
+    return BAD_INPUT
+
+
+def _crashed(error: BaseException, arguments: Sequence[str]) -> int:
     """Tell of a fault of the program itself; developers want the traceback."""
     if sys.flags.dev_mode:
         raise error
-    from tui.cli.crash import tell_of_crash
+    from tui.cli.crash import report_crash
 
-    return tell_of_crash(error, arguments)
+    return report_crash(error, arguments)
 
 
 def _tell_libraries() -> None:
     """What they must know before they are loaded, and before threads begin."""
-    from tui.loaders.freed_memory import one_heap
+    from tui.runtime import use_one_arena
 
-    fit_numpy()
-    one_heap()
+    disable_slow_avx512()
+    use_one_arena()
 
 
 def _run(arguments: list[str]) -> int:
@@ -109,7 +122,7 @@ def _run(arguments: list[str]) -> int:
     if command is None:
         options = open_parser().parse_intermixed_args(arguments)
         _tell_libraries()
-        from tui.cli.app import open_app
+        from tui.cli.explore import open_app
 
         return open_app(options)
     options = command_parser(command).parse_intermixed_args(arguments[1:])
@@ -118,18 +131,18 @@ def _run(arguments: list[str]) -> int:
         from tui.loaders.registry import formats
         from tui.output.listing import formats_text
 
-        say(formats_text(formats(), width=width()))
+        write_text(formats_text(formats(), width=width()))
         return 0
     if command == "cache":
-        from tui.cli.caching import cache
+        from tui.cli.headless import cache
 
         return cache(options)
     if command == "convert":
-        from tui.cli.converting import convert
+        from tui.cli.convert import convert
 
         return convert(options)
     if command == "diff":
-        from tui.cli.diffing import diff
+        from tui.cli.headless import diff
 
         return diff(options)
     from tui.cli import headless

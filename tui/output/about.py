@@ -1,4 +1,4 @@
-"""What an exported table is of: its header, in the formats that can carry one."""
+"""Metadata of an exported table, for the formats that can carry a header."""
 
 from __future__ import annotations
 

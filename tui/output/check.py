@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.expert.findings import OURS, findings
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import clean_rules, counts, expert_rows, leads, summary
 from tui.analysis.expert.model import Severity, State
-from tui.analysis.expert.view import TOLD_IN_PART, clean_rules, counts, expert_rows
+from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.iterations.aggregation import words
 from tui.fmt import duration
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -49,15 +50,14 @@ class Check:
     # --- for people --------------------------------------------------------------------------------------------------
 
     def as_text(self, style: Style) -> str:
-        """Findings with what to do, then what could not be told and why, then the clean rules by their ids."""
-        lines = [style.heading(f"Findings{self._of} ({self._summary()})"), ""]
-        for row in self._found.iter_rows(named=True):
+        """A finding per cause with what to do, then rules that do not apply and why, then the clean rules."""
+        lines = [style.heading(f"Findings{self._of} ({summary(self.findings)})"), ""]
+        for row in leads(self.findings).iter_rows(named=True):
             lines += self._finding_lines(row, style)
-        rows = expert_rows(self.findings)
-        untold = rows.filter(pl.col("state") == State.CANNOT_TELL.value)
-        if untold.height:
-            lines += [style.heading("Cannot tell"), ""]
-            for row in untold.iter_rows(named=True):
+        not_applicable = self._reasons()
+        if not_applicable.height:
+            lines += [style.heading("Not applicable"), ""]
+            for row in not_applicable.iter_rows(named=True):
                 lines += style.wrapped(f"{self._where(row)}{row['message']}", first="  ", indent="  ")
                 lines += style.wrapped(row["all_rules"], first=" " * INDENT, indent=" " * INDENT)
             lines.append("")
@@ -65,63 +65,62 @@ class Check:
             lines += [style.heading("Clean"), "", *style.wrapped(" ".join(clean), first="  ", indent="  "), ""]
         return "\n".join(lines[:-1] if lines[-1] == "" else lines) + "\n"
 
+    def _reasons(self) -> pl.DataFrame:
+        """The reasons why rules do not apply, those of most rules first."""
+        rows = expert_rows(self.findings, unfolded=True)
+        return rows.filter(pl.col("state") == State.CANNOT_TELL.value)
+
     def _where(self, row: dict[str, Any]) -> str:
         """Which session a row is of, where there are several and it is of one."""
         several = self._profile["sessions"].height > 1
-        return f"session {row['session']}: " if several and row["session"] is not None else ""
+        return f"Session {row['session']}: " if several and row["session"] is not None else ""
 
     def _finding_lines(self, row: dict[str, Any], style: Style) -> list[str]:
         indent = " " * INDENT
-        who = row["rule"] or row["tool"]
-        label = f"{row['severity'] or 'says':8} "
-        lines = style.wrapped(f"{who}  {self._where(row)}{row['problem']}", first=label, indent=indent)
+        label = f"{row['severity'] or row['tool']:8} "
+        lines = style.wrapped(f"{self._where(row)}{row['problem']}", first=label, indent=indent)
         if row["recommendation"]:
             lines += style.wrapped(row["recommendation"], first=f"{indent}> ", indent=f"{indent}  ")
+        return [*lines, *style.wrapped(self._cost_and_rules(row, style), first=indent, indent=indent), ""]
+
+    def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
+        """What a finding costs, why the time is lost, and the rules that say so."""
+        told = []
         if row["cost_ns"] is not None:
             cost = duration(row["cost_ns"], ascii_only=style.ascii_only)
-            lines += style.wrapped(f"costs at most {cost}: {row['cost_basis']}", first=indent, indent=indent)
-        return [*lines, ""]
+            share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
+            told.append(f"Costs at most {cost}{share}: {row['cost_basis']}.")
+        if row["cause"]:
+            told.append(f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')}).")
+        return " ".join(told)
 
     def as_markdown(self) -> str:
         """The same as tables."""
         found = [
             [
-                row["severity"] or "says",
-                row["rule"] or row["tool"],
+                row["severity"] or row["tool"],
                 "" if row["session"] is None else str(row["session"]),
                 row["problem"] or "",
                 row["recommendation"] or "",
                 duration(row["cost_ns"]) if row["cost_ns"] is not None else "",
+                brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else "",
+                (row["all_rules"] or "").replace(" ", ", "),
             ]
-            for row in self._found.iter_rows(named=True)
+            for row in leads(self.findings).iter_rows(named=True)
         ]
-        text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(self._summary())})\n\n"
-        headings = ["Severity", "Rule", "Session", "Problem", "Recommendation", "Cost"]
-        text += markdown_table(headings, found, [False, False, True, False, False, True]) if found else "none\n"
-        untold = expert_rows(self.findings).filter(pl.col("state") == State.CANNOT_TELL.value)
-        if untold.height:
-            rows = [[f"{self._where(row)}{row['message']}", row["all_rules"]] for row in untold.iter_rows(named=True)]
-            text += "\n### Cannot tell\n\n" + markdown_table(["Why", "Rules"], rows, [False, False])
+        text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(summary(self.findings))})\n\n"
+        headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost %", "Rules"]
+        right = [False, True, False, False, True, True, False]
+        text += markdown_table(headings, found, right) if found else "none\n"
+        not_applicable = self._reasons()
+        if not_applicable.height:
+            rows = [
+                [f"{self._where(row)}{row['message']}", row["all_rules"]]
+                for row in not_applicable.iter_rows(named=True)
+            ]
+            text += "\n### Not applicable\n\n" + markdown_table(["Why", "Rules"], rows, [False, False])
         clean = clean_rules(self.findings)
         return text + (f"\n### Clean\n\n{' '.join(clean)}\n" if clean else "")
-
-    def _summary(self) -> str:
-        told = counts(self.findings)
-        parts = [
-            f"{number} {name}{'s' if number != 1 and name not in ('info',) else ''}"
-            for name, number in told.items()
-            if number and name in ("error", "warning", "info")
-        ]
-        of_tools = self._found.filter(pl.col("tool") != OURS)["tool"].unique().sort().to_list()
-        parts += [f"{told['says']} of {', '.join(of_tools)}"] if told["says"] else []
-        return ", ".join(
-            [
-                *(parts or ["nothing found"]),
-                f"{told['cannot tell']} cannot tell",
-                *([f"{told[TOLD_IN_PART]} {TOLD_IN_PART}"] if told[TOLD_IN_PART] else []),
-                f"{told['clean']} clean",
-            ]
-        )
 
     # --- for programs ------------------------------------------------------------------------------------------------
 

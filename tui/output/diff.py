@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.compare.findings import CHANGED_FINDINGS
+from tui.analysis.compare.changed_findings import CHANGED_FINDINGS
+from tui.analysis.compare.changes import ALIKE, CHANGED_OPS, HOW_ALIKE, NEW, PARTS, REMOVED, How, ops_apart
 from tui.analysis.compare.headline import headline, untold_words
-from tui.analysis.compare.judging import OF_ITERATIONS, Judgement, judged, spread
-from tui.analysis.compare.matching import HOW_ALIKE
-from tui.analysis.compare.parts import PARTS, How
-from tui.analysis.compare.tables import ALIKE, CHANGED_OPS, GONE, NEW, ops_apart
+from tui.analysis.compare.verdict import DEFAULT_PCT, OF_ITERATIONS, Judgment, judged, spread, verdict_sentence
 from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, signed
 from tui.labels import tell_symbols_apart
 from tui.model.columns import ColumnKind
-from tui.output.diff_verdict import NAME_MOST, figure_cells, no_judgement, verdict
+from tui.output.diff_verdict import NAME_MOST, figure_cells, no_judgment, verdict
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import json_rows, table_lines, table_markdown
 from tui.output.text_table import GAP
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 ROWS: Final = 15
 """Rows of each table in a text or Markdown; JSON has all."""
-HEADINGS: Final = ("Before", "Now", "Diff", "Diff%")
+HEADINGS: Final = ("Baseline", "Candidate", "Diff", "Diff %")
 _FIGURE: Final = pl.Schema(
     {
         "name": pl.String,
@@ -48,7 +46,7 @@ class Diff:
         sides: What is compared.
         tolerant: Match kernels, ops and API calls also without what versions change in their names.
         gpu: The name of the GPU, as the user gives it.
-        than_pct: Judge whether the second profile took longer by more than so many per cent.
+        than_pct: The candidate fails where it is slower by more than so many per cent; None: nothing can fail.
     """
 
     def __init__(
@@ -58,8 +56,11 @@ class Diff:
         self.tolerant = tolerant
         self.figures = headline(sides)
         can_tell = sides.per_iteration or not sides.in_part
-        self.judgement: Judgement | None = judged(self.figures, than_pct) if than_pct is not None and can_tell else None
-        """None where none was asked for, and where nothing that both profiles hold tells."""
+        self.judgment: Judgment | None = judged(self.figures, than_pct) if than_pct is not None and can_tell else None
+        """None where none was asked for, and where the profiles have no time in common."""
+        self._shown = judged(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if can_tell else None
+        self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
+        """What changed in a sentence; empty where the profiles have no time in common."""
         self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
 
     def table(self, name: str) -> pl.DataFrame:
@@ -78,20 +79,26 @@ class Diff:
         Raises:
             ProftuiError: Nothing that both profiles hold tells, or nothing was asked for.
         """
-        if self.judgement is None:
-            raise no_judgement(self.sides)
-        return verdict(self.judgement, self.sides, self._tables)
+        if self.judgment is None:
+            raise no_judgment(self.sides)
+        return verdict(self.judgment, self.sides, self._tables)
+
+    def _conclusion(self) -> tuple[str, ...]:
+        """What changed, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
+        if self._shown is None:
+            return (no_judgment(self.sides).message,)
+        return (*filter(None, (self.sentence,)), *verdict(self._shown, self.sides, self._tables))
 
     def as_text(self, style: Style) -> str:
         """The figures, then each table with what changed most."""
         a, b = self.sides.a, self.sides.b
         safe = [plain(side.label, ascii_only=style.ascii_only) for side in (a, b)]
-        lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), "", *style.wrapped(f"Times {self.sides.why}."), ""]
+        lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), ""]
+        lines += [*(line for said in self._conclusion() for line in style.wrapped(_sentence(said))), ""]
+        lines += [*style.wrapped(f"Times {self.sides.why}."), ""]
         for said in filter(None, (self.sides.in_part, self.sides.left_out)):
             lines += [*style.wrapped(said), ""]
         lines += [*style.wrapped(HOW_ALIKE), ""] if self.tolerant else []
-        if self.judgement is not None:
-            lines += [*(line for said in self.verdict() for line in style.wrapped(_sentence(said))), ""]
         figures = [(figure.label, *figure_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
         untold = untold_words(self.figures)
@@ -112,12 +119,12 @@ class Diff:
     def as_markdown(self) -> str:
         """The same for a pull request."""
         a, b = (markdown_cell(side.label) for side in (self.sides.a, self.sides.b))
-        text = f"## {a} → {b}\n\nTimes {markdown_cell(self.sides.why)}.\n\n"
+        text = f"## {a} → {b}\n\n"
+        text += "".join(f"- {markdown_cell(_sentence(said))}\n" for said in self._conclusion())
+        text += f"\nTimes {markdown_cell(self.sides.why)}.\n\n"
         for said in filter(None, (self.sides.in_part, self.sides.left_out)):
             text += f"{markdown_cell(said)}\n\n"
         text += f"{HOW_ALIKE}\n\n" if self.tolerant else ""
-        if self.judgement is not None:
-            text += "".join(f"- {markdown_cell(_sentence(said))}\n" for said in self.verdict()) + "\n"
         rows = [[figure.label, *figure_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
         untold = untold_words(self.figures)
@@ -143,13 +150,14 @@ class Diff:
             "left_out_ns": [self.sides.a.left_out_ns, self.sides.b.left_out_ns],
             "partial": [self.sides.a.whole.partial, self.sides.b.whole.partial],
             "figures": [dict(zip(_FIGURE, row, strict=True)) for row in self._figure_rows()],
+            "verdict": {"outcome": self._shown and self._shown.outcome.value, "sentence": self.sentence or None},
         }
-        if self.judgement is not None:
+        if self.judgment is not None:
             content["judged"] = {
-                "figure": self.judgement.figure.name,
-                "than_pct": self.judgement.than_pct,
-                "fails": self.judgement.fails,
-                "longer_too": [figure.name for figure in self.judgement.others],
+                "figure": self.judgment.figure.name,
+                "than_pct": self.judgment.than_pct,
+                "fails": self.judgment.fails,
+                "longer_too": [figure.name for figure in self.judgment.others],
                 "middle_half_ns": self._middle_halves(),
             }
         content |= {_name(spec): json_rows(rows) for spec, rows in self._tables}
@@ -157,7 +165,7 @@ class Diff:
 
     def _middle_halves(self) -> list[list[float | None]] | None:
         """Of each side between which two durations the middle half of its iterations lies, where these are judged."""
-        if self.judgement is None or self.judgement.figure.name != OF_ITERATIONS:
+        if self.judgment is None or self.judgment.figure.name != OF_ITERATIONS:
             return None
         return [[one.low_ns, one.high_ns] for one in (spread(self.sides.a), spread(self.sides.b))]
 
@@ -170,13 +178,13 @@ def _name(spec: TableSpec) -> str:
 
 
 def _sentence(said: str) -> str:
-    return f"{said[:1].upper()}{said[1:]}."
+    return f"{said[:1].upper()}{said[1:].rstrip('.')}."
 
 
 def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
     shown = f"first {ROWS} of {count(rows.height)}" if rows.height > ROWS else count(rows.height)
     changes = rows["change"].to_list()
-    of = [f"{changes.count(word)} {word}" for word in (NEW, GONE, ALIKE) if word in changes]
+    of = [f"{changes.count(word)} {word}" for word in (NEW, REMOVED, ALIKE) if word in changes]
     return f"{spec.title} ({', '.join([shown, *of])})"
 
 
@@ -188,12 +196,14 @@ def _rest(rows: pl.DataFrame) -> str:
     words = []
     for what, some in ((f"The other {count(rest.height)}", rest), (f"all {count(rows.height)}", rows)):
         before, now, delta = (float(some[name].sum()) for name in ("a_total_ns", "b_total_ns", "delta_ns"))
-        words.append(f"{what}: {duration(before)} before, {duration(now)} now ({signed(duration(delta), delta)})")
+        words.append(
+            f"{what}: baseline {duration(before)}, candidate {duration(now)} ({signed(duration(delta), delta)})"
+        )
     return f"{'; '.join(words)}."
 
 
 def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with C++ names that leave a pull request room for the figures, and are told apart all the same."""
+    """The rows with C++ names that leave a pull request room for the figures, and are distinguished all the same."""
     if next(column for column in spec.columns if column.name == spec.pinned).kind is not ColumnKind.SYMBOL:
         return rows
     told = tell_symbols_apart([plain(name) for name in rows[spec.pinned].to_list()], NAME_MOST)
@@ -216,11 +226,11 @@ def _finding_lines(rows: pl.DataFrame, style: Style) -> list[str]:
     """Findings as text: sentences do not fit into columns."""
     lines = []
     for row in rows.iter_rows(named=True):
-        said = {NEW: [row["now"]], GONE: [row["before"]]}.get(row["change"])
+        said = {NEW: [row["now"]], REMOVED: [row["before"]]}.get(row["change"])
         if said is None:
             same = row["before"] == row["now"]
-            said = [row["now"]] if same else [f"before: {row['before']}", f"now: {row['now']}"]
-        first = f"{row['change']:4}{GAP}{row['severity']:7}{GAP}{row['rule']:3}{GAP}"
+            said = [row["now"]] if same else [f"baseline: {row['before']}", f"candidate: {row['now']}"]
+        first = f"{row['change']:7}{GAP}{row['severity']:7}{GAP}{row['rule']:3}{GAP}"
         for text in said:
             lines += style.wrapped(text, first=first, indent=" " * len(first))
             first = " " * len(first)

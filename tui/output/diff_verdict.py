@@ -1,12 +1,12 @@
-"""Whether the second of two profiles is slower, in sentences: what was judged, what else is longer, what grew most."""
+"""PASS, FAIL or NO CHANGE in sentences, with the reason: what was judged, what else is longer, what grew most."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tui.analysis.compare.judging import LEAST_SPREAD, OF_ITERATIONS, Judgement, spread
-from tui.analysis.compare.tables import CHANGED_API, CHANGED_KERNELS, CHANGED_OPS
+from tui.analysis.compare.changes import CHANGED_API, CHANGED_KERNELS, CHANGED_OPS
+from tui.analysis.compare.verdict import LEAST_SPREAD, OF_ITERATIONS, Judgment, spread
 from tui.fitting import shorten_symbol
 from tui.fmt import count, duration, format_value, signed
 from tui.model.columns import ColumnKind
@@ -25,41 +25,42 @@ NAME_MOST: Final = 60
 _GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
 
 
-def no_judgement(sides: Sides) -> ProftuiError:
+def no_judgment(sides: Sides) -> ProftuiError:
     """What is said where nothing can be judged."""
     if sides.in_part and not sides.per_iteration:
         return ProftuiError(
-            "times of whole runs tell nothing where a part of one is missing",
+            "no verdict: a part of one run is missing, so times of whole runs do not compare",
             f"{sides.in_part} Record again, or compare iterations",
         )
     return ProftuiError(
-        "nothing that both profiles hold tells which is slower",
-        "iterations, a span or GPU time of both would; inspect says what each holds",
+        "no verdict: the profiles have no time in common to compare",
+        "both need iterations, a span or GPU time; inspect says what each holds",
     )
 
 
-def verdict(judgement: Judgement, sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> tuple[str, ...]:
+def verdict(judgment: Judgment, sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> tuple[str, ...]:
     """Lines on what was judged and how; on other times that are longer; on what grew, however the figure is.
 
     Args:
-        judgement: From `tui.analysis.compare.judging.judged`.
+        judgment: From `tui.analysis.compare.verdict.judged`.
         sides: What is compared.
         tables: What changed, by kind of thing.
     """
-    than = f"than {judgement.than_pct:g}%"
-    before, now, _, share = figure_cells(judgement.figure)
-    change = f"judged by {judgement.figure.words} alone: {before} before, {now} now ({share})"
-    lines = [f"{change}, {'more' if judgement.fails else 'not more'} {than}"]
-    if judgement.figure.name == OF_ITERATIONS:
-        lines.append(_spread(judgement, sides))
-    if judgement.others:
-        longer = ", ".join(f"{figure.words} ({figure_cells(figure)[3]})" for figure in judgement.others)
-        lines.append(f"not judged, and longer by more {than}: {longer}")
+    than = f"than {judgment.than_pct:g}%"
+    before, now, _, share = figure_cells(judgment.figure)
+    change = f"{judgment.outcome}: {judgment.figure.words} {before} to {now} ({share})"
+    limit = f"slower by more {than}" if judgment.fails else f"not slower by more {than}"
+    lines = [f"{change}, {limit}"]
+    if judgment.figure.name == OF_ITERATIONS:
+        lines.append(_spread(judgment, sides))
+    if judgment.others:
+        longer = ", ".join(f"{figure.words} ({figure_cells(figure)[3]})" for figure in judgment.others)
+        lines.append(f"also longer by more {than}: {longer}")
     return (*lines, *filter(None, (_grown(sides, tables), _evened_out(sides, tables))))
 
 
 def figure_cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str, str, str]:
-    """Before, now, their difference, and this as a share; the last is empty where there is none."""
+    """Baseline, candidate, their difference, and this as a share; the last is empty where there is none."""
     pct = figure.delta_pct
     share = "" if pct is None else signed(format_value(ColumnKind.PERCENT, pct), pct)
     texts = (text.replace("µ", "u") if ascii_only else text for text in (*figure.texts, share))
@@ -67,15 +68,15 @@ def figure_cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str,
     return before, now, delta, share
 
 
-def _spread(judgement: Judgement, sides: Sides) -> str:
+def _spread(judgment: Judgment, sides: Sides) -> str:
     """How far iterations lie apart on each side, and whether the difference may be that alone."""
-    both = {"before": spread(sides.a), "now": spread(sides.b)}
+    both = {"baseline": spread(sides.a), "candidate": spread(sides.b)}
     few = [f"{count(one.iterations)} {when}" for when, one in both.items() if one.low_ns is None]
     if few:
-        return f"iterations are too few to tell how far they lie apart ({', '.join(few)}; it takes {LEAST_SPREAD})"
-    halves = ", ".join(f"{duration(one.low_ns)} to {duration(one.high_ns)} {when}" for when, one in both.items())
-    noise = both["before"].overlaps(both["now"]) and judgement.figure.delta != 0
-    return f"half of the iterations take {halves}{': the difference may be noise' if noise else ''}"
+        return f"too few iterations to estimate noise ({', '.join(few)}; {LEAST_SPREAD} needed)"
+    halves = ", ".join(f"{when} {duration(one.low_ns)} to {duration(one.high_ns)}" for when, one in both.items())
+    noise = both["baseline"].overlaps(both["candidate"]) and judgment.figure.delta != 0
+    return f"middle half of the iterations: {halves}{'; the difference may be noise' if noise else ''}"
 
 
 def _evened_out(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
@@ -86,7 +87,7 @@ def _evened_out(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) 
         return ""
     per = " per iteration" * sides.per_iteration
     more, less = (f"{count(len(some))} took {duration(abs(sum(some)))}" for some in (longer, shorter))
-    return f"of kernels, copies and sets {more} more{per}, {less} less"
+    return f"of kernels, copies and memsets {more} more{per}, {less} less"
 
 
 def _grown(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:

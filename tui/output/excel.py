@@ -1,4 +1,4 @@
-"""A frame as an Excel workbook: its rows on one sheet, what they are of on another and in the header of a print."""
+"""Excel export: rows on one sheet, metadata on another and in the print header."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
     """
     xlsxwriter = load("xlsx")
     if frame.height > ROWS:
-        raise ProftuiError(f"an Excel sheet holds {ROWS:,} rows, this has {frame.height:,}", "export csv or parquet")
-    # Texts stay texts: a kernel name that begins with = must not become a formula, nor one with :// a link.
+        raise ProftuiError(
+            f"an Excel sheet holds {ROWS:,} rows, this table has {frame.height:,}", "export csv or parquet"
+        )
+    # Texts stay texts: a kernel name that starts with = must not become a formula, nor one with :// a link.
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
     # Numbers as they are: polars would show thousands separators and round to three decimals.
     number_formats: Any = {dtype: "0" if dtype.is_integer() else "General" for dtype in set(frame.dtypes)}
@@ -100,5 +102,5 @@ def _say(workbook: Any, sheet: Any, about: About) -> None:
 
 
 def _header_part(text: str) -> str:
-    # An ampersand begins one of Excel's own signs; a digit would be read as a size of letters.
+    # An ampersand starts one of Excel's own signs; a digit would be read as a size of letters.
     return plain(text)[:HEADER_CHARACTERS].replace("&", "&&")

@@ -1,8 +1,4 @@
-"""Frames as files: CSV, TSV, JSON, NDJSON, Parquet, Excel, PDF and Markdown.
-
-Values are written in base units (nanoseconds, bytes) under the names of the model's columns, as plain numbers with full
-precision; names are strings; an unknown value is empty (null in JSON and Parquet).
-"""
+"""Export of frames: CSV, TSV, JSON, NDJSON, Parquet, Excel, PDF and Markdown."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ Writer = Callable[[pl.DataFrame, IO[bytes], "About | None"], None]
 _MARKUP: Final = re.compile(r"[\\|`*<\[~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores within a word are no markup."""
 
-_OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
+_OS_ERROR: Final = re.compile(r"\(os error ([0-9]+)\)")
 
 _FORMULA: Final = r"^[=+@-]."
 """How texts begin that a spreadsheet computes when it opens separated values."""
@@ -84,14 +80,14 @@ def formulas_in_words(frame: pl.DataFrame, format_name: str) -> str:
     The texts stay as they are: programs that read the file must find the names that the profile has.
 
     >>> formulas_in_words(pl.DataFrame({"name": ["=1+1", "gemm", "-"]}), "csv")
-    '1 text begins as a formula does: for a spreadsheet write xlsx'
+    '1 value starts like a formula: use xlsx for spreadsheets'
     """
     if format_name not in ("csv", "tsv"):
         return ""
     found = _plain_types(frame).select(pl.col(pl.String).str.contains(_FORMULA).sum())
     number = sum(found.row(0)) if found.width else 0
-    texts = "1 text begins as a formula does" if number == 1 else f"{number:,} texts begin as formulas do"
-    return f"{texts}: for a spreadsheet write xlsx" if number else ""
+    texts = "1 value starts like a formula" if number == 1 else f"{number:,} values start like formulas"
+    return f"{texts}: use xlsx for spreadsheets" if number else ""
 
 
 def for_clipboard(frame: pl.DataFrame, about: About) -> str:
@@ -102,8 +98,18 @@ def for_clipboard(frame: pl.DataFrame, about: About) -> str:
 
 
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with every control and direction character of its texts shown as ``·``, as in `tui.text.plain`."""
-    return _plain_types(frame).with_columns(pl.col(pl.String).str.replace_all(_UNPRINTABLE, MARK))
+    """The frame with every control and direction character of its texts and headings shown as ``·``.
+
+    Headings that are alike then, and could not be columns of one frame, are distinguished by their number.
+    """
+    texts = _plain_types(frame).with_columns(pl.col(pl.String).str.replace_all(_UNPRINTABLE, MARK))
+    names = [plain(name) for name in texts.columns]
+    return texts.rename(
+        {
+            column: name if names.index(name) == place else f"{name} ({place + 1})"
+            for place, (column, name) in enumerate(zip(texts.columns, names, strict=True))
+        }
+    )
 
 
 def format_of(path: str) -> str | None:
@@ -165,14 +171,14 @@ def _with_number(error: OSError) -> OSError:
 def _write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: bool) -> None:
     path = path.resolve()
     if path.is_dir():
-        raise ProftuiError(f"{path} is a directory", "name a file in it")
+        raise ProftuiError(f"{path} is a directory", "give a file name")
     if path.exists() and not path.is_file():
         # A device or a pipe, as /dev/null: there is nothing to replace.
         with path.open("wb") as stream:
             write_to(stream)
         return
     if path.exists() and not overwrite:
-        raise ProftuiError(f"{path} exists", "choose another name, or replace it with --overwrite")
+        raise ProftuiError(f"{path} exists", "choose another name, or use --overwrite")
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
         with temporary.open("xb") as stream:

@@ -1,4 +1,4 @@
-"""Lists that the command line prints and the README repeats: formats, keys; and what `inspect` found, for people."""
+"""Lists for the command line and the README: formats, keys, and the text of ``inspect``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def formats_text(formats: Sequence[Format], *, width: int) -> str:
     parts = []
     for described in formats:
         facts = {
-            "recognised by": described.recognised_by,
+            "recognized by": described.recognized_by,
             "feeds": ", ".join(described.feeds),
             "record with": described.record_with,
         }
@@ -41,9 +41,9 @@ def formats_text(formats: Sequence[Format], *, width: int) -> str:
 
 def formats_markdown(formats: Sequence[Format]) -> str:
     """What can be opened, as the table of the README."""
-    lines = ["| Format | `--format-in` | Recognised by | Feeds | Record it with |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| Format | `--format-in` | Recognized by | Feeds | Record it with |", "| --- | --- | --- | --- | --- |"]
     lines += [
-        f"| {described.title} | `{described.name}` | {_cell(described.recognised_by)} | {', '.join(described.feeds)} "
+        f"| {described.title} | `{described.name}` | {_cell(described.recognized_by)} | {', '.join(described.feeds)} "
         f"| `{_cell(described.record_with)}` |"
         for described in formats
     ]
@@ -61,6 +61,7 @@ def keys_text(*, width: int) -> str:
                 max(width, 40),
                 initial_indent=f"  {pad(shown_keys(action), 14)} ",
                 subsequent_indent=" " * 17,
+                break_on_hyphens=False,
             )
         lines.append("")
     return "\n".join(lines)
@@ -90,7 +91,7 @@ def shown_keys(action: Action) -> str:
 
 
 def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = False) -> str:
-    """What `tui.analysis.inputs.inspect.inspect` tells of a file, for people.
+    """What `tui.analysis.inputs.capabilities.inspect` tells of a file, for people.
 
     Args:
         found: Its answer, or ``source`` and ``error``.
@@ -114,7 +115,7 @@ def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = Fal
     lines += _wrapped("views", ", ".join(fed) or "none", width)
     for name, reason in views.items():
         if reason != OK:
-            lines += _wrapped(f"cannot show {name}", plain(reason, ascii_only=ascii_only), width)
+            lines += _wrapped(f"{name} not available", plain(reason, ascii_only=ascii_only), width)
     return "\n".join([*lines, ""]) + "\n"
 
 
@@ -139,7 +140,7 @@ def _frame_facts(name: str, frame: Mapping[str, Any], *, ascii_only: bool) -> li
             (f"{section} summary", f"{count(part['rows'])} rows, {count(part['calls'])} calls, "
              f"{duration(part['total_ns'], ascii_only=ascii_only)}")
             for section, part in frame.items()
-            if part["rows"]
+            if isinstance(part, dict) and part["rows"]
         ]  # fmt: skip
     source = f", from {plain(frame['source'])}" if frame.get("source") else ""
     lines = [(name, held(frame["rows"], frame.get("duration_ns")) + source)] if frame["rows"] else []

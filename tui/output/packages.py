@@ -1,4 +1,4 @@
-"""Packages that only some formats need, and that are not installed with the program."""
+"""Optional packages that some export formats need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A frame as a PDF to read and to hand on: values with units, names wrapped and whole, a header on every page.
-
-All letters are as wide as each other, so that columns line up and widths are counted in characters.
-"""
+"""PDF export: values with units, wrapped names, a header on every page."""
 
 from __future__ import annotations
 
@@ -67,8 +64,8 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
     canvas_module = load("pdf")
     if frame.height > MOST_ROWS:
         raise ProftuiError(
-            f"a PDF of {frame.height:,} rows is not for reading: it takes {MOST_ROWS:,}",
-            "filter, or :top 100, or export csv",
+            f"a PDF of {frame.height:,} rows is too long: the limit is {MOST_ROWS:,}",
+            "filter it, use :top 100, or export csv",
         )
     columns = [_known(name, dtype) for name, dtype in frame.schema.items()]
     pages = laid_out(written(columns, frame))

@@ -1,4 +1,4 @@
-"""The views without a screen: the same numbers, from the same functions, as text, Markdown or JSON."""
+"""Reports: the same numbers as the screens, from the same functions, as text, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import polars as pl
 
 from tui.analysis.inputs.capabilities import OK
 from tui.analysis.inputs.capabilities import views as capabilities
-from tui.analysis.inputs.replayed import replayed_sessions
 from tui.analysis.iterations import tables as iterations
 from tui.analysis.iterations.aggregation import words
-from tui.analysis.ops import claimed, trees
-from tui.analysis.ranks import tables as ranks
-from tui.analysis.ranks.clocks import clocks
+from tui.analysis.ops import coverage, op_trees
+from tui.analysis.ranks import rank_summary as ranks
+from tui.analysis.ranks.collectives import clocks
+from tui.analysis.sessions import replayed_sessions
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import json_line, markdown_cell, markdown_table
-from tui.output.report_views import VIEWS, Table, TableView
+from tui.output.report_timeline import lane_picture
 from tui.output.text_table import WrittenColumn, laid_out, written
-from tui.query.telling import weighed, worth_showing
+from tui.query.column_relevance import informative_columns, prioritized
+from tui.tables import Table, screen_of_report, tables_of_report
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -68,77 +69,91 @@ class Style:
         )
 
 
-def view_of(profile: Profile, view: str) -> TableView:
-    """A view with the table that suits the profile."""
-    shown = VIEWS[view]
-    suited = shown.table.spec_for
-    return shown if suited is None else replace(shown, table=replace(shown.table, spec=suited(profile)))
+PICTURES: Final = {"timeline": lane_picture}
+"""What is drawn as text above the tables of a report."""
 
 
-def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None) -> str:
-    """A view as text.
+ALLOCATOR_TABLES: Final = frozenset(
+    {"memory_devices", "memory_peak", "memory_allocations", "segments_held", "allocators", "allocator_iterations"}
+)
+"""Tables of the memory report about the framework's allocator."""
+
+
+def tables_for(profile: Profile, report: str) -> tuple[Table, ...]:
+    """The tables that a report prints: of a memory snapshot, which has no copies, those of the allocator."""
+    tables = tables_of_report(report)
+    if report == "memory" and profile["memory_segments"].height and profile["activities"].is_empty():
+        return tuple(table for table in tables if table.name in ALLOCATOR_TABLES)
+    return tables
+
+
+def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = None) -> str:
+    """A report as text.
 
     Args:
         profile: What was read.
-        view: One of `VIEWS`.
+        report: One of `tui.cli.arguments.VIEWS` that is made of tables.
         style: How to write it.
         gpu: The name of the GPU, as the user gives it.
     """
-    shown = view_of(profile, view)
-    rows = shown.table.rows(profile, gpu)
-    lines = [style.heading(title(profile, shown.table, rows, ascii_only=style.ascii_only)), ""]
-    for note in _notes(profile, view):
+    main, *others = tables_for(profile, report)
+    spec, rows = main.table_spec(profile), main.rows(profile, gpu=gpu)
+    lines = [style.heading(title(profile, main, rows, ascii_only=style.ascii_only)), ""]
+    for note in _notes(profile, report):
         lines += [*style.wrapped(note), ""]
     if rows.is_empty():
-        lines += style.wrapped(_why_empty(profile, shown))
-    elif view == "issues":
+        lines += style.wrapped(_why_empty(profile, report))
+    elif report == "issues":
         lines += issue_lines(rows, style)
     else:
-        if shown.picture is not None:
-            lines += [*shown.picture(profile, style), ""]
-        lines += table_lines(shown.table.spec, rows, style)
-    for table, others in _others(profile, shown, gpu):
-        lines += ["", style.heading(table.spec.title), "", *table_lines(table.spec, others, style)]
+        if report in PICTURES:
+            lines += [*PICTURES[report](profile, style), ""]
+        lines += table_lines(spec, rows, style)
+    for other, found in _with_rows(profile, others, gpu):
+        lines += ["", style.heading(other.title), "", *table_lines(other, found, style)]
     return "\n".join(lines) + "\n"
 
 
-def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
-    """A view as Markdown."""
-    shown = view_of(profile, view)
-    rows = shown.table.rows(profile, gpu)
-    text = f"## {title(profile, shown.table, rows)}\n\n"
-    text += "".join(f"{markdown_cell(note)}\n\n" for note in _notes(profile, view))
-    if shown.picture is not None and rows.height:
-        text += "\n".join(["```text", *shown.picture(profile, Style(MARKDOWN_WIDTH)), "```", "", ""])
-    text += f"{_why_empty(profile, shown)}\n" if rows.is_empty() else table_markdown(shown.table.spec, rows)
-    for table, others in _others(profile, shown, gpu):
-        text += f"\n### {table.spec.title}\n\n{table_markdown(table.spec, others)}"
+def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str:
+    """A report as Markdown."""
+    main, *others = tables_for(profile, report)
+    rows = main.rows(profile, gpu=gpu)
+    text = f"## {title(profile, main, rows)}\n\n"
+    text += "".join(f"{markdown_cell(note)}\n\n" for note in _notes(profile, report))
+    if report in PICTURES and rows.height:
+        text += "\n".join(["```text", *PICTURES[report](profile, Style(MARKDOWN_WIDTH)), "```", "", ""])
+    if rows.is_empty():
+        text += f"{_why_empty(profile, report)}\n"
+    else:
+        text += table_markdown(main.table_spec(profile), rows)
+    for spec, found in _with_rows(profile, others, gpu):
+        text += f"\n### {spec.title}\n\n{table_markdown(spec, found)}"
     return text
 
 
-def _others(profile: Profile, view: TableView, gpu: str | None) -> Iterator[tuple[Table, pl.DataFrame]]:
-    """The further tables of a view that have rows."""
-    for table in view.others:
-        rows = table.rows(profile, gpu)
+def _with_rows(profile: Profile, tables: list[Table], gpu: str | None) -> Iterator[tuple[TableSpec, pl.DataFrame]]:
+    """Those of some tables that have rows."""
+    for table in tables:
+        rows = table.rows(profile, gpu=gpu)
         if rows.height:
-            yield table, rows
+            yield table.table_spec(profile), rows
 
 
-def as_json(profile: Profile, view: str, *, gpu: str | None = None) -> str:
-    """A view as one JSON object on a line: ``view``, ``sources``, ``rows``, and further tables by their names."""
-    shown = view_of(profile, view)
-    content: dict[str, Any] = {"view": view, "sources": list(profile.sources)}
+def as_json(profile: Profile, report: str, *, gpu: str | None = None) -> str:
+    """A report as one JSON object on a line: ``view``, ``sources``, ``rows``, and further tables by their names."""
+    main, *others = tables_for(profile, report)
+    content: dict[str, Any] = {"view": report, "sources": list(profile.sources)}
     if profile.partial:
         content["partial"] = profile.partial
     if words(profile):
         content["aggregation"] = words(profile)
-    if view in OF_ITERATIONS:
+    if report in OF_ITERATIONS:
         content["sources"] = {
             str(session): iterations.reasons(profile).get(session, source)
             for session, source in iterations.sources(profile).items()
         }
-    content["rows"] = json_rows(shown.table.rows(profile, gpu))
-    content |= {table.spec.name: json_rows(table.rows(profile, gpu)) for table in shown.others}
+    content["rows"] = json_rows(main.rows(profile, gpu=gpu))
+    content |= {table.table_spec().name: json_rows(table.rows(profile, gpu=gpu)) for table in others}
     return json_line(content)
 
 
@@ -157,14 +172,14 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
         style: How to write it.
         notes: Say which columns are left out, and why.
     """
-    _shown, unknown = worth_showing(spec, rows)
+    _shown, unknown = informative_columns(spec, rows)
     texts = _written(spec, rows, ascii_only=style.ascii_only)
     table = laid_out(texts, name=spec.pinned, width=style.width, ascii_only=style.ascii_only)
     lines = list(table.lines)
     if notes and table.left_out:
-        lines += style.wrapped(f"No room for: {', '.join(table.left_out)}.")
+        lines += style.wrapped(f"Columns without room: {', '.join(table.left_out)}.")
     if notes and unknown:
-        lines += style.wrapped(f"Not in this input: {', '.join(column.title for column in unknown)}.")
+        lines += style.wrapped(f"Not recorded: {', '.join(column.title for column in unknown)}.")
     return lines
 
 
@@ -183,8 +198,8 @@ def _written(spec: TableSpec, rows: pl.DataFrame, *, ascii_only: bool = False) -
     if set(rows.columns) >= TREE:
         before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
         rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
-    telling = {column.name for column in worth_showing(spec, rows)[0]}
-    columns = [column for column in weighed(spec, rows) if column.name in telling]
+    telling = {column.name for column in informative_columns(spec, rows)[0]}
+    columns = [column for column in prioritized(spec, rows) if column.name in telling]
     texts = written(columns, rows, ascii_only=ascii_only)
     measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
     if not measures:
@@ -215,24 +230,25 @@ def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
 
 def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: bool = False) -> str:
     """A table's heading with the number of its rows, and their sum where that has a meaning."""
+    spec = table.table_spec(profile)
     facts = [f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"]
-    if table.summed:
+    if table.is_summed:
         replayed = replayed_sessions(profile)
         counted = rows.filter(~pl.col("session").is_in(replayed))
-        total = counted[table.spec.weight].sum() if counted[table.spec.weight].count() else None
+        total = counted[spec.weight].sum() if counted[spec.weight].count() else None
         without = f" without session {', '.join(map(str, replayed))}" if counted.height < rows.height else ""
         if isinstance(total, int):
             facts.append(duration(total, ascii_only=ascii_only) + without)
-    return f"{table.spec.title} ({', '.join(facts)})"
+    return f"{spec.title} ({', '.join(facts)})"
 
 
 def _notes(profile: Profile, view: str) -> list[str]:
     """What is said before a table: which iterations it is of, and how those were found."""
     notes = [f"Of {words(profile)} only."] if words(profile) else []
-    if view in ("op-types", "group-ops", "ops") and (said := claimed.claimed_words(profile)):
+    if view in ("op-types", "group-ops", "ops") and (said := coverage.coverage_note(profile)):
         notes.append(f"{said}.")
     if view == "group-ops":
-        notes.append(f"Grouped {trees.first_tree(profile).title}{_sessions_apart(profile)}.{_other_trees(profile)}")
+        notes.append(f"Grouped {op_trees.first_tree(profile).title}{_sessions_apart(profile)}.{_other_trees(profile)}")
     if view in OF_ITERATIONS:
         reasons = iterations.reasons(profile)
         several = profile["sessions"].height > 1
@@ -247,20 +263,22 @@ def _notes(profile: Profile, view: str) -> list[str]:
 
 def _other_trees(profile: Profile) -> str:
     """The trees that are left out."""
-    others = [tree.title for tree in trees.TREES if not tree.why_not(profile) and tree != trees.first_tree(profile)]
+    others = [
+        tree.title for tree in op_trees.TREES if not tree.why_not(profile) and tree != op_trees.first_tree(profile)
+    ]
     if not others:
         return ""
     words = "tree" if len(others) == 1 else "trees"
-    return f" Left out: the {words} {', '.join(others)} (b in Group Ops of the explorer)."
+    return f" Other {words}: {', '.join(others)} (b in Group Ops of the explorer)."
 
 
 def _sessions_apart(profile: Profile) -> str:
-    return ", each session on its own" if profile["sessions"].height > 1 else ""
+    return ", separately for each session" if profile["sessions"].height > 1 else ""
 
 
-def _why_empty(profile: Profile, view: TableView) -> str:
-    """Why a view has no rows, in words."""
-    reason = capabilities(profile).get(view.capability, OK)
+def _why_empty(profile: Profile, report: str) -> str:
+    """Why a report has no rows."""
+    reason = capabilities(profile).get(screen_of_report(report), OK)
     if reason != OK:
         return reason
-    return (ranks.why_no_ranks(profile) if view.table.spec is ranks.RANKS else "") or "none"
+    return (ranks.why_no_ranks(profile) if report == "ranks" else "") or "none"

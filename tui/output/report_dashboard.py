@@ -1,21 +1,25 @@
-"""The dashboard without a screen: the figures of `tui.analysis.dashboard` as text, Markdown or JSON."""
+"""The dashboard without a screen, as text, Markdown or JSON; the specs of its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import Dashboard, dashboard
+from tui.analysis.dashboard import REST, Dashboard, Fact, dashboard
 from tui.analysis.dashboard.advice import advice
-from tui.analysis.dashboard.times import idle_gaps, iteration_spreads, wall_time
+from tui.analysis.dashboard.parts import idle_gaps, iteration_spreads, wall_time
+from tui.analysis.definitions import definition
+from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
+from tui.analysis.gpu_time.idle_gaps import GAPS
 from tui.analysis.issues import issues
 from tui.analysis.iterations.aggregation import words
-from tui.analysis.layers import layer_totals
+from tui.analysis.layers import LAYER_TOTALS, layer_totals
+from tui.fitting import bar, cell_width, pad
 from tui.fmt import count, duration, percent
-from tui.output.dashboard_lines import fact_lines, fact_markdown, meaning_lines, need_lines, split_lines
-from tui.output.dashboard_tables import API, COPIES, DEVICES, ITERATIONS, KERNELS, LAYERS, LONGEST, OPS, TOOL, USES
+from tui.model.columns import Column, ColumnKind, columns
+from tui.model.view import TableSpec
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import Style, issue_lines, json_rows, table_lines, table_markdown
 from tui.text import plain
@@ -23,16 +27,189 @@ from tui.text import plain
 if TYPE_CHECKING:
     import polars as pl
 
+    from tui.analysis.inputs.needs import Need
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+
+
+OPS: Final = TableSpec(
+    "top_ops",
+    "Top ops",
+    columns(
+        "op",
+        "total_ns",
+        "time_pct",
+        "calls",
+        "launches",
+        "avg_ns",
+        "kernels",
+        "op_type",
+        "direction",
+        "tc_eligible",
+        "uses_tensor_core",
+    ),
+    key=("op",),
+    pinned="op",
+)
+KERNELS: Final = TableSpec(
+    "top_kernels",
+    "Top kernels",
+    columns("total_ns", "time_pct", "calls", "avg_ns", "uses_tensor_core", "name"),
+    key=("name",),
+)
+API_TABLE: Final = TableSpec(
+    "top_api", "Top API calls", columns("total_ns", "time_pct", "calls", "avg_ns", "name"), key=("name",)
+)
+COPIES: Final = TableSpec(
+    "copies",
+    "Copies",
+    (
+        *columns("copy_kind", "total_ns"),
+        replace(columns("time_pct")[0], title="Of copies", help="Share of all memcpy and memset time."),
+        *columns("calls", "size_bytes"),
+        replace(columns("throughput")[0], help="Size / duration where both are known."),
+        *columns("kind"),
+    ),
+    key=("kind", "copy_kind"),
+    pinned="copy_kind",
+)
+DEVICES: Final = TableSpec(
+    "devices",
+    "GPUs",
+    (
+        *columns("session", "device", "compute_capability", "sm_count"),
+        Column("busy_ns", "Busy", ColumnKind.DURATION, "Time in which the GPU had any work.", 2),
+        Column("idle_ns", "Idle", ColumnKind.DURATION, "Wall time in which the GPU had no work.", 3),
+        Column("busy_pct", "Busy%", ColumnKind.PERCENT, "Busy time as a share of the wall time.", 2),
+        *columns("name"),
+    ),
+    key=("session", "device"),
+)
+USES: Final = TableSpec(
+    "gpu_uses",
+    "Total GPU time",
+    (Column("use", "Used for", ColumnKind.TEXT, "What GPU time was used for.", 1), *columns("total_ns", "time_pct")),
+    key=("use",),
+    pinned="use",
+)
+ITERATIONS: Final = TableSpec(
+    "iteration_times",
+    "Iteration times",
+    (
+        *columns("session"),
+        Column("iterations", "Iterations", ColumnKind.COUNT, "How many.", 1),
+        Column("first", "First", ColumnKind.NUMBER, "Number of the first.", 2),
+        Column("last", "Last", ColumnKind.NUMBER, "Number of the last.", 2),
+        *columns("avg_ns", "median_ns"),
+        Column("p95_ns", "p95", ColumnKind.DURATION, "95 % took no longer.", 2),
+        *columns("min_ns", "max_ns", "std_ns"),
+        Column("steady_first", "Steady from", ColumnKind.NUMBER, "Start of the longest steady interval.", 6),
+        Column("steady_last", "to", ColumnKind.NUMBER, "End of the longest steady interval.", 6),
+        Column("steady_avg_ns", "Steady mean", ColumnKind.DURATION, "Mean iteration time of the steady interval.", 6),
+    ),
+    key=("session",),
+    pinned="iterations",
+)
+LONGEST: Final = replace(GAPS, name="longest_gaps", title="Longest idle gaps")
+TOOL: Final = TableSpec(
+    "tool_says",
+    "Profiler report",
+    columns("tool_name", "tool_value", "unit", "text"),
+    key=("number",),
+    pinned="tool_name",
+)
+LAYERS: Final = replace(LAYER_TOTALS, title="Layer times by phase")
+
+
+BAR_WIDTH: Final = 30
+
+
+def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
+    """Facts one below the other, numbers aligned; then what is unknown, by the reason."""
+    known = [(fact, _value(fact, style.ascii_only)) for fact in facts if fact.value is not None]
+    labels = max((cell_width(fact.label) for fact, _text in known), default=0)
+    widest = max((cell_width(text) for fact, text in known if fact.kind is not ColumnKind.TEXT), default=0)
+    lines: list[str] = []
+    for fact, text in known:
+        start = f"  {pad(fact.label, labels)}  "
+        if fact.kind is ColumnKind.TEXT:
+            lines += style.wrapped(text, first=start, indent=" " * len(start))
+        else:
+            lines.append(start + pad(text, widest, right=True))
+    for reason, labels_of in _unknown(facts).items():
+        lines += style.wrapped(f"unknown: {', '.join(labels_of)} ({reason})", first="  ", indent="    ")
+    return lines
+
+
+def split_lines(split: pl.DataFrame, style: Style) -> list[str]:
+    """A bar for each kind of work, as long as its share."""
+    names = [plain(str(name), ascii_only=style.ascii_only) for name in split["group"].to_list()]
+    totals = [duration(value, ascii_only=style.ascii_only) for value in split["total_ns"].to_list()]
+    shares = [percent(value, ascii_only=style.ascii_only) for value in split["time_pct"].to_list()]
+    names = [
+        f"{name} ({members} ops)" if name == REST else name
+        for name, members in zip(names, split["members"].to_list(), strict=True)
+    ]
+    widths = [max(map(cell_width, texts)) for texts in (names, shares, totals)]
+    return [
+        f"  {pad(name, widths[0])}  {pad(share, widths[1], right=True)}  {pad(total, widths[2], right=True)}  "
+        + bar((value or 0) / 100, BAR_WIDTH, ascii_only=style.ascii_only)
+        for name, share, total, value in zip(names, shares, totals, split["time_pct"].to_list(), strict=True)
+    ]
+
+
+def need_lines(needs: Sequence[Need], style: Style) -> list[str]:
+    """Each command, and below it what it would add."""
+    by_command: dict[str, list[Need]] = {}
+    for need in needs:
+        by_command.setdefault(need.record, []).append(need)
+    lines: list[str] = []
+    for command, gained in by_command.items():
+        lines += style.wrapped(command, indent="  ")
+        for need in gained:
+            lines += style.wrapped(f"{need.name}: {need.gives}", first="      ", indent="        ")
+    return lines
+
+
+def meaning_lines(facts: Sequence[Fact], style: Style) -> list[str]:
+    """The formula of each known figure."""
+    lines: list[str] = []
+    for fact in facts:
+        if fact.value is not None:
+            lines += style.wrapped(f"{fact.label} = {definition(fact.name).formula}", first="  ", indent="      ")
+    return lines
+
+
+def fact_markdown(facts: Sequence[Fact]) -> str:
+    """Facts as a table; then what is unknown, with the reason."""
+    rows = [[fact.label, _value(fact, ascii_only=False)] for fact in facts if fact.value is not None]
+    rows += [[label, f"unknown: {reason}"] for reason, labels in _unknown(facts).items() for label in labels]
+    numbers = all(fact.kind is not ColumnKind.TEXT for fact in facts)
+    return markdown_table(["What", "Value"], rows, [False, numbers])
+
+
+def _unknown(facts: Sequence[Fact]) -> dict[str, list[str]]:
+    """The labels of the facts that are not known, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for fact in facts:
+        if fact.value is None:
+            reasons.setdefault(fact.source, []).append(fact.label)
+    return reasons
+
+
+def _value(fact: Fact, ascii_only: bool) -> str:
+    text = fact.written(ascii_only=ascii_only)
+    return plain(text, ascii_only=ascii_only) if fact.kind is ColumnKind.TEXT else text
+
 
 WORST_ISSUES: Final = 3
 """So many errors and warnings are told in full; the rest is counted."""
 
 SPLIT_HEADING: Final = "GPU time by kind of work"
-MEANINGS_HEADING: Final = "How these figures are worked out"
-GRAVEST_COLUMNS: Final = ("rule", "severity", "session", "tool", "problem", "recommendation", "cost_ns")
-MISSING_HEADING: Final = "What this input cannot say, and what would record it"
+MEANINGS_HEADING: Final = "How these figures are computed"
+GRAVEST_COLUMNS: Final = (
+    "rule", "cause", "severity", "session", "tool", "problem", "recommendation", "cost_ns", "cost_pct", "all_rules",
+)  # fmt: skip
+MISSING_HEADING: Final = "Not recorded in this profile, and how to record it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +243,7 @@ class DashboardReport:
             _Section(USES, figures.gpu_uses),
             _Section(replace(OPS, title=_ops_title(figures)), figures.top_ops),
             _Section(KERNELS, figures.top_kernels),
-            _Section(API, figures.top_api),
+            _Section(API_TABLE, figures.top_api),
             _Section(LONGEST, idle_gaps(profile)),
             _Section(COPIES, figures.copies),
             _Section(LAYERS, layer_totals(profile)),
@@ -81,7 +258,7 @@ class DashboardReport:
         if self._iterations:
             lines += style.wrapped(f"Of {self._iterations} only.")
         if figures.partial:
-            lines += style.wrapped(f"Of a part of the input only: {figures.partial}.")
+            lines += style.wrapped(f"Partial results: {figures.partial}.")
         if figures.left_out:
             lines += style.wrapped(f"Note: {figures.left_out}.")
         lines += self._part(f"Expert Systems ({self._advice.summary})", self._advice_lines(style), style)
@@ -108,12 +285,12 @@ class DashboardReport:
         if self._iterations:
             parts.append(f"Of {markdown_cell(self._iterations)} only.\n")
         if figures.partial:
-            parts.append(f"Of a part of the input only: {markdown_cell(figures.partial)}.\n")
+            parts.append(f"Partial results: {markdown_cell(figures.partial)}.\n")
         if figures.left_out:
             parts.append(f"Note: {figures.left_out}.\n")
         if self._advice.guidance:
-            rows = [[severity, rule, told, cost] for severity, rule, told, cost in self._findings()]
-            table = markdown_table(["Severity", "Rule", "What", "Cost"], rows, [False, False, False, True])
+            rows = [[severity, told, cost, rules] for severity, rules, told, cost in self._findings()]
+            table = markdown_table(["Severity", "Finding", "Cost", "Rules"], rows, [False, False, True, False])
             heading = f"## Expert Systems ({self._advice.summary})"
             parts.append(f"{heading}\n\n{markdown_cell(self._advice.guidance)}\n" + (f"\n{table}" if rows else ""))
         parts.append(f"## Performance summary\n\n{fact_markdown(figures.performance)}")
@@ -132,7 +309,7 @@ class DashboardReport:
         parts.append(f"## Issues\n\n{self._issues()}\n")
         if figures.missing:
             rows = [[need.name, need.gives, need.record] for need in figures.missing]
-            table = markdown_table(["Not in it", "What it would show", "Record it with"], rows, [False] * 3)
+            table = markdown_table(["Not recorded", "Shows", "Record it with"], rows, [False] * 3)
             parts.append(f"## {MISSING_HEADING}\n\n{table}")
         return "\n".join(parts)
 
@@ -163,24 +340,25 @@ class DashboardReport:
         return json_line(content)
 
     def _findings(self, *, ascii_only: bool = False) -> list[tuple[str, str, str, str]]:
-        """Severity, rule, problem and cost of the gravest findings."""
+        """Severity, rules, problem and cost of the most expensive findings."""
         return [
             (
                 row["severity"] or row["tool"],
-                row["rule"] or "",
+                (row["all_rules"] or "").replace(" ", ", "),
                 f"session {row['session']}: {row['problem']}"
                 if self._several and row["session"] is not None
                 else row["problem"],
-                duration(row["cost_ns"], ascii_only=ascii_only) if row["cost_ns"] is not None else "",
+                _cost(row, ascii_only=ascii_only),
             )
             for row in self._advice.gravest.iter_rows(named=True)
         ]
 
     def _advice_lines(self, style: Style) -> list[str]:
         lines = style.wrapped(self._advice.guidance, indent="  ") if self._advice.guidance else []
-        for severity, rule, told, cost in self._findings(ascii_only=style.ascii_only):
-            first = f"  {severity:8} {rule:4}"
-            lines += style.wrapped(f"{told} {f'({cost})' if cost else ''}", first=first, indent=" " * len(first))
+        for severity, rules, told, cost in self._findings(ascii_only=style.ascii_only):
+            first = f"  {severity:8} "
+            said = f"{told} Costs at most {cost}." if cost else told
+            lines += style.wrapped(f"{said} {f'({rules})' if rules else ''}", first=first, indent=" " * len(first))
         return lines
 
     def _filled(self) -> list[_Section]:
@@ -195,12 +373,20 @@ class DashboardReport:
         return ["", style.heading(heading), *lines] if lines else []
 
 
+def _cost(row: Mapping[str, Any], *, ascii_only: bool) -> str:
+    """What a finding costs, and its share of the wall time; empty where that is unknown."""
+    if row["cost_ns"] is None:
+        return ""
+    cost = duration(row["cost_ns"], ascii_only=ascii_only)
+    return f"{cost}, {brief_percent(row['cost_pct'])}" if row["cost_pct"] is not None else cost
+
+
 def _ops_title(figures: Dashboard) -> str:
     """The heading of the ops with where they are from."""
     if not figures.ops_recorded:
-        return f"{OPS.title} (inferred from the names of the kernels)"
+        return f"{OPS.title} (inferred from kernel names)"
     if not figures.ops_inferred:
-        return f"{OPS.title} (recorded; GPU time that each launched itself)"
+        return f"{OPS.title} (recorded; GPU self time)"
     sessions = figures.ops_recorded + figures.ops_inferred
     return f"{OPS.title} (recorded in {figures.ops_recorded} of {sessions} sessions, else inferred from kernel names)"
 

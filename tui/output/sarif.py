@@ -47,7 +47,7 @@ def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
                     {
                         "descriptor": {"id": row["rule"], "index": _INDEX[row["rule"]]},
                         "level": "note",
-                        "message": {"text": escaped(f"{row['rule']} cannot tell: {row['reason']}")},
+                        "message": {"text": escaped(f"{row['rule']} not applicable: {row['reason']}")},
                     }
                     for row in untold.iter_rows(named=True)
                 ],

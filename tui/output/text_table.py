@@ -1,4 +1,4 @@
-"""Tables of a report as text: aligned columns that fit a width; long names come last and get the room that is left."""
+"""Tables as text: aligned columns within a width, the longest names last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui.fitting import cell_width, pad
 from tui.fmt import format_column, heading, signed
 from tui.labels import Cutter
-from tui.model.columns import Column, ColumnKind, together
+from tui.model.columns import Column, ColumnKind, columns_by_priority
 from tui.query.facts import magnitude
 from tui.text import plain
 
@@ -64,15 +64,15 @@ def written(columns: Sequence[Column], frame: pl.DataFrame, *, ascii_only: bool 
             cells = [signed(cell, value or 0) for cell, value in zip(cells, values, strict=True)]
         if column.absent:
             cells = [column.absent if value is None else cell for cell, value in zip(cells, values, strict=True)]
-        result.append(WrittenColumn(column, heading(column.title, unit), cells))
+        result.append(WrittenColumn(column, plain(heading(column.title, unit), ascii_only=ascii_only), cells))
     return result
 
 
 def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_only: bool = False) -> TextTable:
     """Lay a table out for a width.
 
-    The columns with the lowest priority are left out until the rest fits. A C++ name comes last and is shortened to the
-    room that is left; any other name comes first. What it does not need, texts of other columns have.
+    The columns with the lowest priority are left out until the rest fits. A C++ name arrives last and is shortened to
+    the room that is left; any other name comes first. What it does not need, texts of other columns have.
 
     Args:
         columns: In order of display, the name among them.
@@ -88,7 +88,7 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     room = width - kept
     shown: list[WrittenColumn] = []
     by_name = {column.column.name: column for column in others}
-    for names in together(column.column for column in others):
+    for names in columns_by_priority(column.column for column in others):
         group = [by_name[column.name] for column in names]
         needed = sum(widths[id(column)] + len(GAP) for column in group)
         if needed <= room:
@@ -121,7 +121,7 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
 
 
 def _cutter(column: WrittenColumn, *, is_name: bool, ascii_only: bool) -> Cutter:
-    """What cuts the texts of a column: names are told apart, as on a screen."""
+    """What cuts the texts of a column: names are distinguished, as on a screen."""
     are_symbols = column.column.kind is ColumnKind.SYMBOL
     names = (lambda: list(dict.fromkeys(column.cells))) if is_name or are_symbols else tuple
     return Cutter(names, are_symbols=are_symbols, ascii_only=ascii_only)

@@ -1,4 +1,4 @@
-"""Writing a dataset: one part after the other, each whole or not at all, the manifest last.
+"""Writing a Parquet dataset: part by part, each whole or not at all, the manifest last.
 
 `prepare` looks at the folder, `write_part` reads one input and writes its part, `finish` writes the manifest. Parts can
 be written in any order and by several processes or machines at once; one that is there and of the same, unchanged input
@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,26 +20,93 @@ import polars as pl
 import xxhash
 
 import tui
-from tui.dataset.folder import remove_all, remove_empty_parts, remove_others
 from tui.loaders.dataset.manifest import (
     LAYOUT,
     MANIFEST,
     PARTS,
+    RANK_NAME,
     ROW_GROUP_ROWS,
+    UNDECODABLE,
     Manifest,
     Part,
     PartFile,
     faults,
     path_of,
 )
-from tui.loaders.dataset.store import UNDECODABLE
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.registry import load_one
-from tui.model.errors import ProftuiError
-from tui.model.readable import readable
+from tui.model.errors import ProftuiError, path_text
+from tui.model.schema import FRAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from tui.model.profile import Profile
+
+
+_ENDINGS: Final = (".parquet", ".json", ".making")
+
+
+def remove_all(folder: Path) -> None:
+    """Take a dataset away, its manifest first.
+
+    Raises:
+        OSError: Something cannot be taken away.
+    """
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for path in _own(folder):
+        path.unlink(missing_ok=True)
+    _remove_empty(folder)
+
+
+def remove_others(folder: Path, parts: Sequence[Part]) -> None:
+    """Take away the files of parts that the dataset no longer has, and what was left half written.
+
+    Raises:
+        OSError: Something cannot be taken away.
+    """
+    keep = {f"{PARTS}/{part.name}.json" for part in parts}
+    keep |= {path_of(part, file) for part in parts for file in part.files}
+    for path in _own(folder):
+        if path.relative_to(folder).as_posix() not in keep:
+            path.unlink(missing_ok=True)
+    _remove_empty(folder)
+
+
+def remove_empty_parts(folder: Path) -> None:
+    """Take away the place of parts where there are none: the folder is then as it was before."""
+    with suppress(OSError):
+        (folder / PARTS).rmdir()
+
+
+def _own(folder: Path) -> Iterator[Path]:
+    """The files that proftui writes, by where they lie and how they are called."""
+    yield from (path for path in _files(folder) if path.name.startswith(MANIFEST) and path.name.endswith(".making"))
+    yield from _files(folder / PARTS)
+    for frame in FRAMES:
+        for within in _folders(folder / frame):
+            yield from (path for path in _files(within) if path.name.startswith("part-"))
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    return [path for path in sorted(folder.iterdir()) if path.name.endswith(_ENDINGS) and not path.is_dir()]
+
+
+def _folders(folder: Path) -> list[Path]:
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    return [path for path in sorted(folder.iterdir()) if path.is_dir() and RANK_NAME.fullmatch(path.name)]
+
+
+def _remove_empty(folder: Path) -> None:
+    for frame in FRAMES:
+        for within in (*_folders(folder / frame), folder / frame):
+            # One that is not empty, or not there, stays as it is.
+            with suppress(OSError):
+                within.rmdir()
+
 
 MAKING: Final = ".making"
 """The ending of what is being written."""
@@ -129,7 +195,7 @@ def written(profile: Profile, path: str, out_dir: str) -> Part:
     (folder / PARTS).mkdir(parents=True, exist_ok=True)
     return Part(
         name=name,
-        source=readable(path),
+        source=path_text(path),
         size=None,
         modified_ns=None,
         digest=None,
@@ -183,8 +249,8 @@ def part_name(path: str) -> str:
     """
     real = path if path == STANDARD_INPUT or "://" in path else os.path.realpath(path)
     last = "stdin" if path == STANDARD_INPUT else os.path.basename(real)  # noqa: PTH119 (a name may be no text)
-    readable = re.sub(r"[^A-Za-z0-9_.-]", "_", last)[:60].lstrip(".-") or "part"
-    return f"{readable}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+    path_text = re.sub(r"[^A-Za-z0-9_.-]", "_", last)[:60].lstrip(".-") or "part"
+    return f"{path_text}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
 
 
 def _current(folder: Path, path: str, format_in: str | None) -> Part | None:

@@ -1,4 +1,4 @@
-"""What goes to standard output, as data or for people, and what is told beside it on standard error."""
+"""Console output: data and text on standard output, messages and errors on standard error."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tui.model.errors import ProftuiError
-from tui.model.lacking_memory import memory_words
+from tui.model.errors import ProftuiError, out_of_memory_message
+from tui.text import plain, printable
 
 if TYPE_CHECKING:
     from tui.terminal import Terminal
+
 
 BAD_INPUT: Final = 2
 """The exit status where an input cannot be read."""
@@ -19,10 +20,10 @@ PIPE_WIDTH: Final = 100
 """Columns of a text report where no terminal says how wide it is."""
 
 
-def no_memory(error: BaseException) -> ProftuiError:
+def out_of_memory_error(error: BaseException) -> ProftuiError:
     """What is said where memory was lacking, in one line."""
     return ProftuiError(
-        f"{memory_words(error)}: close other programs, or open what proftui convert wrote of this input"
+        f"{out_of_memory_message(error)}: close other programs, or open a dataset written by proftui convert"
     )
 
 
@@ -42,28 +43,27 @@ def width() -> int:
 
 def _columns_or(default: int) -> int:
     columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) > 0 else default
+    return int(columns) if columns.isdecimal() and len(columns) < 6 and int(columns) else default
 
 
 def write_data(text: str) -> None:
-    """Write data: UTF-8 whatever the locale."""
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    """Write data: UTF-8 whatever the locale, and as it is where no terminal shows it."""
+    shown = printable(text) if sys.stdout.isatty() else text
+    sys.stdout.buffer.write(shown.encode("utf-8", "replace"))
 
 
-def say(text: str) -> None:
+def write_text(text: str) -> None:
     """Write text for people, in the encoding of their terminal."""
-    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+    sys.stdout.buffer.write(printable(text).encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
-def tell(message: str, *more: str) -> None:
-    """Say something beside the data, and more on lines below; what is empty is left out."""
-    from tui.text import plain
-
+def info(message: str, *more: str) -> None:
+    """Print a message on standard error, with further lines below it; empty lines are left out."""
     print(f"proftui: {plain(message)}", file=sys.stderr)
     for line in filter(None, more):
         print(f"         {plain(line)}", file=sys.stderr)
 
 
-def complain(error: ProftuiError) -> None:
-    """Say what is wrong, and what to do, on standard error."""
-    tell(error.message, error.hint)
+def error(fault: ProftuiError) -> None:
+    """Print an error and its hint on standard error."""
+    info(fault.message, fault.hint)

@@ -1,4 +1,4 @@
-"""Opening the explorer: what the terminal can show, where keys come from, what to open."""
+"""Starts the explorer: terminal capabilities, keyboard, files to open."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.cli import console
 from tui.cli.arguments import COMMANDS
+from tui.cli.console import BAD_INPUT, out_of_memory_error, terminal_of, width, write_text
 from tui.cli.headless import check_input, load_files, report
-from tui.cli.saying import BAD_INPUT, complain, no_memory, say, tell, terminal_of, width
 from tui.model.aggregation import aggregation
-from tui.model.errors import ProftuiError
-from tui.model.lacking_memory import lacks_memory
+from tui.model.errors import ProftuiError, is_out_of_memory
 from tui.options import OpenOptions
 from tui.terminal import environment_changes, keeps_escape
 
@@ -27,17 +27,19 @@ def open_app(options: argparse.Namespace) -> int:
     if options.keys:
         from tui.output.listing import keys_text
 
-        say(keys_text(width=width()))
+        write_text(keys_text(width=width()))
         return 0
     if not options.files:
-        raise ProftuiError("name a file to open", "as: proftui run.nvprof.log; proftui --help tells more")
+        raise ProftuiError(
+            "no input file", "usage: proftui FILE..., for example proftui run.nvprof.log; see proftui --help"
+        )
     _refuse_mistyped(options.files[0])
     if known.obstacle:
         options.view, options.format, options.notes = "dashboard", "text", False
         status = report(options)
         # Below the report, where it is seen on a terminal too; and only where there is one.
         sys.stdout.flush()
-        tell(f"{known.obstacle}: this is the text report; open the file in a terminal to explore it")
+        console.info(f"{known.obstacle}: printing the text report; open the file in a terminal to explore it")
         return status
     check_input(options.files)
     if not any(file == "-" or "://" in file or Path(file).exists() for file in options.files):
@@ -83,21 +85,21 @@ def _refuse_mistyped(first: str) -> None:
     from difflib import get_close_matches
 
     for meant in get_close_matches(first, COMMANDS, n=1, cutoff=0.75):
-        raise ProftuiError(f"{first}: no such file or command", f"meant is perhaps: proftui {meant}")
+        raise ProftuiError(f"{first}: no such file or command", f"did you mean: proftui {meant}")
 
 
 def _told(fault: Exception) -> int:
     """Say what ended the explorer; the exit status."""
     if isinstance(fault, ProftuiError):
         # As where a file of the user's own rules was changed to what cannot be read.
-        complain(fault)
+        console.error(fault)
         return BAD_INPUT
-    if lacks_memory(fault):
-        complain(no_memory(fault))
+    if is_out_of_memory(fault):
+        console.error(out_of_memory_error(fault))
         return BAD_INPUT
-    from tui.cli.crash import tell_of_crash
+    from tui.cli.crash import report_crash
 
-    return tell_of_crash(fault, sys.argv[1:])
+    return report_crash(fault, sys.argv[1:])
 
 
 def _take_keys_from_terminal() -> None:
@@ -110,8 +112,8 @@ def _take_keys_from_terminal() -> None:
         keys = os.open("/dev/tty", os.O_RDWR)
     except OSError:
         raise ProftuiError(
-            "there is no terminal to read keys from: standard input is not one, and /dev/tty cannot be opened",
-            "proftui report FILE prints the same without a screen",
+            "no terminal to read keys from: standard input is not one, and /dev/tty cannot be opened",
+            "use proftui report FILE",
         ) from None
     data = os.dup(0)
     os.dup2(keys, 0)

@@ -1,4 +1,4 @@
-"""The lanes of the timeline drawn as text, over all of the time."""
+"""The timeline lanes drawn as text, for reports."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
-from tui.analysis.timeline.marks import iteration_marks
-from tui.analysis.timeline.ruler import labelled, ruler
-from tui.analysis.timeline.shown import Shown, fitting_lanes, label, shown_lanes, within
-from tui.analysis.timeline.under import name_of
-from tui.analysis.timeline.window import whole_window
+from tui.analysis.timeline.lookup import name_of
+from tui.analysis.timeline.shown import Shown, fitting_lanes, iteration_marks, label, shown_lanes, within
+from tui.analysis.timeline.window import labeled, ruler, whole_window
 from tui.fitting import cell_width, pad
 from tui.text import plain
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.output.report import Style
+
 
 LANES_MOST: Final = 40
 """So many lanes of a session are drawn; the deepest ranges and ops are left out first. The table has all."""
@@ -50,12 +49,12 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
     window = whole_window(shown.begin_ns, shown.until_ns, cells, least_ns=shown.resolution_ns)
     tick = "|" if style.ascii_only else "╷"
     lines = [*style.wrapped(shown.note)] if shown.note else []
-    lines.append(_line("", "", labelled(ruler(window, ascii_only=style.ascii_only).ticks, cells, tick=tick), room))
+    lines.append(_line("", "", labeled(ruler(window, ascii_only=style.ascii_only).ticks, cells, tick=tick), room))
     session = shown.lanes[places[0]].session
     found = iteration_marks(profile, session, shown.shifts[session])
     marks = [(window.cell_of(at), text) for at, text in found if text]
     if marks:
-        lines.append(_line("iterations", "", labelled(marks, cells, tick=tick), room))
+        lines.append(_line("iterations", "", labeled(marks, cells, tick=tick), room))
     for place, words in zip(places, labels, strict=True):
         lane = shown.lanes[place]
         edges = window.edges() - shown.shifts[lane.session]
@@ -67,7 +66,7 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
     lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in told))
     left_out = len(shown.lanes) - len(places)
     if left_out:
-        lines += style.wrapped(f"Not drawn: {left_out} lanes of ranges and ops that lie deeper, or of further threads.")
+        lines += style.wrapped(f"Not drawn: {left_out} more lanes of nested ranges and ops, or of other threads.")
     return lines
 
 

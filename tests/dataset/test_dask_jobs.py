@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-import tui.dataset.cluster
-import tui.dataset.spread
+import tui.dataset.dask_jobs
 from tests.dataset.dask_cluster import ODD, DaskCluster, wait_until
 from tests.idle import PATIENCE_S
 from tests.loaders.kineto.traces import document, kernel
 from tests.screens.training_trace import training_events
+from tui.cli.convert import ProgressLine
 from tui.cli.main import main
-from tui.cli.on_cluster import ProgressLine
 from tui.loaders.dataset.manifest import MANIFEST, PARTS
 
 if TYPE_CHECKING:
-    from tui.dataset.spread import Standing
+    from tui.dataset.dask_jobs import Standing
 
 ROOT = Path(__file__).parents[2]
 RANKS = 40
@@ -108,13 +107,14 @@ class TestWhatIsWritten:
         assert content(tmp_path / "run") == content(straight)
         told = said(capsys)
         assert f"40 files for 2 workers of {cluster.address}" in told
-        assert re.search(rf"left out: {re.escape(traces[7])}: .*binary", told)
+        assert re.search(rf"skipped: {re.escape(traces[7])}: .*binary", told)
         rows = sum(
             pl.scan_parquet(path).select(pl.len()).collect().item() for path in (tmp_path / "run").rglob("*.parquet")
         )
         assert f"wrote 39 files, 39 ranks, {rows:,} rows to {tmp_path}/run" in told
-        assert "of 40 files: 1 left out" in told
+        assert "of 40 files: 1 skipped" in told
 
+    @pytest.mark.slow
     def test_all_is_well(
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -122,12 +122,14 @@ class TestWhatIsWritten:
         assert convert(cluster, files, tmp_path / "run") == 0
         assert "3 files, 3 ranks" in said(capsys)
 
+    @pytest.mark.slow
     def test_a_trace_of_several_blocks_is_read_within_the_worker(self, cluster: DaskCluster, tmp_path: Path) -> None:
         trace = str(ROOT / "sample_logs" / "resnet50_training.pt.trace.json.gz")
         assert convert(cluster, [trace], tmp_path / "run") == 0
         assert main(["convert", trace, "-o", str(tmp_path / "straight")]) == 0
         assert content(tmp_path / "run") == content(tmp_path / "straight")
 
+    @pytest.mark.slow
     def test_paths_that_are_relative(
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -137,6 +139,7 @@ class TestWhatIsWritten:
         assert (tmp_path / "run" / MANIFEST).exists()
 
 
+@pytest.mark.slow
 class TestWhatFails:
     def test_a_worker_that_is_killed_loses_and_doubles_nothing(
         self,
@@ -152,8 +155,8 @@ class TestWhatFails:
         assert convert(cluster, traces, tmp_path / "run") == 2
         assert content(tmp_path / "run") == content(straight)
         told = said(capsys)
-        assert re.search(r"of 40 files: \d+ tried more than once, 1 left out", told)
-        assert told.count("left out: ") == 1
+        assert re.search(r"of 40 files: \d+ retried, 1 skipped", told)
+        assert told.count("skipped: ") == 1
         cluster.wait_for_workers(2)
         assert killed not in cluster.pids()
 
@@ -170,7 +173,7 @@ class TestWhatFails:
                 import os
                 import signal
 
-                from tui.dataset.spread import _task
+                from tui.dataset.dask_jobs import _task
 
                 if file.endswith("rank3.pt.trace.json"):
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -178,12 +181,12 @@ class TestWhatFails:
 
             return deadly
 
-        monkeypatch.setattr(tui.dataset.spread, "_task", task)
+        monkeypatch.setattr(tui.dataset.dask_jobs, "_task", task)
         # One at a time: others beside it would share its fate.
-        monkeypatch.setattr(tui.dataset.spread, "PER_THREAD", 0.5)
+        monkeypatch.setattr(tui.dataset.dask_jobs, "PER_THREAD", 0.5)
         assert convert(cluster, traces[:6], tmp_path / "run") == 2
         told = said(capsys)
-        assert f"left out: {traces[3]}: 2 workers died of it" in told
+        assert f"skipped: {traces[3]}: 2 workers died of it" in told
         assert "wrote 5 files, 5 ranks" in told
         cluster.wait_for_workers(2)
 
@@ -195,9 +198,9 @@ class TestWhatFails:
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(tui.dataset.spread, "_task", functools.partial(_failing, str(tmp_path), 1))
+        monkeypatch.setattr(tui.dataset.dask_jobs, "_task", functools.partial(_failing, str(tmp_path), 1))
         assert convert(cluster, traces[:4], tmp_path / "run") == 0
-        assert "of 4 files: 4 tried more than once\n" in said(capsys)
+        assert "of 4 files: 4 retried\n" in said(capsys)
 
     def test_what_goes_wrong_again_and_again_is_left_out(
         self,
@@ -207,10 +210,10 @@ class TestWhatFails:
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(tui.dataset.spread, "_task", functools.partial(_failing, str(tmp_path), 3))
+        monkeypatch.setattr(tui.dataset.dask_jobs, "_task", functools.partial(_failing, str(tmp_path), 3))
         assert convert(cluster, traces[:2], tmp_path / "run") == 2
         told = said(capsys)
-        assert f"left out: {traces[0]}: OSError: [Errno 5] the disk hums" in told
+        assert f"skipped: {traces[0]}: OSError: [Errno 5] the disk hums" in told
         assert "no file could be read" in told
         assert not (tmp_path / "run" / MANIFEST).exists()
 
@@ -222,7 +225,7 @@ class TestWhatFails:
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(tui.dataset.spread, "_task", functools.partial(_failing, str(tmp_path), 1, 28))
+        monkeypatch.setattr(tui.dataset.dask_jobs, "_task", functools.partial(_failing, str(tmp_path), 1, 28))
         assert convert(cluster, traces, tmp_path / "run") == 2
         assert "the dataset cannot be written: the disk hums" in said(capsys)
 
@@ -241,8 +244,8 @@ class TestWhatFails:
         finally:
             own.close()
         told = said(capsys)
-        assert "the scheduler is gone\n" in told
-        assert re.search(r"\d+ of 40 files converted; the same command goes on", told)
+        assert "connection to the scheduler lost\n" in told
+        assert re.search(r"\d+ of 40 files converted; run the same command to continue", told)
         assert "Traceback" not in told
 
     def test_files_that_are_not_there(
@@ -250,8 +253,8 @@ class TestWhatFails:
     ) -> None:
         assert convert(cluster, [traces[0], str(tmp_path / "none.json")], tmp_path / "run") == 2
         told = said(capsys)
-        assert f"left out: {tmp_path}/none.json: there is no such file" in told
-        assert "of 2 files: 1 left out" in told
+        assert f"skipped: {tmp_path}/none.json: no such file" in told
+        assert "of 2 files: 1 skipped" in told
 
 
 def _failing(folder: str, times: int, error: int = 5) -> Callable[..., object]:
@@ -261,7 +264,7 @@ def _failing(folder: str, times: int, error: int = 5) -> Callable[..., object]:
         import os
         from pathlib import Path
 
-        from tui.dataset.spread import _task
+        from tui.dataset.dask_jobs import _task
 
         for number in range(times):
             try:
@@ -274,6 +277,7 @@ def _failing(folder: str, times: int, error: int = 5) -> Callable[..., object]:
     return convert
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_again(
     cluster: DaskCluster, traces: list[str], straight: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -293,7 +297,7 @@ def test_ctrl_c_and_again(
         for pid in workers:
             os.kill(pid, signal.SIGCONT)
     assert program.returncode == 130
-    converted = re.search(r"interrupted\nproftui: (\d+) of 40 files converted; the same command goes on", told)
+    converted = re.search(r"interrupted\nproftui: (\d+) of 40 files converted; run the same command to continue", told)
     assert converted is not None, told
     assert 0 < int(converted[1]) < 39
     assert not (dataset / MANIFEST).exists()
@@ -304,12 +308,13 @@ def test_ctrl_c_and_again(
     assert (
         before.items() <= {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}.items()
     )
-    again = re.search(r"of 40 files: (\d+) had been converted before, 1 left out", said(capsys))
+    again = re.search(r"of 40 files: (\d+) already converted, 1 skipped", said(capsys))
     assert again is not None
     assert int(again[1]) >= len(before) >= int(converted[1])
 
 
 class TestClustersThatCannot:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("is_there", "told"),
         [
@@ -344,6 +349,7 @@ class TestClustersThatCannot:
         assert "pip install 'proftui[dask]==" in words
         assert not (tmp_path / "run" / MANIFEST).exists()
 
+    @pytest.mark.slow
     def test_a_worker_without_proftui_that_comes_late(
         self,
         traces: list[str],
@@ -355,12 +361,13 @@ class TestClustersThatCannot:
         own = DaskCluster(tmp_path)
         try:
             own.add_workers(1, python_path=str(tmp_path))
-            monkeypatch.setattr(tui.dataset.cluster, "check", lambda *_: 1)
+            monkeypatch.setattr(tui.dataset.dask_jobs, "check", lambda *_: 1)
             assert convert(own, traces[:1], tmp_path / "run") == 2
         finally:
             own.close()
-        assert f"left out: {traces[0]}: a worker has no proftui" in said(capsys)
+        assert f"skipped: {traces[0]}: a worker has no proftui" in said(capsys)
 
+    @pytest.mark.slow
     def test_a_worker_that_sees_other_files(
         self,
         cluster: DaskCluster,
@@ -373,12 +380,13 @@ class TestClustersThatCannot:
         there.mkdir()
         file = str(shutil.copy(traces[0], there))
         # It is gone by the time that the workers are asked for it.
-        monkeypatch.setattr(tui.dataset.cluster, "_check_proftui", lambda _: there.rename(tmp_path / "elsewhere"))
+        monkeypatch.setattr(tui.dataset.dask_jobs, "_check_proftui", lambda _: there.rename(tmp_path / "elsewhere"))
         assert convert(cluster, [file], tmp_path / "run") == 2
         told = said(capsys)
         assert f"does not see {there}\n" in told
         assert "at the same paths" in told
 
+    @pytest.mark.slow
     def test_a_worker_that_sees_other_files_and_comes_late(
         self,
         cluster: DaskCluster,
@@ -388,7 +396,7 @@ class TestClustersThatCannot:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         file = Path(shutil.copy(traces[0], tmp_path))
-        monkeypatch.setattr(tui.dataset.cluster, "check", lambda *_: file.unlink())
+        monkeypatch.setattr(tui.dataset.dask_jobs, "check", lambda *_: file.unlink())
         assert convert(cluster, [str(file)], tmp_path / "run") == 2
         assert f"does not see {file}" in said(capsys)
 
@@ -409,7 +417,7 @@ class TestClustersThatCannot:
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(tui.dataset.cluster, "TIMEOUT_S", 1)
+        monkeypatch.setattr(tui.dataset.dask_jobs, "TIMEOUT_S", 1)
         assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", address]) == 2
         lines = said(capsys).splitlines()
         assert len(lines) == 2
@@ -432,7 +440,7 @@ class TestClustersThatCannot:
     def test_a_dataset_at_an_address(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         command = ["convert", "s3://bucket/run", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]
         assert main(command) == 2
-        assert "s3://bucket/run: an address cannot be read on a cluster" in said(capsys)
+        assert "s3://bucket/run: an address is not available on a cluster" in said(capsys)
 
     def test_an_address_of_a_store(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "x").touch()

@@ -1,4 +1,4 @@
-"""``proftui convert --scheduler``: what is told while a Dask cluster converts files, and in the end."""
+"""``proftui convert``: writes a Parquet dataset of profiles, here or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from tui.cli.saying import BAD_INPUT, tell
+from tui.cli import console
+from tui.cli.console import BAD_INPUT
+from tui.cli.headless import check_input
 from tui.model.errors import ProftuiError
 from tui.text import plain
 
@@ -16,15 +18,16 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tui.dataset.spread import Standing
-    from tui.loaders.dataset.manifest import Manifest
+    from tui.dataset.dask_jobs import Standing
+    from tui.loaders.dataset.manifest import Manifest, Part
+
 
 _INTERRUPTED: Final = 130
 _CHANGE_EVERY_S: Final = 0.2
 _LINE_EVERY_S: Final = 10.0
 """Where no line can be written over."""
 
-_AGAIN: Final = "the same command goes on: files that are converted are not converted again"
+_AGAIN: Final = "run the same command to continue: converted files are skipped"
 
 
 def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int:
@@ -37,17 +40,18 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     Raises:
         ProftuiError: The cluster cannot do it, or nothing can be read.
     """
-    from tui.dataset.cluster import check, connected
-    from tui.dataset.spread import SchedulerLostError, Spread
-    from tui.dataset.writing import finish, prepare
-    from tui.loaders.dataset.store import is_address
+    from tui.dataset.dask_jobs import SchedulerLostError, Spread, check, connected
+    from tui.dataset.write_dataset import finish, prepare
+    from tui.loaders.dataset.manifest import is_address
 
     if "-" in files:
-        raise ProftuiError("standard input (-) cannot be read on a cluster", "name files that all its machines see")
+        raise ProftuiError(
+            "standard input (-) is not available on a cluster", "name files that all its machines can read"
+        )
     for file in filter(is_address, files):
         raise ProftuiError(
-            f"{file}: an address cannot be read on a cluster",
-            "convert it without --scheduler, or copy it to where all its machines see it",
+            f"{file}: an address is not available on a cluster",
+            "convert it without --scheduler, or copy it to a folder that all its machines can read",
         )
     # Workers have other working folders.
     whole = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
@@ -58,11 +62,11 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
         workers = check(client, sorted({os.path.dirname(file) for file in there}), out_dir)  # noqa: PTH120
         # A dataset that is there stays whole until it is sure that the cluster can do the work.
         prepare(out_dir, whole, format_in=options.format_in, overwrite=options.overwrite)
-        tell(f"{_files(len(there))} for {_workers(workers)} of {options.scheduler}")
+        console.info(f"{_files(len(there))} for {_workers(workers)} of {options.scheduler}")
         line = ProgressLine()
         for file in whole:
             if file not in there:
-                line.left_out(file, f"{file}: there is no such file")
+                line.left_out(file, f"{file}: no such file")
         spread = Spread(client, there, out_dir, options.format_in)
         standing = spread.standing
         try:
@@ -70,8 +74,8 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
         except (KeyboardInterrupt, SchedulerLostError) as error:
             line.end()
             lost = not isinstance(error, KeyboardInterrupt)
-            tell("the scheduler is gone" if lost else "interrupted")
-            tell(f"{len(standing.parts):,} of {_files(len(whole))} converted; {_AGAIN}")
+            console.info("connection to the scheduler lost" if lost else "interrupted")
+            console.info(f"{len(standing.parts):,} of {_files(len(whole))} converted; {_AGAIN}")
             return BAD_INPUT if lost else _INTERRUPTED
         finally:
             line.end()
@@ -88,16 +92,16 @@ def _sum_up(standing: Standing, manifest: Manifest, missing: int, output: str) -
         f"{ranks:,} rank{'' if ranks == 1 else 's'}" if ranks else "no ranks known",
         f"{sum(manifest.rows.values()):,} rows",
     ]
-    tell(f"wrote {', '.join(told)} to {output}; proftui {output} opens it")
+    console.info(f"wrote {', '.join(told)} to {output}; proftui {output} opens it")
     beside = [
-        f"{standing.were_there:,} had been converted before" if standing.were_there else "",
-        f"{len(standing.retried):,} tried more than once" if standing.retried else "",
-        f"{missing + len(standing.left_out):,} left out" if missing or standing.left_out else "",
+        f"{standing.were_there:,} already converted" if standing.were_there else "",
+        f"{len(standing.retried):,} retried" if standing.retried else "",
+        f"{missing + len(standing.left_out):,} skipped" if missing or standing.left_out else "",
     ]
     if any(beside):
-        tell(f"of {_files(standing.files + missing)}: {', '.join(filter(None, beside))}")
+        console.info(f"of {_files(standing.files + missing)}: {', '.join(filter(None, beside))}")
     if any(part.has_text for part in manifest.parts):
-        tell("the lines of logs are not in it: the Log view needs the logs themselves")
+        console.info("log text is not included: the Log view needs the original logs")
 
 
 class ProgressLine:
@@ -120,12 +124,12 @@ class ProgressLine:
             self._shown = True
         elif now - self._told_s >= _LINE_EVERY_S:
             self._told_s = now
-            tell(self._words(standing, now))
+            console.info(self._words(standing, now))
 
     def left_out(self, _file: str, reason: str) -> None:
-        """Say why a file is left out; that stays."""
+        """Print why a file is skipped, on a line that stays."""
         self.end()
-        tell(f"left out: {plain(reason)}")
+        console.info(f"skipped: {plain(reason)}")
 
     def end(self) -> None:
         """Leave the line."""
@@ -134,10 +138,10 @@ class ProgressLine:
             print(f"\r{'':<{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
 
     def _words(self, standing: Standing, now: float) -> str:
-        """As `12 of 40 files, 1 left out, 2 workers, about 20 s left`."""
+        """As `12 of 40 files, 1 skipped, 2 workers, about 20 s left`."""
         words = [f"{standing.done:,} of {_files(standing.files)}"]
         if standing.left_out:
-            words.append(f"{len(standing.left_out):,} left out")
+            words.append(f"{len(standing.left_out):,} skipped")
         words.append(_workers(standing.workers))
         read = standing.done - standing.were_there
         if read and standing.workers and standing.done < standing.files:
@@ -152,7 +156,7 @@ def _files(count: int) -> str:
 
 def _workers(count: int) -> str:
     if not count:
-        return "no worker: waiting for one"
+        return "waiting for a worker"
     return f"{count:,} worker{'' if count == 1 else 's'}"
 
 
@@ -165,3 +169,36 @@ def _time(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Write what came of all files; one that cannot be read does not stop the others."""
+    from tui.dataset.write_dataset import finish, part_name, prepare, write_part
+    from tui.loaders.registry import inputs
+
+    check_input(options.files)
+    if "://" in options.output:
+        raise ProftuiError(f"{options.output}: a dataset is written to a folder", "copy it there when it is complete")
+    # A file that is named twice is one file.
+    files = list({part_name(file): file for path in options.files for file in inputs(path)}.values())
+    if options.scheduler is not None:
+        return convert_on_cluster(options, files)
+    prepare(options.output, files, format_in=options.format_in, overwrite=options.overwrite)
+    parts: list[Part] = []
+    errors: list[ProftuiError] = []
+    for number, file in enumerate(files, 1):
+        try:
+            part = write_part(file, options.output, format_in=options.format_in)
+        except ProftuiError as error:
+            console.error(error)
+            errors.append(error)
+            continue
+        parts.append(part)
+        if len(files) > 1:
+            console.info(f"{number} of {len(files)}: {file}: {sum(part.rows.values()):,} rows")
+    manifest = finish(options.output, parts)
+    told = f"{len(parts)} file{'' if len(parts) == 1 else 's'}, {sum(manifest.rows.values()):,} rows"
+    console.info(f"wrote {told} to {options.output}; proftui {options.output} opens it")
+    if any(part.has_text for part in parts):
+        console.info("log text is not included: the Log view needs the original logs")
+    return BAD_INPUT if errors else 0

@@ -1,17 +1,19 @@
-"""Rows that the user marked, in reports: as the tables were left in the explorer."""
+"""Marked rows and notes of the user, in reports."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.notes import AS_NOW, BEFORE
+from tui.analysis.notes import AS_NOW, BEFORE, NOTES, notes_frame
 from tui.output.export import json_line
-from tui.output.report import json_rows, table_lines, table_markdown, view_of
-from tui.output.report_views import VIEWS
+from tui.output.report import json_rows, table_lines, table_markdown, tables_for
+from tui.tables import REPORTS, screen_of_report
+from tui.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
     from tui.output.report import Style
-    from tui.state.left_off import KeptTable, LeftOff
-    from tui.state.scalars import Key
+    from tui.state.files import Files
+    from tui.state.notes import Note
+    from tui.state.store import Key
+    from tui.state.workspace import SavedTable, Workspace
+
 
 PANES: Final = {
     "functions": "api",
@@ -32,8 +37,8 @@ PANES: Final = {
     "unified": "unified_memory",
 }
 """Tables of panes that are called otherwise."""
-FIRST: Final = ("table", "tree")
-"""Panes of the first table of a view, whatever it is."""
+FIRST_PANES: Final = ("table", "tree")
+"""Panes of the first table of a view, of any kind."""
 CHANGED: Final = "The file has changed since these rows were marked."
 
 
@@ -56,27 +61,27 @@ class MarksReport:
         profile: What was read.
         left: How the user left the explorer; None: nothing is known of it.
         stamp: Of the files as they are, to tell whether they have changed since.
-        view: One of `VIEWS`; None: all.
+        view: One of `REPORTS`; None: all.
         gpu: The name of the GPU, as the user gives it.
     """
 
     def __init__(
-        self, profile: Profile, left: LeftOff | None, view: str | None, gpu: str | None, *, stamp: str
+        self, profile: Profile, left: Workspace | None, view: str | None, gpu: str | None, *, stamp: str
     ) -> None:
         self.marked: list[Marked] = []
-        asked = {known.capability for name, known in VIEWS.items() if view in (None, name)}
+        asked = {screen_of_report(name) for name in REPORTS if view in (None, name)}
         kept = [
             (place.view, table)
             for place in (left.places if left is not None else ())
             for table in place.tables
             if table.marks and (view is None or place.view in asked)
         ]
-        for name in [view] if view is not None else VIEWS:
-            of_view = [table for of, table in kept if of == VIEWS[name].capability]
+        for name in [view] if view is not None else REPORTS:
+            of_view = [table for of, table in kept if of == screen_of_report(name)]
             # The ranks are a table of two reports of one view.
-            known = {(VIEWS[one.view].capability, one.spec.name) for one in self.marked}
+            known = {(screen_of_report(one.view), one.spec.name) for one in self.marked}
             found = _marked(profile, name, of_view, gpu)
-            self.marked += [one for one in found if (VIEWS[name].capability, one.spec.name) not in known]
+            self.marked += [one for one in found if (screen_of_report(name), one.spec.name) not in known]
         shown = sum(one.rows.height for one in self.marked)
         self.elsewhere = max(0, sum(len(table.marks) for _, table in kept) - shown)
         """Marked rows of tables that the report does not have, or that are not there any more."""
@@ -119,22 +124,22 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
 
 
-def _marked(profile: Profile, name: str, kept: list[KeptTable], gpu: str | None) -> Iterator[Marked]:
+def _marked(profile: Profile, name: str, kept: list[SavedTable], gpu: str | None) -> Iterator[Marked]:
     if not kept:
         return
-    view = view_of(profile, name)
-    for place, table in enumerate((view.table, *view.others)):
+    for place, table in enumerate(tables_for(profile, name)):
+        spec = table.table_spec(profile)
         keys = [
             key
             for one in kept
-            if PANES.get(one.pane, one.pane) == table.spec.name or (place == 0 and one.pane in FIRST)
+            if PANES.get(one.pane, one.pane) == spec.name or (place == 0 and one.pane in FIRST_PANES)
             for key in one.marks
         ]
         if keys:
-            rows = table.rows(profile, gpu)
-            found = _with_keys(rows, table.spec.key, keys)
+            rows = table.rows(profile, gpu=gpu)
+            found = _with_keys(rows, spec.key, keys)
             if found.height:
-                yield Marked(name, table.spec, found, rows.height)
+                yield Marked(name, spec, found, rows.height)
 
 
 def _with_keys(rows: pl.DataFrame, columns: tuple[str, ...], keys: list[Key]) -> pl.DataFrame:
@@ -154,4 +159,73 @@ def _title(one: Marked) -> str:
 
 def _elsewhere(number: int) -> str:
     rows, are = ("row is", "it") if number == 1 else ("rows are", "them")
-    return f"{number:,} more marked {rows} not in the tables of this report: e in the explorer exports {are}."
+    return f"{number:,} more marked {rows} in tables outside this report: export {are} with e in the explorer."
+
+
+INDENT = " " * 4
+
+
+@dataclass(frozen=True, slots=True)
+class SavedNotes:
+    """What was written on rows of some files."""
+
+    notes: Mapping[str, Note]
+    """By the ids of their rows."""
+    files: Files | None
+
+    def rows(self, view: str | None = None) -> pl.DataFrame:
+        """The frame ``notes``, of one view or of all."""
+        return notes_frame(self.notes, self.files, view)
+
+
+class NotesReport:
+    """Notes by themselves.
+
+    Args:
+        saved: The notes.
+        view: Only those of this view; None: all, each with its view.
+    """
+
+    def __init__(self, saved: SavedNotes, view: str | None = None) -> None:
+        self.rows = saved.rows(view)
+        self._names_views = view is None
+        count = self.rows.height
+        self._title = f"Notes ({count} note{'' if count == 1 else 's'})"
+
+    def as_text(self, style: Style) -> str:
+        """Each row with its note below it: sentences do not fit into columns."""
+        lines = [style.heading(self._title), ""]
+        for row in self.rows.iter_rows(named=True):
+            view = f"{row['view']}: " if self._names_views else ""
+            before = f", {BEFORE}" if row["written_of"] == BEFORE else ""
+            lines += style.wrapped(f"{view}{row['row']} ({row['written']}{before})")
+            for line in row["note"].splitlines():
+                lines += style.wrapped(line, first=INDENT, indent=INDENT)
+        return "\n".join(lines if self.rows.height else [*lines, "none"]) + "\n"
+
+    def as_markdown(self, heading: str = "##") -> str:
+        """A table."""
+        body = table_markdown(NOTES, self.rows) if self.rows.height else "none\n"
+        return f"{heading} {plain(self._title)}\n\n{body}"
+
+    def as_json(self) -> str:
+        """One JSON object on a line: ``view`` and ``rows``."""
+        return json_line({"view": "notes", "rows": json_rows(self.rows)})
+
+
+def with_notes(written: str, saved: SavedNotes, view: str, format_name: str, style: Style) -> str:
+    """A report with the notes on rows of its view below it; the dashboard has those of all views.
+
+    Args:
+        written: The report.
+        saved: The notes.
+        view: What the report is of, as on the command line.
+        format_name: text, markdown or json.
+        style: How text is written.
+    """
+    notes = NotesReport(saved, None if view == "dashboard" else screen_of_report(view))
+    if format_name == "json":
+        return json_line({**json.loads(written), "notes": json_rows(notes.rows)})
+    if not notes.rows.height:
+        return written
+    return f"{written}\n{notes.as_text(style) if format_name == 'text' else notes.as_markdown('###')}"

@@ -1,20 +1,22 @@
-"""What the workers of a cluster do: look whether they can, and convert one file at a time."""
+"""What a Dask worker runs: a check of its versions, and the conversion of one file at a time."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 import tui
-from tui.dataset.writing import part_name, write_part
-from tui.loaders.chrome.crew import share_cores
+from tui.dataset.write_dataset import part_name, write_part
+from tui.loaders.chrome_trace.decoder_pool import share_cores
 from tui.loaders.dataset.manifest import LAYOUT, PARTS, Part
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 CORES_EACH: Final = 1
 """A worker has as many threads as it may use cores, and each converts a file."""
@@ -74,7 +76,7 @@ def convert_one(path: str, out_dir: str, format_in: str | None, wanted: Versions
     Args:
         path: The file, which is there for the one that asks.
         out_dir: The folder of the dataset.
-        format_in: As for `tui.dataset.writing.write_part`.
+        format_in: As for `tui.dataset.write_dataset.write_part`.
         wanted: The versions of the one that asks.
 
     Raises:

@@ -1,33 +1,45 @@
-"""Converting many files on a cluster: each once and only once, whatever dies meanwhile.
+"""Converting many files on a Dask cluster: each file exactly once, whatever workers die.
 
 A file is a task. Few are under way at a time, so thousands are no burden to the scheduler; a task that fails is given
 out again; a worker that dies has its tasks given to others by the scheduler. A part has its name from its input and is
-put in place whole (`tui.dataset.writing`), so doing a task twice leaves it there once.
+put in place whole (`tui.dataset.write_dataset`), so doing a task twice leaves it there once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import errno
 import itertools
+import logging
 import os
+import pkgutil
+import platform
 import secrets
 import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.dataset.on_worker import Converted, LeftOut, UnableError, versions
+import tui
+from tui.dataset import dask_worker
+from tui.dataset.dask_worker import Converted, LeftOut, UnableError, versions
+from tui.dataset.write_dataset import MAKING
+from tui.loaders.dataset.manifest import MANIFEST
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from distributed import Client, Future
 
     from tui.loaders.dataset.manifest import Part
+
 
 PER_THREAD: Final = 4
 """Files under way for each thread of the cluster: none waits for this machine, and few are lost with it."""
@@ -75,7 +87,7 @@ class Spread:
             client: Of the cluster.
             files: Their whole paths, each once.
             out_dir: The whole path of the dataset's folder.
-            format_in: As for `tui.dataset.writing.write_part`.
+            format_in: As for `tui.dataset.write_dataset.write_part`.
         """
         self.standing = Standing(len(files))
         self._client = client
@@ -164,7 +176,7 @@ class Spread:
                 self.standing.retried.add(file)
                 self._waiting.append(file)
                 return
-            reason = f"{file}: {_in_words(error)}"
+            reason = f"{file}: {_failure_text(error)}"
         self.standing.left_out[file] = reason
         left_out(file, reason)
 
@@ -194,14 +206,14 @@ def _task() -> Callable[[str, str, str | None, tuple[Any, ...]], object]:
     """
 
     def convert(file: str, out_dir: str, format_in: str | None, wanted: tuple[Any, ...]) -> object:
-        from tui.dataset.on_worker import Versions, convert_one
+        from tui.dataset.dask_worker import Versions, convert_one
 
         return convert_one(file, out_dir, format_in, Versions(*wanted))
 
     return convert
 
 
-def _in_words(error: BaseException) -> str:
+def _failure_text(error: BaseException) -> str:
     """Why a file could not be converted in all its tries."""
     from distributed import KilledWorker
 
@@ -216,3 +228,122 @@ def _in_words(error: BaseException) -> str:
         return "a worker has no proftui, or another version of it"
     first = str(error).strip().split(os.linesep)[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+TIMEOUT_S: Final = 5
+"""A scheduler that does not answer for so long is not there."""
+
+_VERSION: Final = "tui:__version__"
+_MOST_NAMED: Final = 3
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """A client of the scheduler, which is closed in the end.
+
+    Raises:
+        ProftuiError: There is no Dask here, or no scheduler there.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ProftuiError("a cluster needs Dask, which is not installed", "pip install 'proftui[dask]'") from error
+    # It logs and warns of what is said here in a line, or is nothing to worry about.
+    for name in [name for name in logging.root.manager.loggerDict if name.split(".")[0] in ("distributed", "tornado")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    from distributed.versions import VersionMismatchWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VersionMismatchWarning)
+        try:
+            # Of a client that cannot connect, threads and complaints would be left.
+            asyncio.run(_reach(address))
+            client = Client(address, timeout=TIMEOUT_S, set_as_default=False, name="proftui-convert")
+        except Exception as error:
+            why = str(error).strip().split("\n")[0] or type(error).__name__
+            raise ProftuiError(f"no Dask scheduler is reached at {address}: {why}", _hint(address)) from error
+        try:
+            yield client
+        finally:
+            with contextlib.suppress(Exception):
+                client.close(timeout=2)
+
+
+async def _reach(address: str) -> None:
+    from distributed import Security
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.core import connect
+
+    parse_host_port(parse_address(address)[1])  # it has a port
+    comm = await connect(address, timeout=TIMEOUT_S, **Security().get_connection_args("client"))
+    await comm.close()
+
+
+def _hint(address: str) -> str:
+    if address.startswith(("tls:", "wss:")):
+        return "certificates are named in Dask's own configuration: distributed.comm.tls"
+    return "as dask scheduler prints it: tcp://HOST:8786"
+
+
+def check(client: Client, folders: Sequence[str], out_dir: str) -> int:
+    """See that scheduler and workers have what runs here, and see the same files.
+
+    Args:
+        client: Of the cluster.
+        folders: Where the files lie.
+        out_dir: The folder of the dataset, which is there.
+
+    Returns:
+        How many workers there are; none where the cluster starts them when there is something to do.
+
+    Raises:
+        ProftuiError: One of them differs.
+    """
+    _check_python(client)
+    _check_proftui(client)
+    found = client.run(dask_worker.versions, on_error="return")
+    wanted = dask_worker.versions()
+    _refuse({worker: _unable_text(there) or there.other_than(wanted) for worker, there in found.items()}, "has {}")
+    marker = Path(out_dir) / f"{MANIFEST}.{secrets.token_hex(4)}{MAKING}"
+    marker.touch()
+    try:
+        seen = client.run(dask_worker.unseen, [*folders, str(marker)], on_error="return")
+    finally:
+        marker.unlink(missing_ok=True)
+    missing = {worker: out_dir if path == str(marker) else path for worker, path in seen.items()}
+    _refuse(missing, "does not see {}", "all machines must have the files and the dataset at the same paths")
+    return len(found)
+
+
+def _check_python(client: Client) -> None:
+    here = platform.python_version_tuple()[:2]
+    others = {}
+    for worker, there in client.run(platform.python_version_tuple, on_error="return").items():
+        others[worker] = _unable_text(there) or (".".join(there[:2]) if tuple(there[:2]) != here else "")
+    _refuse(others, f"has Python {{}} (here {'.'.join(here)})")
+
+
+def _check_proftui(client: Client) -> None:
+    # By a function of Python's own: one of ours cannot be asked where proftui may not be.
+    found: dict[str, Any] = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
+    hint = f"pip install 'proftui[dask]=={tui.__version__}' there"
+    without = {one: "no" if isinstance(there, ModuleNotFoundError) else "" for one, there in found.items()}
+    _refuse(without, "has {} proftui", hint)
+    others = {one: _unable_text(there) or ("" if there == tui.__version__ else there) for one, there in found.items()}
+    _refuse(others, f"has proftui {{}} (here {tui.__version__})", hint)
+
+
+def _unable_text(answer: object) -> str:
+    """What is wrong where a worker answers with an error."""
+    return f"{type(answer).__name__}: {answer}" if isinstance(answer, Exception) else ""
+
+
+def _refuse(faults: dict[str, str], words: str, hint: str = "") -> None:
+    """Name the workers that are not as they must be, if there are any."""
+    bad = {worker: fault for worker, fault in faults.items() if fault}
+    if not bad:
+        return
+    named = ", ".join(list(bad)[:_MOST_NAMED])
+    more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
+    fault = next(iter(bad.values()))
+    raise ProftuiError(f"worker {named}{more} {words.format(fault)}", hint)
