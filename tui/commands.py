@@ -3,100 +3,96 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from tui.keys import ACTIONS, Scope
 from tui.model.aggregation import aggregation, is_range
-from tui.model.errors import ProftuiError
+from tui.model.errors import CommandError, ProftuiError
 from tui.theme import theme_name
 from tui.views import VIEWS, find_view, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.app import ProftuiApp
     from tui.screens.base import ViewScreen
+    from tui.screens.explorer import Explorer
 
 
-class CommandError(Exception):
-    """A command that cannot be carried out; its text says why."""
-
-
-def _with_table(app: ProftuiApp, do: Callable[[ViewScreen], None]) -> None:
-    screen = app.view_screen
+def _with_table(explorer: Explorer, do: Callable[[ViewScreen], None]) -> None:
+    screen = explorer.view_screen
     if screen is None or screen.table is None:
-        raise CommandError("there is no table here")
+        raise CommandError("No table in this view.")
     do(screen)
 
 
-def _filter(app: ProftuiApp, rest: str) -> None:
-    _with_table(app, lambda screen: screen.filter_table(rest))
+def _filter(explorer: Explorer, rest: str) -> None:
+    _with_table(explorer, lambda screen: screen.filter_table(rest))
 
 
-def _find(app: ProftuiApp, rest: str) -> None:
-    _with_table(app, lambda screen: screen.find_in_table(rest))
+def _find(explorer: Explorer, rest: str) -> None:
+    _with_table(explorer, lambda screen: screen.find_in_table(rest))
 
 
-def _sort(app: ProftuiApp, rest: str) -> None:
+def _sort(explorer: Explorer, rest: str) -> None:
     if not rest:
-        raise CommandError("sort needs a column, as in :sort -total (largest first)")
-    _with_table(app, lambda screen: screen.sort_table(rest))
+        raise CommandError("Name a column, as in :sort -total (largest first).")
+    _with_table(explorer, lambda screen: screen.sort_table(rest))
 
 
-def _top(app: ProftuiApp, rest: str) -> None:
+def _top(explorer: Explorer, rest: str) -> None:
     if rest != "all" and not (rest.isdecimal() and int(rest)):
-        raise CommandError("top needs a number of rows, or all")
+        raise CommandError("Give a number of rows, or all.")
 
     def show(screen: ViewScreen) -> None:
         if screen.table is not None:
-            screen.table.show_first(None if rest == "all" else int(rest))
+            screen.table.change(most_rows=None if rest == "all" else int(rest))
 
-    _with_table(app, show)
+    _with_table(explorer, show)
 
 
-def _group(app: ProftuiApp, rest: str) -> None:
-    screen = app.view_screen
+def _group(explorer: Explorer, rest: str) -> None:
+    screen = explorer.view_screen
     if screen is not None:
         screen.choose_grouping(rest)
 
 
-def _session(app: ProftuiApp, rest: str) -> None:
+def _session(explorer: Explorer, rest: str) -> None:
     if rest in ("", "all"):
-        app.choose_session(None)
+        explorer.profile_session.choose_session(None)
     elif rest.isdecimal():
-        app.choose_session(int(rest))
+        explorer.profile_session.choose_session(int(rest))
     else:
         two = len(rest.split()) == 2 and all(one.isdecimal() for one in rest.split())
-        form = f"; two are compared with :compare sessions {' '.join(rest.split())}" if two else ""
-        raise CommandError(f"a session is a number or all, not {rest}{form}")
+        form = f" To compare two: :compare sessions {' '.join(rest.split())}." if two else ""
+        raise CommandError(f"Not a session: {rest}. Give a number, or all.{form}")
 
 
-def _aggregate(app: ProftuiApp, rest: str) -> None:
-    key = app.aggregation.key
-    _choose_iterations(app, None if rest in ("", "all") else rest, key)
+def _aggregate(explorer: Explorer, rest: str) -> None:
+    key = explorer.profile_session.aggregation.key
+    _choose_iterations(explorer, None if rest in ("", "all") else rest, key)
 
 
-def _key(app: ProftuiApp, rest: str) -> None:
+def _key(explorer: Explorer, rest: str) -> None:
     # Other iterations have other numbers: a range of the old ones says nothing.
-    _choose_iterations(app, None, rest or None)
+    _choose_iterations(explorer, None, rest or None)
 
 
-def _choose_iterations(app: ProftuiApp, iterations: str | None, key: str | None) -> None:
+def _choose_iterations(explorer: Explorer, iterations: str | None, key: str | None) -> None:
     try:
-        app.choose_iterations(aggregation(iterations, key))
+        explorer.profile_session.choose_iterations(aggregation(iterations, key))
     except ProftuiError as error:
         raise CommandError(str(error)) from error
 
 
-def _theme(app: ProftuiApp, rest: str) -> None:
+def _theme(explorer: Explorer, rest: str) -> None:
     if rest not in ("dark", "light"):
-        raise CommandError("the themes are dark and light")
-    app.theme = theme_name(rest, app.options.color)
+        raise CommandError("Themes: dark, light.")
+    explorer.theme = theme_name(rest, explorer.options.color)
 
 
-def _sql(app: ProftuiApp, rest: str) -> None:
+def _sql(explorer: Explorer, rest: str) -> None:
     def run(screen: ViewScreen) -> None:
         from tui.screens.sql import SqlScreen
 
@@ -106,44 +102,51 @@ def _sql(app: ProftuiApp, rest: str) -> None:
         else:
             screen.type_on()
 
-    app.go("sql", run)
+    explorer.go("sql", run)
 
 
-def _compare(app: ProftuiApp, rest: str) -> None:
-    app.compare(rest)
+def _compare(explorer: Explorer, rest: str) -> None:
+    explorer.comparison.compare(rest)
 
 
-def _line(app: ProftuiApp, rest: str) -> None:
+def _open(explorer: Explorer, rest: str) -> None:
+    if not rest:
+        raise CommandError("Name a file, as in :open run.nsys-rep.")
+    explorer.open_file(rest)
+
+
+def _line(explorer: Explorer, rest: str) -> None:
     if not rest.isdecimal():
-        raise CommandError(f"a line is a number, not {rest}")
-    app.go_to_line(int(rest))
+        raise CommandError(f"Not a line number: {rest}.")
+    explorer.navigator.go_to_line(int(rest))
 
 
-def _forget(app: ProftuiApp, _rest: str) -> None:
-    app.forget()
+def _forget(explorer: Explorer, _rest: str) -> None:
+    explorer.forget()
 
 
-def _quit(app: ProftuiApp, _rest: str) -> None:
-    app.exit()
+def _quit(explorer: Explorer, _rest: str) -> None:
+    explorer.exit()
 
 
 HOMES: Final = {Scope.TIMELINE: "timeline"}
 """Views that are gone to for a key of theirs: its name tells what it does without them."""
 
-COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
-    "filter": (_filter, "keep the rows that match"),
-    "find": (_find, "highlight the rows that match"),
-    "sort": (_sort, "by a column; -column: largest first; several with commas"),
-    "top": (_top, "show only so many rows, the first ones in the order shown; all"),
+COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
+    "filter": (_filter, "keep matching rows"),
+    "find": (_find, "find and highlight text"),
+    "sort": (_sort, "sort by a column; -column: largest first; several with commas"),
+    "top": (_top, "show the first N rows; all"),
     "group": (_group, "group ops by name, shapes, config, class or instance; the tree by module, caller, ..."),
     "session": (_session, "show one session by its number, or all"),
     "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all; also :iterations 3:7"),
-    "key": (_key, "iterations end where this kernel, op, range or API call ends; without a name: as before"),
-    "compare": (_compare, "with a file, session 1, sessions 0 1, iterations 3:5, or iterations 3 5"),
-    "sql": (_sql, "ask with SQL, as SELECT name, total_ns FROM kernels; without a query: the tables"),
-    "theme": (_theme, "dark or light"),
+    "key": (_key, "iterations end with this kernel, op, range or API call; without a name: reset"),
+    "compare": (_compare, "compare with a file, session 1, sessions 0 1, iterations 3:5, or iterations 3 5"),
+    "open": (_open, "open another file in place of this one"),
+    "sql": (_sql, "run SQL, as SELECT name, total_ns FROM kernels; without a query: list the tables"),
+    "theme": (_theme, "theme: dark or light"),
     "line": (_line, "go to a line of the log"),
-    "forget": (_forget, "delete the notes on this file, and where you left off in it"),
+    "forget": (_forget, "delete the notes, queries and last place kept for this file"),
     "q": (_quit, "quit"),
     "quit": (_quit, "quit"),
 }
@@ -157,7 +160,7 @@ def command_words() -> list[str]:
     return sorted({*COMMANDS, *views, *actions})
 
 
-def run_command(app: ProftuiApp, line: str) -> None:
+def run_command(explorer: Explorer, line: str) -> None:
     """Carry out one line.
 
     ``:kernels gemm total>1ms`` goes to a view and filters it; ``:iterations 3:7`` goes to the iterations and shows
@@ -172,46 +175,46 @@ def run_command(app: ProftuiApp, line: str) -> None:
     if not word:
         return
     if word.isdecimal():
-        _line(app, word)
+        _line(explorer, word)
         return
     if word in COMMANDS:
-        COMMANDS[word][0](app, rest)
+        COMMANDS[word][0](explorer, rest)
         return
     target = find_view(word)
     if target is not None:
         if target.name == "iterations" and (rest == "all" or is_range(rest)):
-            _aggregate(app, rest)
+            _aggregate(explorer, rest)
             rest = ""
-        app.go(target.name, (lambda screen: screen.show_only(rest)) if rest else None)
+        explorer.go(target.name, (lambda screen: screen.show_only(rest)) if rest else None)
         return
     action = next((action for action in ACTIONS if action.id.partition(".")[2] == word), None)
     if action is not None:
         if rest:
-            raise CommandError(f"nothing goes behind :{word}: it does what its key does")
-        _run_action(app, action.scope, action.method)
+            raise CommandError(f":{word} takes no argument.")
+        _run_action(explorer, action.scope, action.method)
         return
-    from tui.query.meant import did_you_mean
+    from tui.query.suggestions import did_you_mean
 
-    hint = did_you_mean(word, command_words()) or "? lists the keys, m the views"
-    raise CommandError(f"no command or view is called {word}; {hint}")
+    hint = did_you_mean(word, command_words()) or "? lists the keys, m the views."
+    raise CommandError(f"Unknown command: {word}. {hint[:1].upper()}{hint[1:]}")
 
 
-def _run_action(app: ProftuiApp, scope: Scope, method: str) -> None:
+def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
     if scope is Scope.APP:
-        app.call_later(app.run_action, method, app)
+        explorer.call_later(explorer.run_action, method, explorer)
         return
-    screen = app.view_screen
+    screen = explorer.view_screen
     target = screen.action_target(method) if screen is not None else None
     if target is not None:
-        app.call_later(app.run_action, method, target)
+        explorer.call_later(explorer.run_action, method, target)
     elif scope in HOMES:
 
         def run(home: ViewScreen) -> None:
-            app.call_later(app.run_action, method, home.action_target(method))
+            explorer.call_later(explorer.run_action, method, home.action_target(method))
 
-        app.go(HOMES[scope], run)
+        explorer.go(HOMES[scope], run)
     else:
-        raise CommandError("that needs a table, and there is none here")
+        raise CommandError("This needs a table: none in this view.")
 
 
 class ProftuiProvider(Provider):
@@ -223,15 +226,12 @@ class ProftuiProvider(Provider):
         Args:
             elsewhere: Also the keys of views that are gone to for them.
         """
-        from tui.app import ProftuiApp
-
-        app = self.app
-        assert isinstance(app, ProftuiApp)
+        explorer = cast("Explorer", self.app)
         entries: list[tuple[str, Callable[[], None], str]] = [
-            (f"Go to {view.title}" + f"  ({view.key})" * bool(view.key), partial(app.go, view.name), view.about)
+            (f"Go to {view.title}" + f"  ({view.key})" * bool(view.key), partial(explorer.go, view.name), view.about)
             for view in VIEWS
         ]
-        screen = app.view_screen
+        screen = explorer.view_screen
         for action in ACTIONS:
             here = action.scope is Scope.APP or (screen is not None and screen.action_target(action.method) is not None)
             if (here or (elsewhere and action.scope in HOMES)) and action.group != "Movement":
@@ -239,11 +239,11 @@ class ProftuiProvider(Provider):
                 entries.append(
                     (
                         f"{where}{action.label.capitalize()}  ({action.shown_keys or action.keys.split(',')[0]})",
-                        partial(_run_action, app, action.scope, action.method),
+                        partial(_run_action, explorer, action.scope, action.method),
                         action.help,
                     )
                 )
-        entries += [(f"Theme: {name}", partial(_theme, app, name), "") for name in ("dark", "light")]
+        entries += [(f"Theme: {name}", partial(_theme, explorer, name), "") for name in ("dark", "light")]
         return entries
 
     async def discover(self) -> Hits:

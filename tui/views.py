@@ -1,9 +1,16 @@
-"""Every view of the program: its name, title, key, and the screen that shows it."""
+"""Every view of the program: its name, title, key, group, and the screen that shows it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
+
+OVERVIEW: Final = "Overview"
+OPS: Final = "Ops and kernels"
+TIME: Final = "Time and hardware"
+INPUT: Final = "This input"
+GROUPS: Final = (OVERVIEW, OPS, TIME, INPUT)
+"""The groups in the menu of views."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,91 +22,113 @@ class View:
     title: str
     """Its name for people."""
     key: str
-    """The digit that goes to it, or empty."""
+    """The key that goes to it, or empty: a digit in DLProf's order, or a letter."""
+    group: str
+    """The heading that it stands under in the menu of views."""
     screen: str
     """Module and class of its screen."""
     about: str
-    """What it answers, in a few words."""
+    """What it shows, in a few words."""
 
 
 VIEWS: Final = (
-    View("dashboard", "Dashboard", "1", "tui.screens.dashboard:DashboardScreen", "where the time went, at a glance"),
-    View("op-types", "Op Type Summary", "2", "tui.screens.op_types:OpTypesScreen", "time by type of operation"),
+    View("dashboard", "Dashboard", "1", OVERVIEW, "tui.screens.dashboard:DashboardScreen", "where the time went"),
+    View("op-types", "Op Type Summary", "2", OPS, "tui.screens.op_types:OpTypesScreen", "time by type of operation"),
     View(
-        "group-ops",
-        "Group Ops",
-        "3",
-        "tui.screens.group_ops:GroupOpsScreen",
-        "the tree of modules, ranges or layers",
+        "group-ops", "Group Ops", "3", OPS, "tui.screens.group_ops:GroupOpsScreen", "tree of modules, ranges or layers"
     ),
     View(
         "ops-and-kernels",
         "Ops and Kernels",
         "4",
+        OPS,
         "tui.screens.ops_and_kernels:OpsAndKernelsScreen",
-        "from op to kernel to launch config",
+        "ops, their kernels, their launches",
     ),
-    View("kernels", "Kernels", "", "tui.screens.kernels:KernelsScreen", "every kernel, its launches, their config"),
+    View(
+        "kernels", "Kernels", "K", OPS, "tui.screens.kernels:KernelsScreen", "kernels, launches, launch configuration"
+    ),
     View(
         "kernels-by-iteration",
         "Kernels by Iteration",
         "5",
+        OPS,
         "tui.screens.kernels_by_iteration:KernelsByIterationScreen",
-        "the kernels of one iteration",
+        "kernels of one iteration",
     ),
     View(
         "kernels-by-op",
         "Kernels by Op",
         "6",
+        OPS,
         "tui.screens.kernels_by_op:KernelsByOpScreen",
         "iteration, op, kernel",
     ),
-    View("iterations", "Iterations", "7", "tui.screens.iterations:IterationsScreen", "how long each iteration took"),
-    View("gpus", "GPUs", "8", "tui.screens.gpus:GpusScreen", "utilisation and properties of each GPU"),
+    View(
+        "iterations",
+        "Iterations",
+        "7",
+        OVERVIEW,
+        "tui.screens.iterations:IterationsScreen",
+        "duration of each iteration",
+    ),
+    View(
+        "roofline",
+        "Roofline",
+        "",
+        OPS,
+        "tui.screens.roofline:RooflineScreen",
+        "FLOPs, bytes and distance from GPU peaks",
+    ),
+    View("gpus", "GPUs", "8", TIME, "tui.screens.gpus:GpusScreen", "utilization and properties of each GPU"),
     View(
         "expert-systems",
         "Expert Systems",
         "9",
+        OVERVIEW,
         "tui.screens.expert_systems:ExpertSystemsScreen",
-        "what costs time and what to do about it",
+        "findings and what to do about them",
     ),
-    View("api-calls", "API Calls", "0", "tui.screens.api_calls:ApiCallsScreen", "what the CPU spent in API calls"),
-    View("timeline", "Timeline", "", "tui.screens.timeline:TimelineScreen", "streams and threads over time; gaps"),
+    View("api-calls", "API Calls", "0", TIME, "tui.screens.api_calls:ApiCallsScreen", "CPU time in CUDA API calls"),
     View(
-        "memory",
-        "Memory",
-        "",
-        "tui.screens.memory:MemoryScreen",
-        "copies, unified memory, what was allocated",
+        "timeline", "Timeline", "T", TIME, "tui.screens.timeline:TimelineScreen", "streams and threads over time; gaps"
     ),
+    View("memory", "Memory", "", TIME, "tui.screens.memory:MemoryScreen", "memcpy, unified memory, allocations"),
     View(
-        "ranges",
-        "Ranges",
-        "",
-        "tui.screens.ranges:RangesScreen",
-        "NVTX ranges, annotations and their GPU time",
+        "ranges", "Ranges", "", TIME, "tui.screens.ranges:RangesScreen", "NVTX ranges, annotations and their GPU time"
     ),
-    View("metrics", "Metrics", "", "tui.screens.metrics:MetricsScreen", "hardware metrics and events by kernel"),
+    View("metrics", "Metrics", "", OPS, "tui.screens.metrics:MetricsScreen", "hardware metrics and events by kernel"),
     View(
         "summaries",
         "Other Summaries",
         "",
-        "tui.screens.summaries:SummariesScreen",
-        "what the profiler summed up beside GPU work",
+        INPUT,
+        "tui.screens.table_screen:SummariesScreen",
+        "other summaries that the profiler printed",
     ),
-    View("layers", "Layers", "", "tui.screens.layers:LayersScreen", "times of a model's layers, and predicted ones"),
+    View(
+        "layers",
+        "Layers",
+        "",
+        OPS,
+        "tui.screens.layers:LayersScreen",
+        "layer times, measured and predicted",
+    ),
     View(
         "tool-report",
-        "Tool's Report",
+        "Profiler Report",
         "",
-        "tui.screens.tool_report:ToolReportScreen",
-        "what the recording tool itself worked out",
+        INPUT,
+        "tui.screens.table_screen:ToolReportScreen",
+        "what the profiler itself reports",
     ),
-    View("sql", "SQL", "", "tui.screens.sql:SqlScreen", "SELECT over frames and what is computed"),
-    View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
-    View("notes", "Notes", "", "tui.screens.notes:NotesScreen", "what you wrote on rows of this file"),
-    View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),
-    View("compare", "Compare", "", "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations compared"),
+    View("sql", "SQL", "", INPUT, "tui.screens.sql:SqlScreen", "SQL queries over all tables"),
+    View("log", "Log", "", INPUT, "tui.screens.log:LogScreen", "the file itself, with parsed lines marked"),
+    View("notes", "Notes", "", INPUT, "tui.screens.table_screen:NotesScreen", "your notes on rows of this file"),
+    View(
+        "issues", "Issues", "", INPUT, "tui.screens.table_screen:IssuesScreen", "problems found while reading the input"
+    ),
+    View("compare", "Compare", "", OVERVIEW, "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations"),
 )
 
 

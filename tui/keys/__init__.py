@@ -25,15 +25,21 @@ if TYPE_CHECKING:
 ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *VIEWS)
 
 FOOTER_KEYS: Final = 6
-"""Keys that the footer shows at most."""
+"""Keys that the footer shows where it has 80 cells."""
+MORE_KEY_CELLS: Final = 14
+"""Cells that each further key takes."""
 _LAST: Final = ("views_menu", "help", "leave")
 """What works everywhere stands behind what works here."""
 
 
-def footer_keys(methods: Sequence[str]) -> list[str]:
+def footer_keys(methods: Sequence[str], width: int = 80) -> list[str]:
     """The methods whose keys the footer shows, of those that it could.
 
     Views have keys of their own, and what works in every table gives way to them.
+
+    Args:
+        methods: Of the keys that work now, those that the footer can show.
+        width: Cells of the footer.
 
     >>> footer_keys(["open_row", "find", "filter", "sort_column", "leave", "views_menu", "help"])
     ['open_row', 'find', 'filter', 'sort_column', 'help', 'leave']
@@ -44,7 +50,8 @@ def footer_keys(methods: Sequence[str]) -> list[str]:
     for action in ACTIONS:
         if action.footer:
             places[action.method] = max(action.footer, places.get(action.method, 0))
-    shown = sorted(methods, key=lambda method: places.get(method, 1))[:FOOTER_KEYS]
+    shown = sorted(methods, key=lambda method: places.get(method, 1))
+    shown = shown[: FOOTER_KEYS + max(0, width - 80) // MORE_KEY_CELLS]
     return sorted(
         (method for method in methods if method in shown),
         key=lambda method: _LAST.index(method) if method in _LAST else -1,
@@ -75,9 +82,9 @@ def told_of(key: str) -> str:
     """That a key does nothing where it was pressed, and what it does where.
 
     >>> told_of("f")
-    'f does nothing here (in a table: filter); ? lists the keys that do'
+    'f does nothing here (in a table: filter). ? lists the keys.'
     >>> told_of("L")
-    'L does nothing here (in a table, in the timeline: source line); ? lists the keys that do'
+    'L does nothing here (in a table, in the timeline: source line). ? lists the keys.'
     """
     actions = [action for action in ACTIONS if key in action.keys.split(",") and action.scope is not Scope.BAR]
     names = actions[0].keys.split(",")
@@ -87,7 +94,7 @@ def told_of(key: str) -> str:
     for action in actions:
         places[action.label] = f"{places[action.label]}, {action.scope}" if action.label in places else action.scope
     doing = "; ".join(f"{where}: {label}" for label, where in places.items())
-    return f"{written} does nothing here ({doing}); ? lists the keys that do"
+    return f"{written} does nothing here ({doing}). ? lists the keys."
 
 
 def bindings_for(scope: Scope) -> list[BindingType]:

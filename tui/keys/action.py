@@ -16,7 +16,7 @@ class Scope(StrEnum):
     TIMELINE = "in the timeline"
     ITERATIONS = "in iterations"
     CHART = "in the chart of iterations"
-    PARTS = "in a view of several parts"
+    PARTS = "in a view with tabs"
     COMPARE = "in a comparison"
     OPS = "in views of ops"
     TYPES = "in the op types"

@@ -1,0 +1,368 @@
+"""The registry of tables: each is declared once, with its frame function, its columns, its views and what it needs.
+
+Export, SQL, reports, capabilities and screens read it. It imports nothing of the program: modules are named as text and
+imported when a table is asked for, so that the command line lists tables before Polars is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.model.profile import Profile
+    from tui.model.view import TableSpec
+
+MODEL_FRAMES: Final = (
+    "sessions",
+    "devices",
+    "activities",
+    "api_calls",
+    "ops",
+    "ranges",
+    "summary",
+    "metrics",
+    "layers",
+    "tool_figures",
+    "tool_findings",
+    "memory_events",
+    "memory_segments",
+    "memory_blocks",
+    "issues",
+)
+"""The frames of `tui.model.schema`, which are exported as they are."""
+
+SCREEN_OF_REPORT: Final = {"ops": "ops-and-kernels", "api": "api-calls", "findings": "expert-systems", "ranks": "gpus"}
+"""Reports that are called otherwise than the view that shows the same tables."""
+
+
+def _resolve(reference: str) -> Any:
+    module, name = reference.split(":")
+    return getattr(import_module(f"tui.analysis.{module}"), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is computed from a profile.
+
+    References to code are ``module:name`` below `tui.analysis`.
+    """
+
+    name: str
+    """Its name in export and in SQL."""
+    function: str
+    """The function of a profile that computes its rows."""
+    spec: str = ""
+    """The `TableSpec`: its columns in reports and on screens. Empty: it is only exported."""
+    reports: tuple[str, ...] = ()
+    """The reports that print it: the first table of each always, the others where they have rows."""
+    needs: str = ""
+    """The `Need` that the profile must meet for a view whose first table this is. Empty: none."""
+    is_exported: bool = True
+    """It can be exported and queried."""
+    export_function: str = ""
+    """The function that computes the rows for export, where they differ."""
+    is_summed: bool = False
+    """The sum of its weights is meaningful."""
+    spec_function: str = ""
+    """The function that adapts the `TableSpec` to a profile."""
+    takes_gpu: bool = False
+    """The function takes the keyword ``gpu``: the name of the GPU as the user gives it."""
+    title: str = ""
+    """Its title in reports, where it differs from that of the `TableSpec`."""
+
+    def rows(self, profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+        """Its rows, as reports and screens show them."""
+        return self._call(self.function, profile, gpu)
+
+    def exported_rows(self, profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+        """Its rows, as export and SQL give them."""
+        return self._call(self.export_function or self.function, profile, gpu)
+
+    def table_spec(self, profile: Profile | None = None) -> TableSpec:
+        """Its columns; with a profile, those that suit it."""
+        spec: TableSpec = _resolve(self.spec)
+        if profile is not None and self.spec_function:
+            spec = _resolve(self.spec_function)(profile)
+        return replace(spec, title=self.title) if self.title else spec
+
+    def _call(self, reference: str, profile: Profile, gpu: str | None) -> pl.DataFrame:
+        function = _resolve(reference)
+        rows: pl.DataFrame = function(profile, gpu=gpu) if self.takes_gpu else function(profile)
+        return rows
+
+
+TABLES: Final = (
+    # GPU work and API calls by name.
+    Table(
+        "kernels",
+        "kernels:kernels",
+        "kernels:KERNELS",
+        ("kernels",),
+        needs="GPU_WORK",
+        export_function="kernels:exported_kernels",
+        is_summed=True,
+    ),
+    Table(
+        "api",
+        "api_calls:api",
+        "api_calls:API",
+        ("api",),
+        needs="API_WORK",
+        export_function="api_calls:exported_api",
+        is_summed=True,
+    ),
+    # Ops: by name, by type, one by one, as a tree; kernels with their ops.
+    Table(
+        "ops",
+        "ops.ops_by_name:ops",
+        "ops.ops_by_name:OPS",
+        ("ops",),
+        needs="GPU_WORK",
+        is_exported=False,
+        is_summed=True,
+        spec_function="ops.ops_by_name:ops_spec",
+    ),
+    Table("ops_by_name", "ops.ops_by_name:by_name"),
+    Table("op_types", "ops.op_types:op_types"),
+    Table(
+        "op_type_summary",
+        "ops.op_types:op_type_summary",
+        "ops.op_types:OP_TYPE_SUMMARY",
+        ("op-types",),
+        needs="GPU_WORK",
+        is_summed=True,
+    ),
+    Table("op_instances", "ops.op_instances:instances"),
+    Table(
+        "op_forest",
+        "ops.op_trees:group_ops",
+        "ops.op_trees:OP_FOREST",
+        ("group-ops",),
+        needs="GPU_WORK",
+        export_function="ops.op_trees:exported_forest",
+    ),
+    Table("op_kernels", "ops.ops_by_name:kernels_with_ops"),
+    # FLOPs, bytes and distance from the GPU's peaks.
+    Table(
+        "op_work_by_shape",
+        "roofline.op_work:op_work_by_shape",
+        "roofline.op_work:ROOFLINE",
+        ("roofline",),
+        needs="SHAPES",
+        is_summed=True,
+    ),
+    Table("op_work", "roofline.op_work:op_work"),
+    # Launch configurations with their theoretical occupancy.
+    Table("occupancy", "occupancy:occupancy", takes_gpu=True),
+    # Iterations: their times and uses, their kernels and ops, and what could be their key.
+    Table(
+        "iterations",
+        "iterations.times:iterations_with_uses",
+        "iterations.times:ITERATIONS_WITH_USES",
+        ("iterations",),
+        needs="START_TIMES",
+        export_function="iterations.times:exported_iterations",
+        is_summed=True,
+    ),
+    Table(
+        "iteration_work",
+        "iterations.work:iteration_work",
+        "iterations.work:ITERATION_WORK",
+        ("kernels-by-iteration", "kernels-by-op"),
+        needs="START_TIMES",
+        is_summed=True,
+    ),
+    Table(
+        "slowest_iteration_launches",
+        "iterations.work:launches_of_slowest",
+        "iterations.work:ITERATION_LAUNCHES",
+        ("kernels-by-iteration",),
+        is_exported=False,
+        title="Launches of the slowest iteration",
+    ),
+    Table(
+        "slowest_iteration_ops",
+        "iterations.work:ops_of_slowest",
+        "iterations.work:ITERATION_OPS",
+        ("kernels-by-op",),
+        is_exported=False,
+        title="Ops of the slowest iteration",
+    ),
+    Table("iteration_times", "iterations.times:iteration_times"),
+    Table("key_choices", "iterations.candidate_keys:key_choices"),
+    # NVTX ranges and annotations.
+    Table("ranges_by_name", "ranges:ranges_by_name", "ranges:RANGES", ("ranges",), needs="RANGES"),
+    Table("range_instances", "ranges:range_instances"),
+    Table("gpus", "gpus:gpus", "gpus:GPUS", ("gpus",), needs="DEVICES", takes_gpu=True),
+    # Layers: measured and predicted times.
+    Table("layer_times", "layers:layers", "layers:LAYERS", ("layers",), needs="LAYERS"),
+    Table("layer_totals", "layers:layer_totals", "layers:LAYER_TOTALS", ("layers",)),
+    # What the rules of Expert Systems find; printed by `tui.output.check`.
+    Table("findings", "expert.findings:findings", reports=("findings",), needs="GPU_WORK", takes_gpu=True),
+    # GPU time: breakdown, idle gaps, overlap, launch delays, CPU overhead of ops.
+    Table("breakdown", "gpu_time.breakdown:breakdown"),
+    Table("idle_time", "gpu_time.idle_gaps:idle_time"),
+    Table("gaps", "gpu_time.idle_gaps:gaps"),
+    Table("gap_summary", "gpu_time.idle_gaps:gap_summary"),
+    Table("overlap", "gpu_time.overlap:overlap"),
+    Table("launch_delays", "launches.delays:launch_delays"),
+    Table("delays_by_name", "launches.delays:delays_by_name"),
+    Table("op_overheads", "ops.op_costs:overheads_by_name"),
+    # Memory: copies and memsets, unified memory, memory snapshots, allocations.
+    Table(
+        "transfers",
+        "transfer_summary:transfers",
+        "transfer_summary:TRANSFERS",
+        ("memory",),
+        needs="COPIES",
+        is_summed=True,
+    ),
+    Table("transfer_sizes", "transfer_summary:transfer_sizes", "transfer_summary:TRANSFER_SIZES", ("memory",)),
+    Table("tiny_runs", "copies:tiny_runs", "copies:TINY_RUNS", ("memory",)),
+    Table(
+        "timeline_lanes",
+        "timeline.shown:timeline_lanes",
+        "timeline.shown:TIMELINE_LANES",
+        ("timeline",),
+        needs="START_TIMES",
+    ),
+    Table("single_transfers", "copies:single_transfers"),
+    Table("unified_memory", "transfer_summary:unified_memory", "transfer_summary:UNIFIED", ("memory",)),
+    Table(
+        "memory_devices",
+        "memory_snapshot:memory_devices",
+        "memory_snapshot:MEMORY_DEVICES",
+        ("memory",),
+    ),
+    Table(
+        "memory_peak",
+        "memory_snapshot:memory_peak",
+        "memory_snapshot:MEMORY_PEAK",
+        ("memory",),
+        is_summed=True,
+    ),
+    Table(
+        "memory_allocations",
+        "memory_snapshot:largest_allocations",
+        "memory_snapshot:MEMORY_ALLOCATIONS",
+        ("memory",),
+        export_function="memory_snapshot:memory_allocations",
+    ),
+    Table(
+        "segments_held",
+        "memory_snapshot:segments_held",
+        "memory_snapshot:MEMORY_SEGMENTS",
+        ("memory",),
+        is_summed=True,
+    ),
+    Table("allocators", "allocations:allocators", "allocations:ALLOCATORS", ("memory",)),
+    Table("allocator_iterations", "allocations:allocator_iterations", "allocations:ALLOCATOR_ITERATIONS", ("memory",)),
+    # Streams and ranks.
+    Table("streams", "gpu_time.streams:streams", "gpu_time.streams:STREAMS", ("gpus",)),
+    Table("ranks", "ranks.rank_summary:ranks", "ranks.rank_summary:RANKS", ("gpus", "ranks")),
+    Table("rank_iterations", "ranks.rank_summary:rank_iterations", "ranks.rank_summary:RANK_ITERATIONS", ("gpus",)),
+    Table("slowest_ranks", "ranks.spread:slowest_ranks", "ranks.spread:SLOWEST_RANKS", ("ranks",)),
+    Table("op_type_ranks", "ranks.spread:op_type_ranks", "ranks.spread:OP_TYPE_RANKS", ("ranks",)),
+    Table("op_ranks", "ranks.spread:op_ranks", "ranks.spread:OP_RANKS", ("ranks",)),
+    Table("ranks_of_op", "ranks.spread:ranks_of_op"),
+    Table("collective_kinds", "ranks.waits:collective_kinds", "ranks.waits:COLLECTIVE_KINDS", ("ranks",)),
+    Table("collectives", "ranks.waits:matched_collectives"),
+    Table("collective_ranks", "ranks.waits:collective_ranks"),
+    # API calls by thread, and those that failed; ranges by depth.
+    Table("api_threads", "api_calls:api_threads", "api_calls:API_THREADS", ("api",)),
+    Table("api_errors", "api_calls:api_errors", "api_calls:API_ERRORS", ("api",)),
+    Table("ranges_by_depth", "ranges:ranges_by_depth", "ranges:RANGE_DEPTHS", ("ranges",)),
+    # What the input says as it is.
+    Table(
+        "hardware_metrics",
+        "hardware_metrics:metrics",
+        "hardware_metrics:METRICS",
+        ("metrics",),
+        needs="METRICS",
+        is_exported=False,
+    ),
+    Table(
+        "other_summaries",
+        "tool_report:other_summaries",
+        "tool_report:OTHER_SUMMARIES",
+        ("summaries",),
+        needs="OTHER_SUMMARIES",
+        is_exported=False,
+    ),
+    Table(
+        "tool_report",
+        "tool_report:tool_report",
+        "tool_report:TOOL_REPORT",
+        ("tool-report",),
+        needs="TOOL_REPORT",
+        is_exported=False,
+    ),
+    Table("issue_list", "issues:issues", "issues:ISSUES", ("issues",), is_exported=False),
+)
+"""Every table, in the order in which export and SQL list them and in which a report prints them."""
+
+_BY_NAME: Final = {table.name: table for table in TABLES}
+
+COMPUTED: Final = tuple(table.name for table in TABLES if table.is_exported)
+"""The tables that are computed from the frames, by their names in export and SQL."""
+
+REPORTS: Final = tuple(dict.fromkeys(report for table in TABLES if table.spec for report in table.reports))
+"""Every report that is made of tables."""
+
+EXPORTED: Final = (*MODEL_FRAMES, *COMPUTED)
+"""Every name that can be exported and queried."""
+
+
+def table(name: str) -> Table:
+    """The table of a name.
+
+    >>> table("kernels").reports
+    ('kernels',)
+    """
+    return _BY_NAME[name]
+
+
+def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFrame:
+    """A frame to export or to query.
+
+    Args:
+        profile: What was read.
+        name: One of `EXPORTED`.
+        gpu: The name of the GPU, as the user gives it.
+    """
+    return profile[name] if name in MODEL_FRAMES else table(name).exported_rows(profile, gpu=gpu)
+
+
+def tables_of_report(report: str) -> tuple[Table, ...]:
+    """The tables that a report prints, the main one first.
+
+    >>> [table.name for table in tables_of_report("ranges")]
+    ['ranges_by_name', 'ranges_by_depth']
+    """
+    return tuple(table for table in TABLES if report in table.reports)
+
+
+def screen_of_report(report: str) -> str:
+    """The name of the view that shows what a report prints.
+
+    >>> screen_of_report("api"), screen_of_report("kernels")
+    ('api-calls', 'kernels')
+    """
+    return SCREEN_OF_REPORT.get(report, report)
+
+
+def needs_of_views() -> dict[str, str]:
+    """For each view with a main table the need of that table, by name.
+
+    >>> needs_of_views()["kernels"]
+    'GPU_WORK'
+    """
+    found: dict[str, str] = {}
+    for one in TABLES:
+        for report in one.reports:
+            found.setdefault(screen_of_report(report), one.needs)
+    return {view: needs for view, needs in found.items() if needs}
