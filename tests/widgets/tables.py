@@ -10,8 +10,8 @@ from textual.app import App
 from tui.keys import Scope, bindings_for
 from tui.model.columns import columns
 from tui.model.view import TableSpec
-from tui.theme import DARK
-from tui.widgets.table_pane import TablePane
+from tui.theme import DARK, kind_defaults
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -71,6 +71,9 @@ class TableApp(App[None]):
         self.pane = TablePane(spec, id="table")
         self.told: list[Any] = []
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return kind_defaults()
+
     def compose(self) -> ComposeResult:
         yield self.pane
 
@@ -94,7 +97,7 @@ class TableApp(App[None]):
     @property
     def names(self) -> list[str]:
         """The names shown, first to last."""
-        return self.pane.shown_frame()["name"].cast(pl.String).to_list()
+        return self.pane.model.shown_frame()["name"].cast(pl.String).to_list()
 
     @property
     def toasts(self) -> list[str]:

@@ -6,12 +6,14 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
+from textual.color import Color
 
 from tests.snapshots import screen_text
 from tui.fitting import cell_width
-from tui.widgets.bar_list import BarList
-from tui.widgets.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar
-from tui.widgets.spark import histogram, histogram_line, sparkline
+from tui.theme import kind_defaults
+from tui.widgets.charts.bar_list import BarList
+from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar
+from tui.widgets.charts.sparkline import histogram, histogram_line, sparkline
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -37,7 +39,7 @@ def test_bars_begin_and_figures_end_in_the_same_column() -> None:
     assert "█" not in drawn[3]
     assert "▏" not in drawn[3]
     assert {cell_width(line) for line in drawn} == {80}
-    assert drawn[1].endswith("210.40 ms  27.90%")
+    assert drawn[1].endswith("210.40 ms   27.9%")
     assert "evil·[31m[red]" in drawn[3]
 
 
@@ -45,7 +47,7 @@ def test_a_narrow_line_keeps_label_and_figures() -> None:
     drawn = lines(30)
     assert [line[:12] for line in drawn] == ["dgrad_engine", "sgemm_128x1…", "[CUDA memse…", "evil·[31m[r…"]
     assert "█" not in "".join(drawn)
-    assert drawn[2].endswith("410 µs   0.05%")
+    assert drawn[2].endswith("410 µs    0.1%")
     assert all(line.isascii() for line in lines(80, ascii_only=True)[:2])
 
 
@@ -61,10 +63,10 @@ def test_a_sentence_without_a_figure_has_all_of_the_line() -> None:
 def test_a_bar_gives_up_cells_that_make_a_label_whole() -> None:
     rows = [BarRow("a", "DLProf efficiency", 1.0, "8 of 9 ms", 88.9)]
     drawn = {width: bar_lines(rows, bar_columns(rows, width))[0].plain for width in (43, 42, 41, 40)}
-    assert drawn[43] == "DLProf efficiency ███████ 8 of 9 ms  88.90%"
-    assert drawn[42] == "DLProf efficiency ██████ 8 of 9 ms  88.90%"
+    assert drawn[43] == "DLProf efficiency ███████ 8 of 9 ms   88.9%"
+    assert drawn[42] == "DLProf efficiency ██████ 8 of 9 ms   88.9%"
     # Where that is not enough, the bar keeps what can be read at a glance.
-    assert drawn[41] == "DLProf effici… ████████ 8 of 9 ms  88.90%"
+    assert drawn[41] == "DLProf effici… ████████ 8 of 9 ms   88.9%"
 
 
 @given(st.lists(st.floats(0, 1e12), max_size=12), st.integers(12, 200))
@@ -107,6 +109,9 @@ class Bars(App[None]):
         self.bars = BarList(ROWS)
         self.opened: list[str] = []
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return kind_defaults()
+
     def compose(self) -> ComposeResult:
         yield self.bars
 
@@ -128,23 +133,18 @@ async def test_a_line_is_a_door() -> None:
         assert app.bars.rows[app.bars.cursor].key == "sgemm"
 
 
-async def test_neither_the_bar_nor_the_look_of_a_part_is_in_reverse_under_the_cursor() -> None:
+async def test_the_selection_is_painted_through_bars_and_keeps_their_colors() -> None:
     app = Bars()
     async with app.run_test(size=(40, 10)) as pilot:
         app.bars.focus()
         app.bars.show([BarRow("a", "conv", 0.5, "1.2 ms", 50.0, part="tensor"), BarRow("b", "evil", None, "–")])
         await pilot.pause()
-        assert [(segment.text, segment.style.reverse) for segment in app.bars.render_line(0) if segment.style] == [
-            ("█", None),
-            (" ", None),
-            ("conv", True),
-            (" ", None),
-            ("█████████         ", None),
-            (" 1.2 ms  50.00%", True),
-        ]
-        # Where nothing is drawn, the whole line is.
-        await pilot.press("down")
-        assert {segment.style.reverse for segment in app.bars.render_line(1) if segment.style} == {True}
+        segments = [segment for segment in app.bars.render_line(0) if segment.style and segment.text]
+        selected = Color.parse(kind_defaults()["selection"]).rich_color
+        assert {segment.style.bgcolor for segment in segments} == {selected}
+        assert segments[0].text == "█"
+        assert segments[0].style.color == Color.parse(kind_defaults()["kind-tensor"]).rich_color
+        assert "".join(segment.text for segment in segments).endswith(" 1.2 ms   50.0%")
 
 
 async def test_no_lines_say_why() -> None:

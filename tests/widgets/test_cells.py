@@ -10,7 +10,7 @@ from tui.fitting import cell_width
 from tui.model.columns import COLUMNS, ColumnKind, columns
 from tui.model.view import TableState
 from tui.query.facts import ColumnFacts
-from tui.widgets.cells import CellWriter, units_of, writers
+from tui.widgets.table.cells import CellWriter, units_of, writers
 
 
 def writer(name: str, values: object = None, **state: object) -> CellWriter:
@@ -70,8 +70,8 @@ def test_names_that_differ_in_what_would_be_cut_are_told_apart() -> None:
     ops = [f"{way}{name}" for name in ("AddBackward0", "MulBackward0", "torch::autograd::AccumulateGrad")]
     shown = CellWriter(COLUMNS["op"], ColumnFacts(pl.Series(ops)), TableState(), is_pinned=True)
     assert [shown.fitted(op, 30) for op in ops] == [
-        "evaluate_function: AddBackwar…",
-        "evaluate_function: MulBackwar…",
+        "AddBackward0",
+        "MulBackward0",
         "AccumulateGrad",
     ]
     assert shown.fitted("aten::add", 30) == "aten::add"
@@ -129,8 +129,8 @@ CHANGED_COLUMNS = columns(*CHANGED.columns)
 def test_columns_that_are_compared_have_one_unit() -> None:
     written = writers(CHANGED_COLUMNS, CHANGED, TableState())
     assert [written[name].title for name in ("a_total_ns", "b_total_ns", "delta_ns")] == [
-        "Before ms",
-        "Now ms",
+        "Baseline ms",
+        "Candidate ms",
         "Diff ms",
     ]
     assert [written[name].whole(CHANGED[name][0]) for name in ("a_total_ns", "b_total_ns")] == ["0.0015", "2.500"]
@@ -140,10 +140,10 @@ def test_columns_that_are_compared_have_one_unit() -> None:
 
 def test_a_column_that_is_hidden_decides_the_unit_too() -> None:
     alone = writers(columns("a_total_ns"), CHANGED, TableState())["a_total_ns"]
-    assert alone.title == "Before ms"
+    assert alone.title == "Baseline ms"
     assert (
         writers(columns("a_total_ns"), CHANGED.drop("b_total_ns", "delta_ns"), TableState())["a_total_ns"].title
-        == "Before µs"
+        == "Baseline µs"
     )
 
 

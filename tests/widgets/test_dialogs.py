@@ -12,14 +12,14 @@ from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.fitting import cell_width
 from tui.screens.compare_menu import CompareDialog
-from tui.screens.key_picker import KeyPicker
-from tui.widgets import export_dialog
-from tui.widgets.cell_dialog import CellDialog
-from tui.widgets.column_chooser import ColumnChooser
-from tui.widgets.export_dialog import ExportDialog
+from tui.screens.iterations import KeyPicker
+from tui.widgets.dialogs import export
+from tui.widgets.dialogs.columns import ColumnChooser
+from tui.widgets.dialogs.export import ExportDialog
+from tui.widgets.table.pane import CellDialog
 
 if TYPE_CHECKING:
-    from tui.widgets.dialog import Dialog
+    from tui.widgets.dialogs.base import Dialog
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ async def test_the_whole_text_of_a_cell() -> None:
         assert isinstance(app.screen, CellDialog)
         shown = " ".join(line.strip(" │") for line in screen_text(app).splitlines() if "│" in line)
         assert DGRAD in shown
-        assert "Kernel, memory operation or API call, as the input names it." in shown
+        assert "Kernel, memory operation or API call, as named by the input." in shown
         await pilot.press("y", "escape")
         assert Path("proftui-copy-1.tsv").read_text() == DGRAD
 
@@ -103,7 +103,7 @@ async def test_export_writes_what_is_shown_and_says_so() -> None:
         assert "2 shown" in screen_text(app)
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
-        assert app.toasts[-1] == "wrote 2 rows, 10 columns to kernels.csv"
+        assert app.toasts[-1] == f"Wrote 2 rows, 10 columns to {Path('kernels.csv').absolute()}"
         assert pl.read_csv("kernels.csv")["total_ns"].to_list() == [210_400_128, 209_360]
 
 
@@ -125,7 +125,7 @@ async def test_export_asks_before_it_replaces_a_file() -> None:
     app = TableApp()
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         await pilot.press("e", "enter")
-        assert "kernels.csv is there: enter again replaces it" in screen_text(app)
+        assert "kernels.csv exists. Press enter again to replace it" in screen_text(app)
         assert Path("kernels.csv").read_text() == "mine"
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
@@ -137,10 +137,10 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         await pilot.press("e", "h")
         assert "To the terminal's clipboard" in screen_text(app)
-        monkeypatch.setattr(export_dialog, "CLIPBOARD_ROWS", 7)
+        monkeypatch.setattr(export, "CLIPBOARD_ROWS", 7)
         await pilot.press("enter")
         assert "! more than 7 rows are for a file" in screen_text(app)
-        monkeypatch.setattr(export_dialog, "CLIPBOARD_ROWS", 8)
+        monkeypatch.setattr(export, "CLIPBOARD_ROWS", 8)
         await pilot.press("enter")
         assert not isinstance(app.screen, ExportDialog)
         # This terminal has none: the text went to a file.
@@ -153,7 +153,7 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_is_not_installed_is_told_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_dialog, "missing", lambda name: "pip install it" if name == "pdf" else "")
+    monkeypatch.setattr(export, "missing", lambda name: "pip install it" if name == "pdf" else "")
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("e", "h", "h", "h")

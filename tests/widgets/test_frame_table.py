@@ -8,9 +8,9 @@ import pytest
 from tests.idle import until
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, TableApp
-from tui.widgets.frame_view import AHEAD_ROWS, STRIPS_KEPT
-from tui.widgets.table_painter import TablePainter
-from tui.widgets.table_pane import TablePane
+from tui.widgets.table.painter import TablePainter
+from tui.widgets.table.pane import TablePane
+from tui.widgets.table.view import AHEAD_ROWS, STRIPS_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,21 +29,21 @@ async def test_the_cursor_moves_and_stops_at_the_ends() -> None:
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.pane.table
         await pilot.press("j", "down", "j", "k")
-        assert table.cursor_row == 2
+        assert table.model.cursor_row == 2
         await pilot.press("G")
-        assert table.cursor_row == 7
+        assert table.model.cursor_row == 7
         await pilot.press("j")
-        assert table.cursor_row == 7
+        assert table.model.cursor_row == 7
         await pilot.press("g", "k")
-        assert table.cursor_row == 0
+        assert table.model.cursor_row == 0
         await pilot.press("l", "right")
-        assert table.cursor_column == "time_pct"
+        assert table.model.cursor_column == "time_pct"
         await pilot.press("h")
-        assert table.cursor_column == "total_ns"
+        assert table.model.cursor_column == "total_ns"
         await pilot.press("dollar_sign")
-        assert table.cursor_column == table.table_layout.sequence[-1]
+        assert table.model.cursor_column == table.table_layout.sequence[-1]
         await pilot.press("circumflex_accent", "h")
-        assert table.cursor_column == "name"
+        assert table.model.cursor_column == "name"
 
 
 async def test_pages_of_a_million_rows_make_only_the_rows_that_are_seen() -> None:
@@ -52,17 +52,17 @@ async def test_pages_of_a_million_rows_make_only_the_rows_that_are_seen() -> Non
         table = app.pane.table
         assert table.page_rows == 22
         await pilot.press("pagedown", "pagedown")
-        assert table.cursor_row == 44
+        assert table.model.cursor_row == 44
         await pilot.press("ctrl+d")
-        assert table.cursor_row == 55
+        assert table.model.cursor_row == 55
         await pilot.press("pageup", "ctrl+u")
-        assert table.cursor_row == 22
+        assert table.model.cursor_row == 22
         await pilot.press("G")
-        assert table.cursor_row == 999_999
+        assert table.model.cursor_row == 999_999
         assert table.scroll_offset.y == 999_978
         assert app.pane.current_row is not None
         assert app.pane.current_row["line"] == 1_000_000
-        made = sum(len(page) for page in table.rows._pages.values())
+        made = sum(len(page) for page in table.model.rows._pages.values())
         assert made <= 3 * 128
         assert "1,000,000 rows" in screen_text(app)
 
@@ -91,7 +91,7 @@ async def test_the_pages_beside_the_one_on_the_screen_are_drawn_ahead(monkeypatc
             # The row under the cursor, and the one that it was on.
             assert len(drawn) <= 2
             seen = screen_text(app)
-            table._redraw()
+            table.redraw()
             await pilot.pause()
             assert screen_text(app) == seen
 
@@ -114,10 +114,10 @@ async def test_columns_out_of_sight_are_counted_and_reached() -> None:
         assert table.table_layout.after == 6
         assert "+6 columns →" in screen_text(app)
         await pilot.press("l", "l", "l")
-        assert table.cursor_column == "calls"
+        assert table.model.cursor_column == "calls"
         assert table.table_layout.before == 0
         await pilot.press("l")
-        assert table.table_layout.find(table.cursor_column) is not None
+        assert table.table_layout.find(table.model.cursor_column) is not None
         assert table.table_layout.before > 0
         assert "← " in screen_text(app)
         assert table.table_layout.placed[0].column.name == "name"
@@ -156,7 +156,7 @@ async def test_a_click_selects_the_cell_and_one_on_a_heading_sorts() -> None:
         calls = app.pane.table.table_layout.find("calls")
         assert calls is not None
         await pilot.click("FrameTable", offset=(calls.x + 1, 3))
-        assert (app.pane.table.cursor_row, app.pane.table.cursor_column) == (2, "calls")
+        assert (app.pane.model.cursor_row, app.pane.model.cursor_column) == (2, "calls")
         await pilot.click("FrameTable", offset=(calls.x + 1, 0))
         assert app.pane.state.sort == (("calls", True),)
         assert "Calls▼" in screen_text(app)
@@ -212,4 +212,4 @@ async def test_a_smaller_terminal_keeps_the_cursor_on_the_screen() -> None:
         assert table.scroll_offset.y <= 30 < table.scroll_offset.y + table.page_rows
         await pilot.resize_terminal(10, 3)
         await pilot.pause()
-        assert table.cursor_row == 30
+        assert table.model.cursor_row == 30

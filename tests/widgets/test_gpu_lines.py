@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tui.analysis.definitions import definition
 from tui.analysis.gpus import GPUS
-from tui.widgets.gpu_lines import GpuBar, gpu_lines
-from tui.widgets.part_looks import look_of
+from tui.screens.gpus import GpuBar, gpu_lines
+from tui.widgets.charts.palette import look_of
 
 
 def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
@@ -21,7 +21,7 @@ def test_a_share_says_what_it_is_of() -> None:
     assert bar.plain.endswith(" busy 50.00% of its span of 100 ns")
     # The same GPU has another share, and another idle time, on the dashboard.
     helps = {column.name: column.help for column in GPUS.columns}
-    for name in ("busy_pct", "idle_ns"):
+    for name, of_the_span in (("busy_pct", "the share of the span"), ("idle_ns", "idle time within the span")):
         assert "the span" in helps[name]
         assert "wall time" in definition(name).means.lower()
-        assert "span alone" in definition(name).means
+        assert f"The view of GPUs shows {of_the_span}" in definition(name).means

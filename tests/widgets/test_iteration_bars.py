@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.iterations.chart import Bar
-from tui.widgets import iteration_drawing as drawing
-from tui.widgets.iteration_bars import PARTS, STEPS, Look, bar_width, column, tone
-from tui.widgets.part_looks import LOOKS
+from tui.widgets.charts import iteration_bars as drawing
+from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column
+from tui.widgets.charts.palette import LOOKS
 
 
 def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...] = (), rows: int = 1) -> Bar:
@@ -17,33 +17,33 @@ def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...]
                True)  # fmt: skip
 
 
-def drawn(of: Bar, look: Look) -> str:
+def drawn(of: Bar, look: BarStyle) -> str:
     """The column from below, as text."""
     return "".join(character for character, _ in column(of, look))
 
 
 def test_parts_stand_on_each_other() -> None:
-    look = Look(10, 100)
+    look = BarStyle(10, 100)
     of = bar(100, parts=(20.0, 10.0, 10.0, 10.0, 10.0, 10.0, 20.0, 10.0))
     assert drawn(of, look) == "██▓▞▒▤▧▚▚░"
     assert [part for _, part in column(of, look)][:3] == ["tensor", "tensor", "other"]
-    assert drawn(of, Look(10, 100, ascii_only=True, smooth=False)) == "##=%+dfcc."
+    assert drawn(of, BarStyle(10, 100, ascii_only=True, smooth=False)) == "##=%+dfcc."
 
 
 def test_what_stands_below_bars_is_not_the_fill_of_a_part() -> None:
     below = {drawing.ASCII_CHOSEN, drawing.ASCII_OTHERS, drawing.ASCII_SPAN, *drawing.MARKS.values()}
-    assert below.isdisjoint(look.ascii_fill for look in LOOKS.values())
+    assert below.isdisjoint(look.sign(ascii_only=True) for look in LOOKS.values())
 
 
 def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
     of = bar(55, parts=(0.0, 55.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
-    assert drawn(of, Look(10, 100)) == "▓▓▓▓▓▄    "
-    assert drawn(of, Look(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
-    assert drawn(bar(52, parts=of.parts_ns), Look(10, 100, smooth=False)) == "▓▓▓▓▓     "
+    assert drawn(of, BarStyle(10, 100)) == "▓▓▓▓▓▄    "
+    assert drawn(of, BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
+    assert drawn(bar(52, parts=of.parts_ns), BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓     "
 
 
 def test_a_cell_is_of_the_part_that_has_most_of_it() -> None:
-    look = Look(5, 100)
+    look = BarStyle(5, 100)
     # The thin part lies in the middle of the third cell, and in the middle of what there is of the fourth.
     whole = bar(100, parts=(49.5, 0.0, 0.0, 1.0, 0.0, 0.0, 49.5, 0.0))
     assert "memory" not in [part for _, part in column(whole, look)]
@@ -52,32 +52,25 @@ def test_a_cell_is_of_the_part_that_has_most_of_it() -> None:
     assert drawn(top, look) == "███▆ "
 
 
-def test_a_top_within_a_cell_has_the_tone_of_its_pattern() -> None:
-    look = Look(10, 100)
-    for part, shares in (("tensor", 100), ("other", 75), ("cpu", 50), ("idle", 25)):
-        cells = column(bar(55, parts=tuple(55.0 if name == part else 0.0 for name in PARTS)), look)
-        assert [tone(cell) for cell in cells[:6]] == [*[100] * 5, shares]
-
-
 def test_of_several_iterations_the_longest_is_marked_and_what_is_longer_than_the_scale_cut() -> None:
-    assert drawn(bar(20, 60, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=3), Look(10, 100)) == "██││││    "
-    assert drawn(bar(400, parts=(400.0, 0, 0, 0, 0, 0, 0, 0)), Look(10, 100)) == "█" * 9 + "↑"
-    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=2), Look(5, 100, ascii_only=True)) == "#|||^"
+    assert drawn(bar(20, 60, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=3), BarStyle(10, 100)) == "██││││    "
+    assert drawn(bar(400, parts=(400.0, 0, 0, 0, 0, 0, 0, 0)), BarStyle(10, 100)) == "█" * 9 + "↑"
+    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=2), BarStyle(5, 100, ascii_only=True)) == "#|||^"
 
 
 def test_what_is_not_known_is_not_a_height() -> None:
-    assert drawn(bar(None), Look(4, 100)) == "·   "
-    assert drawn(bar(None), Look(4, 0, ascii_only=True)) == "?   "
-    assert drawn(bar(50), Look(4, 100)) == "▥▥  "
-    assert drawn(bar(0), Look(4, 0)) == "    "
+    assert drawn(bar(None), BarStyle(4, 100)) == "·   "
+    assert drawn(bar(None), BarStyle(4, 0, ascii_only=True)) == "?   "
+    assert drawn(bar(50), BarStyle(4, 100)) == "▥▥  "
+    assert drawn(bar(0), BarStyle(4, 0)) == "    "
 
 
 @given(st.floats(0, 1e12), st.integers(1, 20), st.booleans())
 def test_a_time_has_a_height_of_its_own(time: float, lines: int, smooth: bool) -> None:
-    cells = column(bar(time, parts=(time, 0, 0, 0, 0, 0, 0, 0)), Look(lines, 10**12, smooth=smooth))
+    cells = column(bar(time, parts=(time, 0, 0, 0, 0, 0, 0, 0)), BarStyle(lines, 10**12, smooth=smooth))
     assert len(cells) == lines
     filled = sum(character != " " for character, _ in cells)
-    assert filled == pytest.approx(time / 1e12 * lines, abs=1 + 1 / STEPS)
+    assert filled == pytest.approx(time / 1e12 * lines, abs=1 + 1 / CELL_LEVELS)
     assert (filled > 0) == (time > 0)
 
 

@@ -6,15 +6,15 @@ import polars as pl
 
 from tests.analysis.frames import kernel, profile
 from tui.analysis.duration_spread import SlowPart, Spread, spread, variants
-from tui.analysis.launches.profile_next import ProfileNext
-from tui.analysis.occupancy.advice import Advice
-from tui.analysis.what_if import Gain
-from tui.widgets.details import sections
-from tui.widgets.kernel_details import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
+from tui.analysis.estimated_savings import Saving
+from tui.analysis.launches.profiling_command import ProfilingCommand
+from tui.analysis.occupancy import Advice
+from tui.widgets.details.kernel import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
+from tui.widgets.details.pane import sections
 
 
-def gain(device: int = 0, iterations: int | None = None) -> Gain:
-    return Gain(0, device, 2, time_ns=5000, alone_ns=4000, half_ns=1000, busy_ns=10_000, span_ns=20_000, stream=7,
+def gain(device: int = 0, iterations: int | None = None) -> Saving:
+    return Saving(0, device, 2, time_ns=5000, alone_ns=4000, half_ns=1000, busy_ns=10_000, span_ns=20_000, stream=7,
                 iterations=iterations, alone_per_iteration_ns=1000 if iterations else None,
                 half_per_iteration_ns=250 if iterations else None)  # fmt: skip
 
@@ -81,8 +81,8 @@ def test_advice_and_commands() -> None:
         ("", "only a larger grid would: all blocks of this one are on the GPU at once", "")
     ]
     assert advice_lines([], waves=0.4) == next_lines(None) == []
-    assert next_lines(ProfileNext(None, "why")) == [("none", "why", "")]
-    assert next_lines(ProfileNext("ncu ./app", "note")) == [("command", "ncu ./app", ""), ("", "note", "")]
+    assert next_lines(ProfilingCommand(None, "why")) == [("none", "why", "")]
+    assert next_lines(ProfilingCommand("ncu ./app", "note")) == [("command", "ncu ./app", ""), ("", "note", "")]
 
 
 def test_blocks_without_lines_leave_the_details_as_they_are() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tui.widgets.status_line import TableStatus
+from tui.widgets.table.status_line import TableStatus
 
 FULL = TableStatus(
     shown=128,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.model.columns import columns
 from tui.model.view import TableState
 from tui.state.arrangements import Arrangements
-from tui.widgets.column_chooser import ColumnChooser
+from tui.widgets.dialogs.columns import ColumnChooser
 from tui.widgets.query_bar import QueryMode
 
 FLAGGED = KERNELS.with_columns(uses_tensor_core=pl.Series([True, True, False, None, False, False, None, True]))
@@ -24,7 +25,7 @@ class RememberingApp(TableApp):
 
     def __init__(self) -> None:
         super().__init__()
-        self.arrangements = Arrangements()
+        self.profile_session = SimpleNamespace(arrangements=Arrangements())
 
 
 def placed(app: TableApp) -> list[str]:
@@ -38,11 +39,11 @@ async def test_a_key_filters_by_the_column_under_the_cursor_besides_what_is_filt
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"gemm", "enter")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         await pilot.press("l", "F")
-        assert app.pane.query_bar.mode is QueryMode.FILTER
-        assert app.pane.query_bar.text == "gemm total>"
-        assert "Total: a number, as 1ms; or < = =a..b" in screen_text(app)
+        assert app.pane.search.bar.mode is QueryMode.FILTER
+        assert app.pane.search.bar.text == "gemm total>"
+        assert "Total: a number, for example 1ms; or < = =a..b" in screen_text(app)
         await pilot.press(*"1ms", "enter")
         await until(pilot, lambda: app.names == ["sgemm_128x128x8_NT_vec"])
         assert "1 of 8 rows" in screen_text(app)
@@ -68,10 +69,10 @@ async def test_an_operator_that_is_typed_takes_the_place_of_the_offered_one(
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press(*["l"] * column, "F", *typed)
-        assert app.pane.query_bar.text == filtered
+        assert app.pane.search.bar.text == filtered
         # Only at the beginning: later it is part of what is looked for, or to be mended.
         await pilot.press("=")
-        assert app.pane.query_bar.text == f"{filtered}="
+        assert app.pane.search.bar.text == f"{filtered}="
 
 
 async def test_alternatives_are_kept_together_when_a_column_is_added() -> None:
@@ -79,7 +80,7 @@ async def test_alternatives_are_kept_together_when_a_column_is_added() -> None:
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.set_filter("gemm | CUDA")
         await pilot.press("F")
-        assert app.pane.query_bar.text == "(gemm | CUDA) name:"
+        assert app.pane.search.bar.text == "(gemm | CUDA) name:"
 
 
 async def test_yes_no_columns_answer_to_1_0_and_unknown() -> None:
@@ -87,7 +88,7 @@ async def test_yes_no_columns_answer_to_1_0_and_unknown() -> None:
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.table.move_to_column("uses_tensor_core")
         await pilot.press("F")
-        assert app.pane.query_bar.text == "tc="
+        assert app.pane.search.bar.text == "tc="
         await until(pilot, lambda: "1 yes, 0 no, ? unknown" in screen_text(app))
         for typed, rows in (("1", 3), ("0", 3), ("?", 2), ("yes", 3), ("no", 3)):
             await pilot.press("ctrl+u", *"tc=", *typed)
@@ -101,8 +102,8 @@ async def test_a_filter_that_is_not_finished_is_mended_first() -> None:
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.change(filter="(gemm")
         await pilot.press("escape", "F")
-        assert app.pane.query_bar.is_open
-        assert app.pane.query_bar.text in ("(gemm", "name:")
+        assert app.pane.search.bar.is_open
+        assert app.pane.search.bar.text in ("(gemm", "name:")
 
 
 # --- several columns to sort by -----------------------------------------------------------------------------
@@ -166,7 +167,7 @@ async def test_a_hidden_column_comes_back_through_the_list() -> None:
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
         await pilot.press("l", "l", "H")
         assert app.pane.state.hidden == {"time_pct"}
-        assert app.pane.table.cursor_column == "calls"
+        assert app.pane.model.cursor_column == "calls"
         assert app.toasts == ["Time% is hidden: c brings it back"]
         await pilot.press("circumflex_accent", "H")
         assert app.pane.state.hidden == {"time_pct"}
@@ -191,7 +192,7 @@ async def test_the_last_column_can_be_hidden() -> None:
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("dollar_sign", "H")
         assert "line" in app.pane.state.hidden
-        assert app.pane.table.cursor_column == "size_bytes"
+        assert app.pane.model.cursor_column == "size_bytes"
 
 
 async def test_names_last_have_all_the_room_and_are_whole_below_the_cursor() -> None:
@@ -199,10 +200,10 @@ async def test_names_last_have_all_the_room_and_are_whole_below_the_cursor() -> 
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("w", "W")
         assert placed(app)[-1] == "name"
-        assert app.pane.table.cursor_column == "total_ns"
+        assert app.pane.model.cursor_column == "total_ns"
         before = app.pane.table.table_layout.placed[-1].width
         await pilot.press("dollar_sign")
-        assert app.pane.table.cursor_column == "name"
+        assert app.pane.model.cursor_column == "name"
         assert app.pane.table.table_layout.placed[-1].width > before
         assert placed(app) == ["total_ns", "name"]
         await pilot.press("W")
@@ -243,12 +244,12 @@ async def test_small_rows_are_hidden_counted_and_shown_again() -> None:
 async def test_only_the_first_rows() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
-        app.pane.show_first(2)
+        app.pane.change(most_rows=2)
         await pilot.pause()
         assert app.names == [DGRAD, "sgemm_128x128x8_NT_vec"]
         assert "first 2 of 8 rows · 74.85% of time" in screen_text(app)
         await pilot.press("l", "l", "l", "s")
-        assert app.pane.shown_frame()["calls"].to_list() == [120, 48]
+        assert app.pane.model.shown_frame()["calls"].to_list() == [120, 48]
 
 
 # --- shares -------------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ async def test_shares_of_all_then_of_what_is_shown_then_times() -> None:
         shown = []
         for _ in range(3):
             await pilot.press("percent_sign")
-            row = app.pane.table.rows.record(0)
+            row = app.pane.model.rows.record(0)
             shown.append((app.pane.table.writer("total_ns").whole(row["total_ns"]), screen_text(app)))
         # 210.40 of 754.00 ms, then of 210.61 ms.
         assert [value for value, _ in shown[:2]] == ["27.90", "99.90"]
@@ -274,7 +275,7 @@ async def test_sessions_that_do_not_add_up_have_no_shares() -> None:
     frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
     app = TableApp(frame)
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
-        app.pane.apart = (1,)
+        app.pane.model.apart = (1,)
         await pilot.press("percent_sign")
         assert not app.pane.state.as_share
         assert app.toasts == ["these sessions do not add up: choose one with S to see its shares"]
@@ -293,14 +294,13 @@ async def test_a_table_is_found_as_it_was_left(state_directory: Path) -> None:
     again = RememberingApp()
     async with again.run_test(size=(120, 24)) as pilot:
         found = again.pane.state
-        assert (found.sort, found.pinned) == ((("calls", True),), ("calls",))
+        assert (found.sort, found.pinned) == (None, ("calls",))
         assert (found.full_names, found.unit) == (left.full_names, left.unit) == (True, "s")
         assert (found.filter, found.marks) == ("", frozenset())
-        assert again.names[0] == "sgemm_128x128x8_NT_vec"
         await pilot.press("R")
-        assert again.pane.state.sort is None
+        assert again.pane.state.pinned == ()
         await again.workers.wait_for_complete()
-    assert Arrangements().of("/table/kernels").sort is None
+    assert Arrangements().of("/table/kernels").pinned == ()
 
 
 async def test_nothing_is_written_by_looking(state_directory: Path) -> None:
@@ -310,7 +310,7 @@ async def test_nothing_is_written_by_looking(state_directory: Path) -> None:
         await app.workers.wait_for_complete()
         await pilot.pause()
     # Sorting did write; the table as it came is not remembered.
-    assert Arrangements().of("/table/kernels").sort is None
+    assert Arrangements().of("/table/kernels").pinned == ()
     other = RememberingApp()
     before = sorted(path.stat().st_mtime_ns for path in state_directory.rglob("*"))
     async with other.run_test(size=(120, 24)) as pilot:
@@ -366,10 +366,10 @@ async def test_marked_rows_of_sessions_that_do_not_add_up_have_no_share() -> Non
     frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
     app = TableApp(frame)
     async with app.run_test(size=(120, 24)) as pilot:
-        app.pane.apart = (1, 0)
+        app.pane.model.apart = (1, 0)
         await pilot.press("space", "j", "j", "j", "space")
         assert "2 marked: 373.98 ms · avg 186.99 ms" in screen_text(app)
-        app.pane.apart = (1,)
+        app.pane.model.apart = (1,)
         await pilot.press("G", "k", "space")
         # Of session 0 alone: 353.98 of 724.38 ms.
         assert "3 marked: 374.39 ms, 48.87% of all" in screen_text(app)

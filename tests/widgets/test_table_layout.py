@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.metrics import METRICS
+from tui.analysis.compare.changed_findings import CHANGED_FINDINGS
+from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
 from tui.model.view import PINNED_LEAST
-from tui.query.telling import SILENT
-from tui.widgets.table_layout import BAR_MIN, GAP, GUTTER, TableLayout, lay_out
+from tui.query.column_relevance import UNINFORMATIVE_PRIORITY
+from tui.widgets.table.layout import BAR_MIN, GAP, GUTTER, TableLayout, _grown, lay_out
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
 WIDTHS = {"name": 100, "total_ns": 9, "time_pct": 6, "calls": 6, "avg_ns": 8, "min_ns": 8}
@@ -45,7 +45,7 @@ def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
 
 
 def test_what_tells_only_above_0_and_is_nowhere_above_it_comes_last_and_is_not_counted() -> None:
-    silent = replace(columns("untimed_launches")[0], priority=SILENT)
+    silent = replace(columns("untimed_launches")[0], priority=UNINFORMATIVE_PRIORITY)
     widths = {**WIDTHS, "untimed_launches": 7}
     layout = lay_out((silent, *COLUMNS), widths, 55, pinned="name")
     assert layout.sequence[-1] == "untimed_launches"
@@ -138,7 +138,9 @@ def test_beside_a_whole_name_what_is_free_goes_to_less_important_columns_that_fi
 
 
 def test_what_says_nothing_takes_no_room_from_a_name() -> None:
-    silent = [replace(column, priority=SILENT) if column.name == "min_ns" else column for column in COLUMNS]
+    silent = [
+        replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
+    ]
     cut = lay_out(silent, {**WIDTHS, "name": 60}, GUTTER + 59 + 9 + 6 + 6 + 8 + 8 + 5 * GAP, pinned="name")
     assert placed_names(cut) == ["name", "total_ns", "time_pct", "calls", "avg_ns"]
     assert cut.placed[0].width == 60
@@ -147,7 +149,9 @@ def test_what_says_nothing_takes_no_room_from_a_name() -> None:
 
 
 def test_what_says_nothing_comes_when_all_else_is_there() -> None:
-    silent = [replace(column, priority=SILENT) if column.name == "min_ns" else column for column in COLUMNS]
+    silent = [
+        replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
+    ]
     widths = {**WIDTHS, "name": 10, "avg_ns": 40}
     layout = lay_out(silent, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
@@ -202,7 +206,7 @@ def test_what_is_left_on_the_line_makes_cut_texts_whole() -> None:
 
 
 def test_a_text_is_whole_before_the_share_bar_is_long_and_before_what_says_nothing() -> None:
-    shown = (*columns("name", "time_pct", "reason"), replace(columns("min_ns")[0], priority=SILENT))
+    shown = (*columns("name", "time_pct", "reason"), replace(columns("min_ns")[0], priority=UNINFORMATIVE_PRIORITY))
     widths = {"name": 10, "time_pct": 6, "reason": 50, "min_ns": 8}
     least = GUTTER + 10 + 6 + 50 + 2 * GAP
     layout = lay_out(shown, widths, least + BAR_MIN + 1, pinned="name", bar_columns=("time_pct",))
@@ -216,3 +220,9 @@ def test_a_text_is_whole_before_the_share_bar_is_long_and_before_what_says_nothi
         ("reason", 50),
         ("min_ns", 8),
     ]
+
+
+def test_cut_texts_share_what_is_left_and_no_more() -> None:
+    widths, whole = {"a": 5, "b": 5, "c": 5}, {"a": 7, "b": 50, "c": 50}
+    assert _grown(["a", "b", "c"], widths, whole, 20) == {"a": 7, "b": 14, "c": 14}
+    assert _grown(["a", "b", "c"], widths, whole, -3) == widths

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import polars as pl
 from hypothesis import given
@@ -10,9 +11,9 @@ from rich.style import Style
 
 from tests.widgets.tables import KERNELS, SPEC
 from tui.model.view import TableState
-from tui.widgets.cells import writers
-from tui.widgets.table_layout import lay_out
-from tui.widgets.table_painter import RowLook, TablePainter, TableStyles
+from tui.widgets.table.cells import writers
+from tui.widgets.table.layout import lay_out
+from tui.widgets.table.painter import RowLook, TablePainter, TableStyles
 
 STYLES = TableStyles(**{name: Style(color=f"color({place + 16})") for place, name in enumerate(TableStyles.__slots__)})
 
@@ -81,14 +82,21 @@ def test_the_cursor_cell_is_the_only_one_that_differs_on_its_row() -> None:
 
 
 def test_a_bar_is_the_same_under_the_cursor() -> None:
-    row, drawn = KERNELS.rows()[0], painter(KERNELS, 160)
+    bar, row = "█████████▍          ", KERNELS.rows()[0]
+    drawn = painter(KERNELS, 160)
 
-    def bars(look: RowLook) -> list[str]:
-        return [segment.text for segment in drawn.row(row, look) if segment.style == STYLES.bar]
+    def styles_of_bar(look: RowLook) -> list[Style | None]:
+        return [segment.style for segment in drawn.row(row, look) if segment.text == bar]
 
-    assert bars(RowLook("calls", is_focused=True)) == bars(RowLook()) == [" █████████▍          "]
-    # Where the row is not in reverse, it is on the ground of the row.
-    assert bars(RowLook("calls", is_focused=False)) == []
+    assert styles_of_bar(RowLook()) == [STYLES.bar]
+    # On the ground of the row, in its own color.
+    drawn.styles = replace(STYLES, cursor_row=Style(bgcolor="red"), blurred_row=Style(bgcolor="blue"))
+    assert styles_of_bar(RowLook("calls", is_focused=True)) == [Style(bgcolor="red") + STYLES.bar]
+    assert styles_of_bar(RowLook("calls", is_focused=False)) == [Style(bgcolor="blue") + STYLES.bar]
+    # Where the row is in reverse, as its text.
+    drawn.styles = replace(STYLES, cursor_row=Style(reverse=True))
+    cells = list(drawn.row(row, RowLook("calls", is_focused=True)))
+    assert [segment.style for segment in cells if bar in segment.text] == [Style(reverse=True)]
 
 
 def test_headings_show_order_and_unit() -> None:

@@ -10,10 +10,10 @@ from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, WIDE, TableApp
 from tui.model.view import TableState
 from tui.query.apply import Applied, apply
-from tui.widgets import table_view
 from tui.widgets.query_bar import QueryMode
-from tui.widgets.status_line import TableStatus
-from tui.widgets.table_pane import TablePane
+from tui.widgets.table import filtering, model
+from tui.widgets.table.pane import TablePane
+from tui.widgets.table.status_line import TableStatus
 
 if TYPE_CHECKING:
     import pytest
@@ -32,15 +32,15 @@ async def test_s_sorts_falling_then_rising_then_as_it_came_and_the_cursor_stays_
         await pilot.press("j", "l", "l", "l", "s")
         assert app.pane.state.sort == (("calls", True),)
         assert app.names[0] == "sgemm_128x128x8_NT_vec"
-        assert (current(app), app.pane.table.cursor_row) == ("sgemm_128x128x8_NT_vec", 0)
+        assert (current(app), app.pane.model.cursor_row) == ("sgemm_128x128x8_NT_vec", 0)
         assert "sorted by Calls ▼" in screen_text(app)
         await pilot.press("s")
         assert app.names[0] == WIDE
-        assert (current(app), app.pane.table.cursor_row) == ("sgemm_128x128x8_NT_vec", 7)
+        assert (current(app), app.pane.model.cursor_row) == ("sgemm_128x128x8_NT_vec", 7)
         await pilot.press("s")
         assert app.pane.state.sort is None
         assert app.names == KERNELS["name"].to_list()
-        assert app.pane.table.cursor_row == 1
+        assert app.pane.model.cursor_row == 1
         assert "sorted by Total ▼" in screen_text(app)
 
 
@@ -49,7 +49,7 @@ async def test_a_cursor_that_was_never_moved_stays_at_the_top() -> None:
     async with app.run_test() as pilot:
         app.pane.set_sort((("calls", False),))
         await pilot.pause()
-        assert (app.pane.table.cursor_row, current(app)) == (0, WIDE)
+        assert (app.pane.model.cursor_row, current(app)) == (0, WIDE)
 
 
 async def test_the_sort_column_moves_and_several_are_numbered() -> None:
@@ -74,7 +74,7 @@ async def test_a_filter_takes_effect_as_it_is_typed_and_esc_undoes_it() -> None:
         assert "2 of 8 rows · 27.93% of time" in text
         assert 'contains "sgemm"' in text
         await pilot.press("escape")
-        assert not app.pane.query_bar.is_open
+        assert not app.pane.search.bar.is_open
         assert app.names == KERNELS["name"].to_list()
         assert current(app) == "sgemm_128x128x8_NT_vec"
         assert app.focused is app.pane.table
@@ -84,7 +84,7 @@ async def test_enter_keeps_a_filter_and_esc_takes_it_away_later() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("f", *"sgemm", "enter")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         assert app.names == SGEMMS
         assert app.pane.state.filter == "sgemm"
         await pilot.press("escape")
@@ -99,14 +99,14 @@ async def test_a_wrong_filter_keeps_the_last_good_rows_and_says_what_is_wrong() 
         await pilot.press("f", *"sgemm")
         await until(pilot, lambda: app.names == SGEMMS)
         await pilot.press(*" (")
-        await until(pilot, lambda: app.pane.query_bar.query_one("#query-answer").has_class("-wrong"))
+        await until(pilot, lambda: app.pane.search.bar.query_one("#query-answer").has_class("-wrong"))
         assert app.names == SGEMMS
         assert "! " in screen_text(app).splitlines()[-2]
         await pilot.press("enter")
         await pilot.pause()
-        assert app.pane.query_bar.is_open
+        assert app.pane.search.bar.is_open
         await pilot.press("backspace", "backspace", "enter")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         assert app.names == SGEMMS
 
 
@@ -122,19 +122,19 @@ async def test_find_goes_to_the_first_match_and_n_goes_round() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
         await pilot.press("slash", *"gemm")
-        await until(pilot, lambda: app.pane.table.cursor_row == 1)
+        await until(pilot, lambda: app.pane.model.cursor_row == 1)
         assert "find 1/2" in screen_text(app)
         await pilot.press("enter")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         assert len(app.names) == 8
         await pilot.press("n")
-        assert app.pane.table.cursor_row == 7
+        assert app.pane.model.cursor_row == 7
         assert app.toasts == []
         await pilot.press("n")
-        assert app.pane.table.cursor_row == 1
+        assert app.pane.model.cursor_row == 1
         assert app.toasts == ["wrapped to the first match"]
         await pilot.press("N")
-        assert app.pane.table.cursor_row == 7
+        assert app.pane.model.cursor_row == 7
         await pilot.press("k")
         assert "2 found" in screen_text(app)
         await pilot.press("escape")
@@ -145,9 +145,9 @@ async def test_leaving_a_search_goes_back_to_where_it_began() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("j", "j", "slash", *"memset")
-        await until(pilot, lambda: app.pane.table.cursor_row == 6)
+        await until(pilot, lambda: app.pane.model.cursor_row == 6)
         await pilot.press("escape")
-        assert app.pane.table.cursor_row == 2
+        assert app.pane.model.cursor_row == 2
 
 
 async def test_tab_turns_a_search_into_a_filter_with_the_same_text() -> None:
@@ -155,10 +155,10 @@ async def test_tab_turns_a_search_into_a_filter_with_the_same_text() -> None:
     async with app.run_test() as pilot:
         await pilot.press("slash", *"sgemm", "tab")
         await until(pilot, lambda: app.names == SGEMMS)
-        assert app.pane.query_bar.mode is QueryMode.FILTER
+        assert app.pane.search.bar.mode is QueryMode.FILTER
         assert (app.pane.state.find, app.pane.state.filter) == ("", "sgemm")
         await pilot.press("tab", "enter")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         assert (app.pane.state.find, app.pane.state.filter) == ("sgemm", "")
 
 
@@ -167,13 +167,13 @@ async def test_esc_puts_back_what_stood_before_a_filter_from_elsewhere_that_cann
     async with app.run_test(size=(120, 24)) as pilot:
         app.pane.set_filter("sgemm")
         app.pane.set_filter("nosuch=1")
-        await until(pilot, lambda: app.pane.query_bar.is_open)
+        await until(pilot, lambda: app.pane.search.bar.is_open)
         assert "no column nosuch" in screen_text(app)
         await pilot.press("escape")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         assert (app.pane.state.filter, app.names) == ("sgemm", SGEMMS)
         await pilot.press("f")
-        assert (app.pane.query_bar.is_open, app.pane.query_bar.text) == (True, "sgemm")
+        assert (app.pane.search.bar.is_open, app.pane.search.bar.text) == (True, "sgemm")
 
 
 async def test_the_history_and_the_completion_of_the_bar() -> None:
@@ -183,15 +183,15 @@ async def test_the_history_and_the_completion_of_the_bar() -> None:
             app.pane.set_filter(text)
         app.pane.set_filter("")
         await pilot.press("f", "up")
-        assert app.pane.query_bar.text == "memset"
+        assert app.pane.search.bar.text == "memset"
         await pilot.press("up", "up")
-        assert app.pane.query_bar.text == "sgemm"
+        assert app.pane.search.bar.text == "sgemm"
         await pilot.press("down", "down")
-        assert app.pane.query_bar.text == ""
+        assert app.pane.search.bar.text == ""
         await pilot.press(*"call")
         await until(pilot, lambda: "calls" in screen_text(app).splitlines()[-2])
         await pilot.press("right")
-        assert app.pane.query_bar.text == "calls"
+        assert app.pane.search.bar.text == "calls"
 
 
 async def test_rows_like_this_one_and_rows_unlike_it() -> None:
@@ -200,7 +200,7 @@ async def test_rows_like_this_one_and_rows_unlike_it() -> None:
         await pilot.press("j", "exclamation_mark")
         assert "sgemm_128x128x8_NT_vec" not in app.names
         assert len(app.names) == 7
-        assert app.pane.table.cursor_row == 1
+        assert app.pane.model.cursor_row == 1
         await pilot.press("asterisk")
         assert app.names == ["maxwell_scudnn_128x64_relu_small_nn_v1"]
         assert current(app) == "maxwell_scudnn_128x64_relu_small_nn_v1"
@@ -210,15 +210,15 @@ async def test_marks_are_summed_and_survive_sorting_filtering_and_new_rows() -> 
     app = TableApp()
     async with app.run_test(size=(140, 24)) as pilot:
         await pilot.press("space", "space")
-        assert app.pane.table.cursor_row == 2
-        assert app.pane.marked_rows()["name"].to_list() == [DGRAD, "sgemm_128x128x8_NT_vec"]
+        assert app.pane.model.cursor_row == 2
+        assert app.pane.model.marked_rows()["name"].to_list() == [DGRAD, "sgemm_128x128x8_NT_vec"]
         # 353,980,000 + 210,400,128 of 754,000,000 ns
         assert "2 marked: 564.38 ms, 74.85% of all · avg 282.19 ms" in screen_text(app)
         await pilot.press("s", "f", *"sgemm", "enter")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         app.pane.show(KERNELS.reverse())
         await pilot.pause()
-        assert set(app.pane.marked_rows()["name"]) == {DGRAD, "sgemm_128x128x8_NT_vec"}
+        assert set(app.pane.model.marked_rows()["name"]) == {DGRAD, "sgemm_128x128x8_NT_vec"}
         assert app.pane.state.marks == {(DGRAD,), ("sgemm_128x128x8_NT_vec",)}
         assert app.pane.undo_smallest()
         assert app.pane.state.marks == frozenset()
@@ -231,10 +231,10 @@ async def test_new_rows_keep_the_place_by_key() -> None:
         await pilot.press("j", "j", "j")
         app.pane.show(KERNELS.reverse())
         await pilot.pause()
-        assert (current(app), app.pane.table.cursor_row) == ("[CUDA memcpy HtoD]", 4)
+        assert (current(app), app.pane.model.cursor_row) == ("[CUDA memcpy HtoD]", 4)
         app.pane.show(KERNELS.head(2))
         await pilot.pause()
-        assert app.pane.table.cursor_row == 0
+        assert app.pane.model.cursor_row == 0
         app.pane.show(KERNELS)
         await pilot.pause()
         assert current(app) == "[CUDA memcpy HtoD]"
@@ -244,7 +244,7 @@ async def test_state_is_a_value_that_restores_everything() -> None:
     app = TableApp()
     async with app.run_test(size=(140, 24)) as pilot:
         await pilot.press("l", "l", "l", "s", "j", "j", "space", "w", "u", "f", *"calls>3", "enter")
-        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await until(pilot, lambda: not app.pane.search.bar.is_open)
         kept = app.pane.state
         text = screen_text(app)
         assert kept.cursor_column == "calls"
@@ -265,7 +265,7 @@ async def test_a_state_can_be_given_before_there_are_rows() -> None:
         app.pane.show(KERNELS)
         await pilot.pause()
         assert current(app) == "[CUDA memset]"
-        assert app.pane.marked_rows()["name"].to_list() == [DGRAD]
+        assert app.pane.model.marked_rows()["name"].to_list() == [DGRAD]
         assert app.names == ["[CUDA memcpy HtoD]", "[CUDA memset]"]
 
 
@@ -293,7 +293,7 @@ async def test_going_to_the_source_line_and_to_the_details() -> None:
 async def test_many_rows_are_filtered_in_a_thread_and_only_the_last_request_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table_view, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(filtering, "ROWS_AT_ONCE", 0)
     app = TableApp()
     async with app.run_test() as pilot:
         app.pane.change(filter="memset")
@@ -314,12 +314,12 @@ async def test_what_takes_a_while_says_so_and_can_be_cancelled(monkeypatch: pyte
 
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
-        monkeypatch.setattr(table_view, "ROWS_AT_ONCE", 0)
-        monkeypatch.setattr(table_view, "apply", slow_apply)
+        monkeypatch.setattr(filtering, "ROWS_AT_ONCE", 0)
+        monkeypatch.setattr(model, "apply", slow_apply)
         app.pane.change(filter="gemm")
         await until(pilot, lambda: "working on 8 rows… esc cancels" in screen_text(app))
         await pilot.press("j")
-        assert app.pane.table.cursor_row == 1
+        assert app.pane.model.cursor_row == 1
         await pilot.press("escape")
         go_on.set()
         await pilot.pause()
@@ -334,8 +334,8 @@ async def test_a_filter_that_breaks_down_is_reported(monkeypatch: pytest.MonkeyP
 
     app = TableApp()
     async with app.run_test(notifications=True) as pilot:
-        monkeypatch.setattr(table_view, "ROWS_AT_ONCE", 0)
-        monkeypatch.setattr(table_view, "apply", broken_apply)
+        monkeypatch.setattr(filtering, "ROWS_AT_ONCE", 0)
+        monkeypatch.setattr(model, "apply", broken_apply)
         app.pane.change(filter="gemm")
         await until(pilot, lambda: bool(app.toasts))
         assert app.toasts == ["that did not work: of [all] things"]
@@ -355,12 +355,12 @@ async def test_rows_of_an_export_are_those_shown_in_the_order_shown() -> None:
     async with app.run_test() as pilot:
         app.pane.change(filter="sgemm", sort=(("calls", False),), hidden=frozenset({"line"}))
         await pilot.pause()
-        assert app.pane.shown_frame()["calls"].to_list() == [6, 120]
-        assert "line" in app.pane.shown_frame().columns
-        assert app.pane.shown_frame(all_columns=False).columns == [
+        assert app.pane.model.shown_frame()["calls"].to_list() == [6, 120]
+        assert "line" in app.pane.model.shown_frame().columns
+        assert app.pane.model.shown_frame(all_columns=False).columns == [
             column.name for column in SPEC.columns if column.name != "line"
         ]
-        assert isinstance(app.pane.shown_frame(), pl.DataFrame)
+        assert isinstance(app.pane.model.shown_frame(), pl.DataFrame)
 
 
 def test_before_any_rows_are_shown_their_number_is_not_known() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 from textual.app import App
 
-from tui.analysis.iterations.uses import USES
-from tui.widgets.times_chart import TimesChart
+from tui.analysis.iterations.times import USES
+from tui.widgets.charts.iteration_overview import TimesChart
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -52,7 +52,7 @@ TWO = rows((10, used(tensor_core=4, other_kernel=2, cpu=4)), (5, used(tensor_cor
 
 async def test_a_column_is_what_its_iteration_was_used_for() -> None:
     assert await drawn(TWO, 60) == [
-        "10.000 ms " + "▚" * 11,
+        "    10 ms " + "▚" * 11,
         "          " + "▚" * 11,
         "          " + "▓" * 11 + " " + "▄" * 11,
         "          " + "█" * 11 + " " + "▓" * 11,
@@ -60,21 +60,6 @@ async def test_a_column_is_what_its_iteration_was_used_for() -> None:
         "          3" + " " * 21 + "4",
         "█ tensor cores  ▓ other kernels  ▚ CPU  ░ other",
     ]
-
-
-async def test_a_top_within_a_cell_has_the_tone_of_its_pattern() -> None:
-    """A filled cell at its full colour would look like a part of its own."""
-
-    class Shown(App[None]):
-        def compose(self) -> ComposeResult:
-            yield TimesChart()
-
-    app = Shown()
-    async with app.run_test(size=(60, 12)) as pilot:
-        chart = app.query_one(TimesChart)
-        chart.show(rows((10, used(tensor_core=10)), (5, used(other=5))))
-        await pilot.pause()
-        assert "$text-muted 25%" in {str(span.style) for span in chart.render().spans}
 
 
 async def test_of_what_the_parts_are_whole_words_alone_are_said() -> None:
@@ -98,6 +83,6 @@ async def test_what_is_still_being_worked_out_is_not_called_unknown() -> None:
 async def test_one_that_is_far_longer_does_not_flatten_the_others() -> None:
     unknown: dict[str, int] = {}
     lines = await drawn(rows((100, unknown), (5, unknown), (4, unknown), (5, unknown)), 50)
-    assert lines[0] == "5.5000 ms " + "↑" * 9 + " " + "▄" * 9 + " " * 11 + "▄" * 9
+    assert lines[0] == "     6 ms " + "↑" * 9 + " " + "▁" * 9 + " " * 11 + "▁" * 9
     assert lines[2] == "          " + " ".join(["▥" * 9] * 4)
     assert lines[-1] == "▥ use not known  ↑ longer"

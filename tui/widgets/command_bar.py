@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from tui.widgets.typed_ahead import EnteredLine
+from tui.widgets.entered_line import EnteredLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ class CommandBar(Horizontal):
     """
 
     class Entered(Message):
-        """A command was typed, or nothing; `CommandBar.pass_on` is to be called when it has been run."""
+        """A command was typed, or nothing; `CommandBar.entry_done` is to be called when it has been run."""
 
         def __init__(self, line: str) -> None:
             super().__init__()
@@ -111,9 +111,9 @@ class CommandBar(Horizontal):
         self.remove_class("-open")
         self.post_message(self.Closed())
 
-    def pass_on(self) -> None:
+    def entry_done(self) -> None:
         """What was typed after the line goes to where it has led."""
-        self.query_one(_Line).pass_on()
+        self.query_one(_Line).entry_done()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the command on."""

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui.widgets.typed_ahead import EnteredLine
+from tui.widgets.entered_line import EnteredLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -31,7 +31,7 @@ class FindBar(Horizontal):
     """
 
     class Entered(Message):
-        """A text was typed; `FindBar.pass_on` is to be called when it has been looked for."""
+        """A text was typed; `FindBar.entry_done` is to be called when it has been looked for."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -63,9 +63,9 @@ class FindBar(Horizontal):
         """Hide the bar."""
         self.remove_class("-open")
 
-    def pass_on(self) -> None:
+    def entry_done(self) -> None:
         """The text has been looked for: what was typed after it goes to where it was found."""
-        self.query_one(EnteredLine).pass_on()
+        self.query_one(EnteredLine).entry_done()
 
     def action_leave(self) -> None:
         """Leave without a text."""

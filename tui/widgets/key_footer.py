@@ -61,7 +61,7 @@ class KeyFooter(Footer):
         if LEAVE in offered and self._leaving_quits():
             back, enabled, tooltip = offered[LEAVE]
             offered[LEAVE] = replace(back, description="quit"), enabled, tooltip
-        return [offered[method] for method in footer_keys(list(offered))]
+        return [offered[method] for method in footer_keys(list(offered), self.app.size.width)]
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
         """Other keys may work now: look once all that has been asked for is done."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,13 +16,15 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.text import Text
     from textual.binding import BindingType
 
 from tui.fitting import cell_width
 from tui.keys import Scope, bindings_for
-from tui.widgets.later import later
-from tui.widgets.typed_ahead import EnteredLine
+from tui.widgets.app_services import later
+from tui.widgets.entered_line import EnteredLine
 
 QUIET: Final = 0.01
 """Seconds without a key before what is typed takes effect."""
@@ -67,7 +68,6 @@ class _Completion(Suggester):
 
 
 class _QueryInput(EnteredLine):
-    GIVES_UP: ClassVar = frozenset({"escape"})
     # The footer names the key that keeps the text; Textual's own binding of it is hidden.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "keep", key_display="enter")]
 
@@ -185,9 +185,9 @@ class QueryBar(Horizontal):
         """What was accepted is not carried out: go on to type here."""
         self._input.begin()
 
-    def pass_on(self) -> None:
+    def entry_done(self) -> None:
         """What was accepted has been carried out: what was typed since goes to the rows."""
-        self._input.pass_on()
+        self._input.entry_done()
 
     def answer(self, words: str, *, fault: tuple[int, int] | None = None, wrong: bool = False) -> None:
         """Say how the text is read, or what is wrong with it.

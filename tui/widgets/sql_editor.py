@@ -8,8 +8,8 @@ from textual.binding import Binding
 from textual.message import Message
 
 from tui.query.sql.complete import suggestion
-from tui.widgets.plain_editor import PlainEditor
-from tui.widgets.typed_ahead import TypedAhead
+from tui.widgets.entered_line import EntersText
+from tui.widgets.text_input import PlainEditor
 
 if TYPE_CHECKING:
     from textual import events
@@ -22,7 +22,7 @@ EXAMPLE: Final = "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMI
 """What stands where nothing is typed, unless there are no kernels."""
 
 
-class SqlEditor(TypedAhead, PlainEditor):
+class SqlEditor(EntersText, PlainEditor):
     """A few lines of SQL.
 
     Args:
@@ -80,7 +80,7 @@ class SqlEditor(TypedAhead, PlainEditor):
         self.suggestion = suggestion(self.text, self.tables) if self.tables is not None and at_end else ""
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key in ("enter", "tab") and not self._is_entered:
+        if event.key in ("enter", "tab") and not self.is_entered:
             # Here and now: as bindings they would come before the keys typed ahead of them, or after those that follow.
             event.stop()
             event.prevent_default()
@@ -101,8 +101,8 @@ class SqlEditor(TypedAhead, PlainEditor):
             self.post_message(self.Run(text))
 
     def action_leave(self) -> None:
-        """Go to the rows; `pass_on` is to be called when they are there."""
-        self.keep_keys()
+        """Go to the rows; `entry_done` is to be called when they are there."""
+        self.entry_begun()
         self.post_message(self.Left())
 
     def action_cursor_up(self, select: bool = False) -> None:

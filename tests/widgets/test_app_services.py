@@ -1,0 +1,39 @@
+"""What is to be done after a while is done, however long the process stands still meanwhile."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from textual import _time
+from textual.app import App
+
+from tests.screens.opening import app_of, opened, press
+from tui.widgets.app_services import later
+from tui.widgets.table.pane import TablePane
+
+if TYPE_CHECKING:
+    import pytest
+
+
+async def test_it_is_done_unless_it_is_taken_back() -> None:
+    done: list[str] = []
+    async with App[None]().run_test() as pilot:
+        later(pilot.app, 0.001, lambda: done.append("a"))
+        later(pilot.app, 0.001, lambda: done.append("b")).cancel()
+        await pilot.pause()
+        assert done == ["a"]
+
+
+async def test_the_table_below_follows_though_time_runs_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened("resnet50_training.pt.trace.json.gz") as pilot:
+        await press(pilot, ":", *"kernels", "enter")
+        seconds = count(1_000.0)
+        monkeypatch.setattr(_time, "get_time", lambda: next(seconds))
+        await press(pilot, "j", "j")
+        above, below = app_of(pilot).screen.query(TablePane).nodes[:2]
+        row = above.current_row
+        assert row is not None
+        assert above.table.model.cursor_row == 2
+        assert below.frame["name"].unique().to_list() == [row["name"]]
+        assert below.frame.height == row["calls"]

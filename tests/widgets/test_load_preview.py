@@ -1,0 +1,67 @@
+"""What has been read so far, in lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui.fitting import cell_width
+from tui.loaders.progress import LoadPreview, PreviewRow
+from tui.widgets.load_preview import so_far_lines
+
+READ = LoadPreview(
+    names=(
+        PreviewRow("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 1200, 7.5e9),
+        PreviewRow("[CUDA memcpy HtoD]", 40, 2.5e9),
+        PreviewRow("\x1b[31m行", 1, 0.0),
+    ),
+    distinct=3,
+    calls=1241,
+    total_ns=10e9,
+    span_ns=12_000_000_000,
+    others=(("API calls", 5000),),
+)
+
+
+def test_the_lines() -> None:
+    assert so_far_lines(READ, 0.421, 72, 10) == [
+        "So far, with 42% read (more is to come: no totals)",
+        "1,241 kernels and copies  10.000 s of GPU time  over 12.000 s  …",
+        "GPU work                                         Calls       Time  Share",
+        "cudnn::detail::dgrad_engine<float, int=1…        1,200   7.5000 s  75.0%",
+        "[CUDA memcpy HtoD]                                  40   2.5000 s  25.0%",
+        "·[31m行                                              1       0 ns   0.0%",
+    ]
+
+
+def test_instances_of_one_template_are_told_apart() -> None:
+    names = [
+        f"void at::native::elementwise_kernel<4, at::native::{what}Functor<float> >(int)" for what in ("Add", "Mul")
+    ]
+    read = LoadPreview(tuple(PreviewRow(name, 1, 1.0) for name in names), 2, 2, 2.0, None, ())
+    assert [line.split()[0] for line in so_far_lines(read, None, 60, 10)[-2:]] == [
+        "elementwise_kern…<AddFunctor>",
+        "elementwise_kern…<MulFunctor>",
+    ]
+
+
+def test_before_the_gpu_work_there_are_counts() -> None:
+    read = LoadPreview((), 0, 0, 0.0, None, (("CPU ops", 12_345), ("API calls", 7)))
+    assert so_far_lines(read, None, 80, 10) == [
+        "So far (more is to come: no totals)",
+        "12,345 CPU ops  7 API calls  no GPU work yet",
+    ]
+
+
+@pytest.mark.parametrize("width", [0, 16, 30, 40, 60, 76, 106])
+@pytest.mark.parametrize("height", [-5, 0, 1, 2, 3, 4, 5, 20])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_they_fit(width: int, height: int, ascii_only: bool) -> None:
+    lines = so_far_lines(READ, 1.0, width, height, ascii_only=ascii_only)
+    assert len(lines) <= max(0, height)
+    assert max(map(cell_width, lines), default=0) <= width
+    assert not ascii_only or all(line.isascii() for line in lines)
+
+
+def test_times_in_plain_characters_alone() -> None:
+    lines = so_far_lines(LoadPreview((), 1, 1, 1500.0, 2500, ()), None, 80, 10, ascii_only=True)
+    assert lines[1] == "1 kernels and copies  1.500 us of GPU time  over 2.500 us"

@@ -1,0 +1,1 @@
+"""Charts in characters: bars, sparklines, iterations."""

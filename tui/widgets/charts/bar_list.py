@@ -1,0 +1,244 @@
+"""A bar chart whose lines can be gone into."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.segment import Segment
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.keys import Scope, bindings_for
+from tui.text import plain
+from tui.widgets.ascii_text import in_ascii
+from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
+from tui.widgets.panel import EdgePassed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.geometry import Size
+    from textual.visual import Visual
+
+    from tui.widgets.details.pane import Details
+
+
+KEYS: Final = frozenset({"table.down", "table.up", "table.top", "table.bottom", "table.open", "table.detail"})
+
+
+class BarList(Widget, can_focus=True):
+    """Lines of label, bar, value and share; every line is a link: ``enter`` follows it.
+
+    Args:
+        rows: The lines.
+        empty: What stands there when there are none.
+        id: The widget's id.
+    """
+
+    BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") in KEYS]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"barlist--cursor"}
+    DEFAULT_CSS = """
+    BarList {
+        height: auto;
+        & > .barlist--cursor { background: $selection; text-style: bold; }
+        &:ansi > .barlist--cursor { background: ansi_default; color: $primary; text-style: reverse; }
+    }
+    """
+
+    class _OfRow(Message):
+        def __init__(self, bars: BarList, key: str) -> None:
+            super().__init__()
+            self.bars = bars
+            self.key = key
+            """The key of the line."""
+
+        @property
+        def control(self) -> BarList:
+            """The chart."""
+            return self.bars
+
+    class RowOpened(_OfRow):
+        """The user goes into a line."""
+
+    class RowHighlighted(_OfRow):
+        """The cursor is on another line."""
+
+    class DetailRequested(_OfRow):
+        """The user wants the details of a line."""
+
+    def __init__(self, rows: Sequence[BarRow] = (), *, empty: str = "", id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._rows = tuple(rows)
+        self._empty = empty
+        self.cursor = 0
+        """The line that the cursor is on."""
+        self.is_waiting = False
+        """The lines are still being worked out."""
+
+    @property
+    def rows(self) -> tuple[BarRow, ...]:
+        """The lines."""
+        return self._rows
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether there is anything that the cursor can be on."""
+        return bool(self._rows)
+
+    def wait(self, sign: str) -> None:
+        """Show a sign until there are lines; a chart that waits can keep the focus."""
+        self.show([], empty=sign)
+        self.is_waiting = True
+
+    def show(self, rows: Sequence[BarRow], *, empty: str = "") -> None:
+        """Show other lines; the cursor stays on the line of the same key."""
+        key = self._rows[self.cursor].key if self._rows else ""
+        self.is_waiting = False
+        self._rows = tuple(rows)
+        self._empty = empty
+        self.cursor = next((place for place, row in enumerate(self._rows) if row.key == key), 0)
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A line a row."""
+        return len(self._rows) or len(self._empty.splitlines())
+
+    def render(self) -> Visual:
+        """The lines, the one under the cursor in reverse while the chart has the focus."""
+        if not self._rows:
+            return Content("\n").join(Content.styled(plain(line), "$text-muted") for line in self._empty.splitlines())
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        columns = bar_columns(self._rows, self.content_size.width)
+        return Content("\n").join(bar_lines(self._rows, columns, ascii_only=ascii_only))
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line; the one under the cursor stands out."""
+        strip = super().render_line(y)
+        if not (self._rows and self.has_focus and self.row_at(y) == self.cursor):
+            return strip
+        style = self.get_component_rich_style("barlist--cursor", partial=True)
+        if style.reverse:
+            # In reverse all is of one color: several on one line could not be told from the ground.
+            return Strip([Segment(segment.text, self.rich_style + style) for segment in strip], strip.cell_length)
+        return Strip([Segment(segment.text, (segment.style or style) + style) for segment in strip], strip.cell_length)
+
+    def row_at(self, line: int) -> int:
+        """The row that a line shows."""
+        return line
+
+    def cursor_seen(self) -> None:
+        """Called when the cursor is on another line."""
+
+    def _move_to(self, row: int) -> None:
+        before = self.cursor
+        self.cursor = max(0, min(row, len(self._rows) - 1))
+        self.refresh()
+        self.cursor_seen()
+        if self._rows and self.cursor != before:
+            self.post_message(self.RowHighlighted(self, self._rows[self.cursor].key))
+
+    def action_cursor_down(self) -> None:
+        """Line down; from the last one to what stands below."""
+        if self.cursor + 1 >= len(self._rows):
+            self.post_message(EdgePassed(1))
+        self._move_to(self.cursor + 1)
+
+    def action_cursor_up(self) -> None:
+        """Line up; from the first one to what stands above."""
+        if not self.cursor:
+            self.post_message(EdgePassed(-1))
+        self._move_to(self.cursor - 1)
+
+    def action_cursor_top(self) -> None:
+        """First line."""
+        self._move_to(0)
+
+    def action_cursor_bottom(self) -> None:
+        """Last line."""
+        self._move_to(len(self._rows) - 1)
+
+    def action_open_row(self) -> None:
+        """Go into the line under the cursor."""
+        if self._rows:
+            self.post_message(self.RowOpened(self, self._rows[self.cursor].key))
+
+    def action_toggle_detail(self) -> None:
+        """Ask for the details of the line under the cursor."""
+        if self._rows:
+            self.post_message(self.DetailRequested(self, self._rows[self.cursor].key))
+
+    def on_click(self, event: events.Click) -> None:
+        """Select a line; go into it on a double click."""
+        at = event.get_content_offset(self)
+        if at is not None and (row := self.row_at(at.y)) < len(self._rows):
+            self._move_to(row)
+            if event.chain == 2:
+                self.action_open_row()
+
+
+class SortableBarList(BarList):
+    """A bar chart whose lines can be had in several orders."""
+
+    BINDINGS: ClassVar = [b for b in bindings_for(Scope.TABLE) if getattr(b, "id", "") == "table.sort"]
+
+    class SortRequested(Message):
+        """The user wants the lines in another order."""
+
+    def action_sort_column(self) -> None:
+        """Ask for the lines in another order."""
+        self.post_message(self.SortRequested())
+
+
+class TextList(BarList):
+    """What `BarList` is for bars, for labels with values, which are wrapped where they lack the room."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._texts: Sequence[Details] = ()
+
+    def show_texts(self, rows: Sequence[BarRow], texts: Sequence[Details]) -> None:
+        """Show other texts.
+
+        Args:
+            rows: The key of each, and what it is in short.
+            texts: How each is written.
+        """
+        self._texts = texts
+        self.show(rows)
+
+    def _lines(self, width: int) -> list[list[Content]]:
+        """The lines of each text."""
+        is_ascii = getattr(self.app, "ascii_only", False)
+        return [[in_ascii(line) if is_ascii else line for line in text.wrapped(width)] for text in self._texts]
+
+    def _ends(self) -> list[int]:
+        """After how many lines each text ends."""
+        return list(itertools.accumulate(map(len, self._lines(self.content_size.width))))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as it takes."""
+        return sum(map(len, self._lines(width)))
+
+    def render(self) -> Content:
+        """The lines of all texts."""
+        return Content("\n").join(itertools.chain.from_iterable(self._lines(self.content_size.width)))
+
+    def row_at(self, line: int) -> int:
+        """The text that a line belongs to."""
+        return bisect.bisect_right(self._ends(), line)
+
+    def cursor_seen(self) -> None:
+        """Have the text under the cursor on the screen: together they may be longer than that."""
+        box = next((each for each in self.ancestors if isinstance(each, VerticalScroll)), None)
+        if box is not None and self._texts:
+            ends = [0, *self._ends()]
+            top = self.region.y - box.content_region.y + round(box.scroll_y) + ends[self.cursor]
+            height = ends[self.cursor + 1] - ends[self.cursor]
+            box.scroll_to_region(Region(0, top, 1, height), animate=False)

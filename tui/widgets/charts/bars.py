@@ -1,0 +1,207 @@
+"""Bars from plain numbers: one a line with its label and value, or several parts of a whole on one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+from textual.widget import Widget
+
+from tui.fitting import bar, cell_width, clip, pad
+from tui.fmt import brief_percent
+from tui.labels import tell_apart, tell_symbols_apart
+from tui.model.names import short_name
+from tui.text import plain
+from tui.widgets.charts.palette import look_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BAR_LEAST: Final = 6
+"""A bar of fewer cells says nothing: the label takes the room."""
+BAR_WISH: Final = 8
+"""Cells that a bar keeps beside a label that would be cut all the same."""
+BAR_MOST: Final = 60
+LABEL_LEAST: Final = 12
+SWATCH: Final = 2
+"""Cells of the look of a part, with a blank."""
+SHARE_WIDTH: Final = 7
+"""Cells of ``100.00%`` and ``>99.99%``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarRow:
+    """A line of a bar chart."""
+
+    key: str
+    """What the line stands for, to whoever drew it."""
+    label: str
+    share: float | None
+    """Length of the bar, 0 to 1; None where it is unknown."""
+    value: str
+    """The figure as it is written."""
+    percent: float | None = None
+    """The share as a figure of 0 to 100; None leaves it out."""
+    symbol: bool = False
+    """The label is a C++ name, to be shortened as one."""
+    part: int | str | None = None
+    """Which part of a `stacked_bar` it is, as `tui.widgets.charts.palette.look_of` takes it: the label has its color
+    before the label."""
+    sentence: bool = False
+    """The label is a sentence: it is cut at its end, however alike others begin; without a figure it has all the line.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class BarColumns:
+    """How the cells of the lines of a bar chart are shared out."""
+
+    label: int
+    bar: int
+    value: int
+    percent: int
+
+    @property
+    def line(self) -> int:
+        """All cells of a line behind the look of its part."""
+        return self.label + sum(cells + 1 for cells in (self.bar, self.value, self.percent) if cells)
+
+
+def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
+    """Share out the cells of a line, so that the bars of all lines begin in the same column.
+
+    Args:
+        rows: All lines of the chart.
+        width: Cells of a line.
+    """
+    value = max((cell_width(row.value) for row in rows), default=0)
+    share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
+    label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
+    swatch = SWATCH if any(row.part is not None for row in rows) else 0
+    room = width - swatch - value - 1 - (share + 1 if share else 0)
+    if all(row.share is None for row in rows):
+        return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
+    # The label comes first: the bar has what is left, and one too short to read leaves it all.
+    least = BAR_LEAST if label < room - BAR_LEAST else BAR_WISH
+    label = min(label, max(LABEL_LEAST, room - least - 1))
+    cells = min(BAR_MOST, room - label - 1)
+    if cells < BAR_LEAST:
+        return BarColumns(max(0, room), 0, value, share)
+    return BarColumns(label, cells, value, share)
+
+
+def bar_lines(
+    rows: Sequence[BarRow], columns: BarColumns, *, ascii_only: bool = False, bar_style: str = "$bar"
+) -> list[Content]:
+    """A line for each row: label, bar, value, share; labels that lack the room are cut to where they differ.
+
+    >>> print(bar_lines([BarRow("a", "conv", 0.5, "1.2 ms", 50.0)], BarColumns(6, 8, 6, 7))[0])
+    conv   ████     1.2 ms   50.0%
+    """
+    names = [plain(row.label, ascii_only=ascii_only) for row in rows]
+    symbols = [name for name, row in zip(names, rows, strict=True) if row.symbol]
+    sentences = [name for name, row in zip(names, rows, strict=True) if row.sentence]
+    others = [name for name, row in zip(names, rows, strict=True) if not row.symbol and not row.sentence]
+    labels = {
+        **{name: clip(name, columns.label, ascii_only=ascii_only) for name in sentences},
+        **tell_apart(others, columns.label, ascii_only=ascii_only),
+        **tell_symbols_apart(symbols, columns.label, ascii_only=ascii_only),
+    }
+    return [
+        Content(pad(clip(name, columns.line, ascii_only=ascii_only), columns.line))
+        if row.sentence and not row.value
+        else _bar_line(labels[name], row, columns, ascii_only=ascii_only, bar_style=bar_style)
+        for name, row in zip(names, rows, strict=True)
+    ]
+
+
+def _bar_line(label: str, row: BarRow, columns: BarColumns, *, ascii_only: bool, bar_style: str) -> Content:
+    parts = [Content(pad(label, columns.label))]
+    if row.part is not None:
+        look = look_of(row.part)
+        parts.insert(0, Content.assemble((look.sign(ascii_only=ascii_only), look.color), " "))
+    if columns.bar:
+        drawn = bar(row.share, columns.bar, ascii_only=ascii_only) if row.share is not None else ""
+        parts += [
+            Content(" "),
+            Content.styled(pad(drawn, columns.bar), look_of(row.part).color if row.part is not None else bar_style),
+        ]
+    parts.append(Content(f" {pad(row.value, columns.value, right=True)}"))
+    if columns.percent:
+        share = brief_percent(row.percent, ascii_only=ascii_only)
+        parts.append(Content(f" {pad(share, columns.percent, right=True)}"))
+    return Content("").join(parts)
+
+
+def shared_cells(values: Sequence[float], width: int) -> list[int]:
+    """Cells for the parts of a whole: they add up to ``width``, and a part above zero has one at least.
+
+    >>> shared_cells([90, 9, 1, 0], 10), shared_cells([0, 0], 10)
+    ([8, 1, 1, 0], [0, 0])
+    """
+    total = sum(values)
+    if total <= 0 or width <= 0:
+        return [0] * len(values)
+    exact = [value / total * width for value in values]
+    cells = [max(1, int(part)) if value > 0 else 0 for part, value in zip(exact, values, strict=True)]
+    by_remainder = sorted(range(len(values)), key=lambda place: exact[place] - cells[place], reverse=True)
+    for place in by_remainder:
+        if sum(cells) >= width:
+            break
+        cells[place] += 1 if values[place] > 0 else 0
+    while sum(cells) > width:
+        largest = max(range(len(cells)), key=cells.__getitem__)
+        cells[largest] -= 1
+    return cells
+
+
+def stacked_bar(
+    values: Sequence[float], width: int, *, parts: Sequence[int | str] | None = None, ascii_only: bool = False
+) -> Content:
+    """Parts of a whole on one line; the legend tells them apart by fill and color.
+
+    Args:
+        values: Of the parts.
+        width: Cells of the line.
+        parts: What each is, as `tui.widgets.charts.palette.look_of` takes it; None: told apart by their places.
+        ascii_only: ASCII characters alone.
+
+    >>> stacked_bar([3, 1], 8).plain, stacked_bar([3, 1], 8, parts=["other", "cpu"]).plain
+    ('██████▓▓', '▓▓▓▓▓▓▚▚')
+    """
+    looks = map(look_of, parts if parts is not None else range(len(values)))
+    drawn = [
+        Content.styled(look.sign(ascii_only=ascii_only) * cells, look.color)
+        for look, cells in zip(looks, shared_cells(values, width), strict=True)
+        if cells
+    ]
+    return Content("").join(drawn)
+
+
+class StackedBar(Widget):
+    """One line, as wide as there is room; its parts are told apart by fill and color."""
+
+    DEFAULT_CSS = """
+    StackedBar { height: 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._values: tuple[float, ...] = ()
+        self._parts: tuple[int | str, ...] = ()
+
+    def show(self, values: Sequence[float], parts: Sequence[int | str]) -> None:
+        """Show other parts.
+
+        Args:
+            values: Of the parts.
+            parts: What each is, as `tui.widgets.charts.palette.look_of` takes it.
+        """
+        self._values, self._parts = tuple(values), tuple(parts)
+        self.refresh()
+
+    def render(self) -> Content:
+        """Draw the parts."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        return stacked_bar(self._values, self.content_size.width, parts=self._parts, ascii_only=ascii_only)

@@ -1,0 +1,367 @@
+"""The columns of the chart of iterations: characters and what they stand for, without colors or keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from tui.analysis.iterations.chart import Bar, scale_ns
+from tui.fitting import clip, whole_pieces
+from tui.fmt import brief_duration
+from tui.text import plain
+from tui.widgets.charts.palette import LOOKS
+from tui.widgets.charts.sparkline import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+    from rich.style import Style
+
+
+PARTS: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
+"""The parts of a bar from below, as `tui.analysis.iterations.times.USES`."""
+WHISKER, ASCII_WHISKER = "│", "|"
+"""From the mean of several iterations to the longest of them."""
+CUT, ASCII_CUT = "↑", "^"
+"""Longer than the scale."""
+UNKNOWN, ASCII_UNKNOWN = "·", "?"
+"""No time is known."""
+
+CELL_LEVELS: Final = len(LEVELS)
+SMOOTH: Final = ("truecolor", "256")
+"""Of fewer colors, those of two parts can be one: a top that ends within a cell would be of any."""
+ROUND_STEPS: Final = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
+WIDEST: Final = 12
+"""Cells of a bar with the blank beside it."""
+
+Cell = tuple[str, str]
+"""A character, and the part that it shows: one of `PARTS`, ``whole``, ``sign`` or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarStyle:
+    """How bars are drawn."""
+
+    lines: int
+    """The height of the chart."""
+    scale_ns: int
+    """What it stands for."""
+    ascii_only: bool = False
+    smooth: bool = True
+    """The top of a bar ends within a cell: only where colors tell its part."""
+
+
+def round_scale_ns(bars: Sequence[Bar]) -> int:
+    """What the height of a chart of bars stands for: a round number, of which the half is round too."""
+    wanted = scale_ns(bars)
+    if wanted <= 0:
+        return 0
+    magnitude = 10 ** (len(str(wanted)) - 1)
+    return next(found for step in ROUND_STEPS if (found := int(step * magnitude)) >= wanted)
+
+
+def bar_width(number: int, cells: int) -> int:
+    """Cells of each of so many bars, with the blank beside them where there is room.
+
+    >>> bar_width(5, 100), bar_width(40, 100), bar_width(90, 100)
+    (12, 2, 1)
+    """
+    return max(1, min(WIDEST, cells // number)) if number else 1
+
+
+def column(bar: Bar, look: BarStyle) -> list[Cell]:
+    """The cells of a bar, from below."""
+    if bar.mean_ns is None or bar.max_ns is None:
+        return [(ASCII_UNKNOWN if look.ascii_only else UNKNOWN, "sign")] + [(" ", "")] * (look.lines - 1)
+    whole = look.lines * CELL_LEVELS
+    height = _height(bar.mean_ns, look)
+    longest = _height(bar.max_ns, look)
+    filled = height // CELL_LEVELS if look.smooth else _rounded(height)
+    parts = _parts_of_cells(_edges(bar, look), filled + 1)
+    cells: list[Cell] = [(LOOKS[part].sign(ascii_only=look.ascii_only), part) for part in parts[:filled]]
+    if look.smooth and height % CELL_LEVELS:
+        cells.append((LEVELS[height % CELL_LEVELS - 1], parts[filled]))
+    if bar.last > bar.first:
+        cells += [(ASCII_WHISKER if look.ascii_only else WHISKER, "sign")] * (-(-longest // CELL_LEVELS) - len(cells))
+    cells += [(" ", "")] * (look.lines - len(cells))
+    if bar.max_ns > look.scale_ns and longest >= whole:
+        cells[-1] = (ASCII_CUT if look.ascii_only else CUT, "sign")
+    return cells
+
+
+def _height(time_ns: float, look: BarStyle) -> int:
+    """Steps of a cell; what takes time has one at least."""
+    if look.scale_ns <= 0 or time_ns <= 0:
+        return 0
+    whole = look.lines * CELL_LEVELS
+    return max(1, min(whole, round(time_ns / look.scale_ns * whole)))
+
+
+def _rounded(height: int) -> int:
+    """How many cells are drawn where none is in part; the lowest one always is."""
+    return max(int(height > 0), (height + CELL_LEVELS // 2) // CELL_LEVELS)
+
+
+def _edges(bar: Bar, look: BarStyle) -> list[tuple[float, str]]:
+    """Up to where each part reaches, in steps of a cell."""
+    if not bar.parts_ns or look.scale_ns <= 0:
+        return []
+    edges, so_far = [], 0.0
+    for part, time in zip(PARTS, bar.parts_ns, strict=True):
+        so_far += time
+        if time > 0:
+            edges.append((so_far / look.scale_ns * look.lines * CELL_LEVELS, part))
+    return edges
+
+
+def _parts_of_cells(edges: Sequence[tuple[float, str]], cells: int) -> list[str]:
+    """The part that has most of each cell, from below; above the last edge the last one seen.
+
+    >>> _parts_of_cells([(9, "tensor"), (13.4, "memory"), (20, "cpu")], 3)
+    ['tensor', 'memory', 'cpu']
+    >>> _parts_of_cells([(11.9, "tensor"), (12.1, "memory"), (16, "cpu")], 3)
+    ['tensor', 'tensor', 'cpu']
+    """
+    found: list[str] = []
+    below, most, chosen = 0.0, 0.0, "whole"
+    for edge, part in edges:
+        while len(found) < cells and edge >= (top := (len(found) + 1) * CELL_LEVELS):
+            found.append(part if top - below > most else chosen)
+            below, most = top, 0.0
+        if edge - below > most:
+            most, chosen = edge - below, part
+        below = edge
+    last = chosen if most else edges[-1][1] if edges else "whole"
+    return [*found, *[last] * (cells - len(found))]
+
+
+LABEL: Final = 11
+"""Cells of the scale at the left, with a blank."""
+AROUND: Final = 5
+"""Lines beside those of the bars: two of words above; marks, numbers and the legend below."""
+
+NUMBER_STEPS: Final = (1, 2, 5, 10, 20, 50)
+"""Of the iterations, every so manyth has its number below its bar."""
+NUMBERS_APART: Final = 2
+"""Blanks between two numbers."""
+MARKS: Final = {"warm-up": "w", "left over": "l", "tail": "t", "outside": "o"}
+"""What stands under work that is no iteration."""
+CHOSEN, ASCII_CHOSEN = "═", "-"
+OTHERS, ASCII_OTHERS = "─", "_"
+SPAN, ASCII_SPAN = "━", "~"
+POINTER, ASCII_POINTER = "▲", "^"
+
+_LEGEND: Final = (
+    ("tensor", "tensor-core kernels"),
+    ("other", "other kernels"),
+    ("unknown", "kernels, tensor cores unknown"),
+    ("memory", "memory"),
+    ("dataloader", "data loading"),
+    ("io", "files"),
+    ("cpu", "CPU"),
+    ("idle", "other"),
+    ("whole", "use not known"),
+)
+
+
+def _silent(_bar: Bar) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The words around the bars."""
+
+    summary: str = ""
+    """Of all iterations."""
+    readout: Callable[[Bar], str] = field(default=_silent)
+    """Of the bar under the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All that decides how the chart looks."""
+
+    rows: pl.DataFrame
+    """As `tui.analysis.iterations.chart.chart_rows`."""
+    bars: Sequence[Bar]
+    cells: int
+    """Of each bar, with the blank beside it."""
+    pointer: int | None
+    """The bar under the cursor."""
+    marked: tuple[int, int] | None
+    """First and last row of the span."""
+    around: Around
+    width: int
+    height: int
+    styles: Mapping[str, Style]
+    """Of each part, and of ``words``, ``aside``, ``span``, ``pointer`` and the rest (an empty name)."""
+    ascii_only: bool
+    smooth: bool
+    """Tops of bars end within a cell."""
+
+    def sign(self, usual: str, in_ascii: str) -> str:
+        """The character that the terminal can show."""
+        return in_ascii if self.ascii_only else usual
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBars:
+    """What stays as it is while only the cursor moves."""
+
+    lines: Sequence[Strip]
+    legend: Strip
+
+
+def drawn_bars(of: Drawing) -> DrawnBars:
+    """The bars with their scale, from above, and what their parts mean."""
+    look = BarStyle(max(1, of.height - AROUND), round_scale_ns(of.bars), of.ascii_only, of.smooth)
+    columns = [column(bar, look) for bar in of.bars]
+    return DrawnBars(_bar_lines(of, look, columns), _legend(of, columns))
+
+
+def drawn(of: Drawing, bars: DrawnBars) -> list[Strip]:
+    """The lines of the chart, from above."""
+    readout = of.around.readout(of.bars[of.pointer]) if of.pointer is not None else ""
+    return [
+        _words(of, of.around.summary, "words"),
+        _words(of, readout, "sign"),
+        *bars.lines,
+        _marks(of),
+        _numbers(of),
+        bars.legend,
+    ]
+
+
+def _words(of: Drawing, text: str, style: str) -> Strip:
+    runs = _Runs(of)
+    runs.add(whole_pieces(plain(text, ascii_only=of.ascii_only), of.width, ascii_only=of.ascii_only), style)
+    return runs.strip()
+
+
+def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> list[Strip]:
+    """The bars with their scale, from above."""
+    body = of.cells - (1 if of.cells >= 3 else 0)
+    chosen, aside = (_Wide(of, body, is_chosen=is_chosen) for is_chosen in (True, False))
+    wide = [
+        list(map((chosen if bar.is_chosen else aside).__getitem__, of_bar))
+        for bar, of_bar in zip(of.bars, columns, strict=True)
+    ]
+    top, middle = look.lines - 1, (look.lines - 1) // 2
+    times = {top: look.scale_ns, middle: look.scale_ns / 2}
+    lines = []
+    for line in reversed(range(look.lines)):
+        text = brief_duration(times[line], ascii_only=of.ascii_only) if line in times and look.scale_ns else ""
+        runs = _Runs(of)
+        runs.add(f"{clip(text, LABEL - 1, ascii_only=of.ascii_only):>{LABEL - 1}} ", "words")
+        for style, of_style in groupby([cells[line] for cells in wide], key=itemgetter(1)):
+            runs.add("".join([text for text, _ in of_style]), style)
+        lines.append(runs.strip())
+    return lines
+
+
+class _Wide(dict[Cell, tuple[str, str]]):
+    """Cells as wide as a bar: a text and its style."""
+
+    def __init__(self, of: Drawing, body: int, *, is_chosen: bool) -> None:
+        super().__init__()
+        self._of, self._body, self._is_chosen = of, body, is_chosen
+
+    def __missing__(self, cell: Cell) -> tuple[str, str]:
+        character, part = cell
+        style = part if self._is_chosen or not part else "aside"
+        text = character * self._body + " " * (self._of.cells - self._body)
+        wide = self[cell] = text, style
+        return wide
+
+
+def _marks(of: Drawing) -> Strip:
+    """Below each bar what it is, whether it is chosen, the span, and the cursor."""
+    runs = _Runs(of)
+    runs.add(" " * LABEL, "words")
+    for at, bar in enumerate(of.bars):
+        sign = of.sign(CHOSEN, ASCII_CHOSEN) if bar.is_chosen else of.sign(OTHERS, ASCII_OTHERS)
+        style = "words"
+        if of.marked is not None and bar.first <= of.marked[1] and bar.last >= of.marked[0]:
+            sign, style = of.sign(SPAN, ASCII_SPAN), "span"
+        elif not bar.is_numbered:
+            sign = MARKS.get(of.rows["piece"][bar.first], sign)
+        text = sign * of.cells
+        if at == of.pointer:
+            middle = (of.cells - 1) // 2
+            runs.add(text[:middle], style)
+            runs.add(of.sign(POINTER, ASCII_POINTER), "pointer")
+            text = text[middle + 1 :]
+        runs.add(text, style)
+    return runs.strip()
+
+
+def _numbers(of: Drawing) -> Strip:
+    """The numbers of the bar under the cursor, of the first and the last, and as many between as can be read."""
+    line = [" "] * of.width
+    taken: list[tuple[int, int]] = []
+    numbered = [place for place, bar in enumerate(of.bars) if bar.is_numbered]
+    places = [*([of.pointer] if of.pointer is not None else []), *numbered[:1], *numbered[-1:]]
+    if numbered and all(bar.first == bar.last for bar in of.bars):
+        numbers = of.rows["iteration"].gather([of.bars[place].first for place in numbered]).to_list()
+        longest = max((len(str(number)) for number in numbers), default=0)
+        every = next(step for step in NUMBER_STEPS if step * of.cells >= longest + NUMBERS_APART)
+        places += [place for place, number in zip(numbered, numbers, strict=True) if number % every == 0]
+    for place in dict.fromkeys(places):
+        bar = of.bars[place]
+        number = of.rows["iteration"][bar.slowest if place == of.pointer or bar.last == bar.first else bar.last]
+        text = "" if number is None else str(number)
+        start = max(0, min(LABEL + place * of.cells + (of.cells - 1) // 2, of.width - len(text)))
+        if all(start > end or start + len(text) < begin for begin, end in taken):
+            line[start : start + len(text)] = text
+            taken.append((start, start + len(text)))
+    runs = _Runs(of)
+    runs.add("iteration".ljust(LABEL) + "".join(line)[LABEL:], "words")
+    return runs.strip()
+
+
+def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
+    """What the fills and signs mean, as far as they are on the screen."""
+    shown = set().union(*columns)
+    used = {part for _, part in shown}
+    whisker = of.sign(WHISKER, ASCII_WHISKER)
+    entries = [(LOOKS[part].sign(ascii_only=of.ascii_only), words, part) for part, words in _LEGEND if part in used]
+    if any(character == whisker for character, _ in shown):
+        entries.append((whisker, "longest of several", "sign"))
+    cut = of.sign(CUT, ASCII_CUT)
+    if any(cells[-1][0] == cut for cells in columns):
+        entries.append((cut, "longer", "sign"))
+    chosen = of.rows["aggregated"] if of.rows.height else None
+    if chosen is not None and chosen.null_count() < len(chosen):
+        entries.append((of.sign(CHOSEN, ASCII_CHOSEN), "in every view", "words"))
+    pieces = [piece for piece in MARKS if of.rows.height and (of.rows["piece"] == piece).any()]
+    entries += [(MARKS[piece], piece, "words") for piece in pieces]
+    runs = _Runs(of)
+    for sign, words, part in entries:
+        runs.add(sign, part)
+        runs.add(f" {words}  ", "words")
+    return runs.strip()
+
+
+class _Runs:
+    """Collects texts and joins neighbors of one style."""
+
+    def __init__(self, of: Drawing) -> None:
+        self._of = of
+        self._parts: list[tuple[str, str]] = []
+
+    def add(self, text: str, style: str) -> None:
+        if self._parts and self._parts[-1][1] == style:
+            self._parts[-1] = (self._parts[-1][0] + text, style)
+        else:
+            self._parts.append((text, style))
+
+    def strip(self) -> Strip:
+        segments = [Segment(text, self._of.styles[style]) for text, style in self._parts if text]
+        return Strip(segments).adjust_cell_length(self._of.width, self._of.styles[""])

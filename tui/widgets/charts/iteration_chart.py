@@ -1,0 +1,448 @@
+"""The chart of iterations: a bar for each, or for several, with a cursor, a span, and the chosen range marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import polars as pl
+from textual.content import Content
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.analysis.iterations.chart import Bar, BarRows
+from tui.analysis.iterations.tables import sources
+from tui.analysis.iterations.times import USES
+from tui.fmt import count, duration, percent
+from tui.keys import Scope, bindings_for
+from tui.widgets.charts.iteration_bars import (
+    LABEL,
+    SMOOTH,
+    Around,
+    Drawing,
+    DrawnBars,
+    bar_width,
+    drawn,
+    drawn_bars,
+)
+from tui.widgets.direct_render import DirectRender
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.style import Style
+    from textual import events
+
+    from tui.model.aggregation import Aggregation
+    from tui.model.profile import Profile
+
+
+_SHORT = dict(
+    zip(USES, ("TC", "other kernels", "TC unknown", "memory", "data loading", "files", "CPU", "other"), strict=True)
+)
+
+
+def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:
+    """All iterations of a session in a line: how many, how long, which are chosen, and which could be.
+
+    Args:
+        profile: With all iterations.
+        times: The row of `iteration_times` of the session; None: no time is known.
+        chosen: What the other views show.
+        session: Which session.
+    """
+    if times is None:
+        return "no iteration has a time of its own"
+    several = profile["sessions"].height > 1
+    if sources(profile).get(session) == "whole run":
+        return "  ".join([f"session {session}"] * several + ["whole run, not divided"])
+    number = times["iterations"]
+    parts = [f"session {session}" if several else "", f"{count(number)} iteration{'s' if number != 1 else ''}"]
+    if chosen.is_part:
+        parts.append(f"shown: {chosen.words.partition(' ')[2]}")
+    elif times["steady_first"] is not None and times["steady_iterations"] < number:
+        parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p takes them")
+    if number > 1:
+        parts.append(f"slowest: {times['slowest']}, {duration(times['max_ns'])}")
+    spread = f", std {percent(100 * times['cv'])}" if times["cv"] is not None else ""
+    parts.append(f"mean {duration(times['avg_ns'])}{spread}")
+    if times["runs_ahead"]:
+        parts.append(f"CPU runs ahead: {duration(times['cpu_avg_ns'])} each")
+    parts += [f"p50 {duration(times['median_ns'])}", f"p95 {duration(times['p95_ns'])}"] if number > 1 else []
+    return "  ".join(part for part in parts if part)
+
+
+def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, int] | None) -> str:
+    """Which iterations are marked, and which are in the chart where not all of them are; empty where there is neither.
+
+    Args:
+        rows: What the chart draws.
+        window: The first row that is shown, and how many are.
+        marked: First and last row of the span; None: there is none.
+    """
+    numbers = rows["iteration"] if rows.height else None
+    if numbers is None:
+        return ""
+    told = []
+    if marked is not None:
+        span = numbers.slice(marked[0], marked[1] - marked[0] + 1).drop_nulls()
+        told.append(f"span {_from_to(span, ':')}" if len(span) else "span of no iteration")
+    if window[1] < rows.height:
+        shown = numbers.slice(*window).drop_nulls()
+        told.append(f"chart: {_from_to(shown, ' to ')}, z all" if len(shown) else "chart: no iteration, z all")
+    return "  ".join(told)
+
+
+def no_zoom(rows: int, step: int, least: int) -> str:
+    """Why the chart stays as it is when it is zoomed in (1) or out (-1).
+
+    Args:
+        rows: How many rows there are to draw.
+        step: 1 or -1.
+        least: So many rows the chart shows at least.
+
+    >>> no_zoom(1, 1, 4), no_zoom(3, 1, 4)
+    ('the chart has one bar alone: there is nothing to zoom into', 'the chart shows no fewer than 3 iterations')
+    """
+    if step < 0:
+        return "all iterations are in the chart"
+    if rows == 1:
+        return "the chart has one bar alone: there is nothing to zoom into"
+    return f"the chart shows no fewer than {min(rows, least)} iterations"
+
+
+def _from_to(numbers: pl.Series, between: str) -> str:
+    first, last = numbers[0], numbers[-1]
+    return f"{first}" if first == last else f"{first}{between}{last}"
+
+
+def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, ascii_only: bool = False) -> str:
+    """A bar in a line: which iteration, how long, against the median, and what for.
+
+    Args:
+        rows: What the chart draws.
+        bar: The bar.
+        times: The row of `iteration_times` of the session.
+        ascii_only: Write ASCII characters alone.
+    """
+    row = rows.row(bar.slowest, named=True)
+    number = row["iteration"]
+    name = row["piece"] if number is None else f"iteration {number}"
+    if row["duration_ns"] is None:
+        return f"{name}: its time is not known"
+    parts = [f"{name}: {duration(row['duration_ns'], ascii_only=ascii_only)}"]
+    if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
+        parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
+    if (row["gpu_ns"] or 0) > row["duration_ns"]:
+        # Where nothing waits for the GPU, the time of what was launched is none of the iteration's own.
+        parts.append(f"launched {duration(row['gpu_ns'], ascii_only=ascii_only)} of GPU work")
+    numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
+    if bar.last > bar.first and len(numbers):
+        mean = duration(bar.mean_ns, ascii_only=ascii_only)
+        parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
+    if row["duration_ns"] and row[USES[-1]] is not None:
+        shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
+        # Where there is little room, the last pieces are left out.
+        shares.sort(key=lambda share: -share[1])
+        parts += [f"{words} {_about(share)}" for words, share in shares if share]
+    kernels = row["kernels_launched"]
+    parts.append(f"{count(kernels)} kernel{'s' if kernels != 1 else ''}" if kernels is not None else "")
+    return "  ".join(part for part in parts if part)
+
+
+def _about(share: float) -> str:
+    """A share of 0 to 100 without decimals; what is there is never 0%, and what is not all never 100%."""
+    whole = min(99, max(1, round(share))) if 0 < share < 100 else round(share)
+    return f"{'<' if share < 1 else '>' if 99 < share < 100 else ''}{whole}%"
+
+
+KEYS_HERE: Final = "b span  a show only these  p steady  E key  A earlier  + _ z zoom"
+"""The keys that change what all views show."""
+LEAST_SHOWN: Final = 4
+"""The chart zooms in to so many iterations at most."""
+WINDOWS_KEPT: Final = 12
+"""Stretches of iterations whose bars are drawn, or were."""
+
+
+class IterationChart(DirectRender, Widget, can_focus=True):
+    """Bars from left to right in order of time; the cursor stands on a row of the frame that it shows."""
+
+    BINDINGS: ClassVar = bindings_for(Scope.CHART)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"iterationchart--{name}"
+        for name in (
+            "tensor",
+            "other",
+            "unknown",
+            "memory",
+            "dataloader",
+            "io",
+            "cpu",
+            "idle",
+            "whole",
+            "sign",
+            "aside",
+            "words",
+            "span",
+            "pointer",
+        )
+    }
+    DEFAULT_CSS = """
+    IterationChart {
+        height: 45%; min-height: 12; max-height: 22; padding: 0 1; border-bottom: solid $panel;
+        border-subtitle-color: $text-muted;
+        &:focus { border-bottom: solid $primary; }
+        & > .iterationchart--tensor { color: $kind-tensor; }
+        & > .iterationchart--other { color: $kind-other; }
+        & > .iterationchart--unknown { color: $kind-unknown; }
+        & > .iterationchart--memory { color: $kind-memory; }
+        & > .iterationchart--dataloader { color: $kind-dataloader; }
+        & > .iterationchart--io { color: $kind-io; }
+        & > .iterationchart--cpu { color: $kind-cpu; }
+        & > .iterationchart--idle { color: $kind-idle; }
+        & > .iterationchart--whole { color: $kind-whole; }
+        & > .iterationchart--sign { color: $foreground; }
+        & > .iterationchart--aside { color: $text-muted; }
+        & > .iterationchart--words { color: $text-muted; }
+        & > .iterationchart--span, & > .iterationchart--pointer { color: $accent; text-style: bold; }
+        &:focus > .iterationchart--pointer { text-style: bold reverse; }
+    }
+    """
+
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, chart: IterationChart, row: int) -> None:
+            super().__init__()
+            self.chart = chart
+            self.row = row
+
+    class Opened(Message):
+        """The user goes into the row under the cursor."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.border_subtitle = Content(KEYS_HERE)
+        self.rows = pl.DataFrame()
+        """What is drawn: `tui.analysis.iterations.chart.chart_rows`."""
+        self.cursor = 0
+        """The row under the cursor."""
+        self.window = (0, 0)
+        """The first row that is shown, and how many are."""
+        self.span: tuple[int, int] | None = None
+        """First and last row of the span that the user marks, as it was begun and ended."""
+        self.span_is_open = False
+        """The span ends where the cursor is."""
+        self.around = Around()
+        self._bar_rows = BarRows(self.rows)
+        self._bars: dict[tuple[int, int], list[Bar]] = {}
+        """For each window that was shown, or may be next, its bars; and how they are drawn."""
+        self._drawn_bars: dict[tuple[int, int], DrawnBars] = {}
+        self._lines: list[Strip] = []
+        self._styles: dict[str, Style] = {}
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
+
+    def show(self, rows: pl.DataFrame, around: Around) -> None:
+        """Show other rows, all of them where they are not the same iterations as before."""
+        same = rows.height == self.rows.height and rows.height > 0 and rows["iteration"].equals(self.rows["iteration"])
+        self.rows, self.around, self._bar_rows = rows, around, BarRows(rows)
+        if not same:
+            self.window, self.cursor, self.span, self.span_is_open = (0, rows.height), 0, None, False
+        self._redraw()
+
+    def follow(self, row: int) -> None:
+        """Put the cursor on a row, and bring it into the chart."""
+        row = max(0, min(row, self.rows.height - 1))
+        if row == self.cursor:
+            return
+        self.cursor = row
+        first, count = self.window
+        if not first <= row < first + count:
+            first = row if row < first else row - count + 1
+            self.show_window(first, count)
+        self._redraw_cursor()
+
+    @property
+    def marked(self) -> tuple[int, int] | None:
+        """First and last row of the span, in order."""
+        if self.span is None:
+            return None
+        begin, end = self.span[0], self.cursor if self.span_is_open else self.span[1]
+        return min(begin, end), max(begin, end)
+
+    def mark(self) -> None:
+        """Begin a span at the cursor, or end it there."""
+        if self.rows.is_empty():
+            return
+        if self.span is not None and self.span_is_open:
+            self.span, self.span_is_open = (self.span[0], self.cursor), False
+        else:
+            self.span, self.span_is_open = (self.cursor, self.cursor), True
+        self._redraw_cursor()
+
+    def forget_span(self) -> bool:
+        """Take the span away; False where there is none."""
+        had = self.span is not None
+        self.span, self.span_is_open = None, False
+        self._redraw_cursor()
+        return had
+
+    def zoom(self, step: int) -> None:
+        """Half as many rows (1) or twice as many (-1), around the cursor."""
+        self.show_window(*self._zoomed(step))
+
+    def _zoomed(self, step: int) -> tuple[int, int]:
+        first, count = self.window
+        wanted = max(min(LEAST_SHOWN, self.rows.height), count // 2) if step > 0 else min(self.rows.height, 2 * count)
+        share = (self.cursor - first) / count if count else 0
+        return self._within(round(self.cursor - share * wanted), wanted)
+
+    def show_window(self, first: int, count: int) -> None:
+        """Show these rows."""
+        self.window = self._within(first, count)
+        self._redraw_cursor()
+
+    def _within(self, first: int, count: int) -> tuple[int, int]:
+        """A window that lies within the rows."""
+        count = min(count, self.rows.height)
+        return max(0, min(first, self.rows.height - count)), count
+
+    # --- keys --------------------------------------------------------------------------------------------------------
+
+    def action_move(self, step: int) -> None:
+        """To the next bar (1), or the one before (-1)."""
+        shown = self._shown()
+        at = self._bar_of(self.cursor)
+        if at is None:
+            return
+        if 0 <= at + step < len(shown):
+            self._move_to(shown[at + step].slowest)
+            return
+        # Beyond the edge lie further rows: as many as a bar holds.
+        row = self.cursor + step * max(1, self.window[1] // len(shown))
+        self._move_to(max(0, min(row, self.rows.height - 1)))
+
+    def action_move_to_end(self, end: int) -> None:
+        """To the first row (0) or the last (1)."""
+        self._move_to((self.rows.height - 1) * end)
+
+    def action_pan(self, step: int) -> None:
+        """Half of the chart to the right (1) or the left (-1)."""
+        first, count = self.window
+        by = step * max(1, count // 2)
+        self.show_window(first + by, count)
+        self._move_to(max(0, min(self.cursor + by, self.rows.height - 1)))
+
+    def action_open(self) -> None:
+        """Go into the row under the cursor."""
+        self.post_message(self.Opened())
+
+    def _move_to(self, row: int) -> None:
+        if self.rows.is_empty():
+            # They are still being worked out.
+            return
+        self.follow(row)
+        self.post_message(self.Moved(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the bar that was clicked."""
+        x = event.get_content_offset(self)
+        at = (x.x - LABEL) // self._bar_cells() if x is not None else -1
+        if 0 <= at < len(self._shown()):
+            self._move_to(self._shown()[at].slowest)
+
+    # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self._redraw()
+
+    def notify_style_update(self) -> None:
+        """Look the component styles up again after a change of theme or focus."""
+        super().notify_style_update()
+        self._styles = {}
+        self._redraw()
+
+    def _redraw(self) -> None:
+        """Draw everything anew."""
+        self._bars, self._drawn_bars = {}, {}
+        self._redraw_cursor()
+
+    def _redraw_cursor(self) -> None:
+        """Draw anew what tells of the cursor and the span, or the bars of another window."""
+        self._lines = []
+        self.refresh()
+
+    def _shown(self) -> list[Bar]:
+        return self._bars_in(self.window)
+
+    def _bars_in(self, window: tuple[int, int]) -> list[Bar]:
+        if window not in self._bars:
+            if len(self._bars) >= WINDOWS_KEPT:
+                self._bars, self._drawn_bars = {}, {}
+            self._bars[window] = self._bar_rows.bars(*window, max(1, self.content_size.width - LABEL))
+        return self._bars[window]
+
+    def _bar_of(self, row: int) -> int | None:
+        return next((at for at, bar in enumerate(self._shown()) if bar.first <= row <= bar.last), None)
+
+    def _bar_cells(self) -> int:
+        return self._cells_of(self._shown())
+
+    def _cells_of(self, bars: list[Bar]) -> int:
+        return bar_width(len(bars), self.content_size.width - LABEL)
+
+    def _looked_up(self) -> dict[str, Style]:
+        """The style of each part; Textual takes long to work them out."""
+        base = self.rich_style
+        parts = {
+            name.partition("--")[2]: base + self.get_component_rich_style(name, partial=True)
+            for name in self.COMPONENT_CLASSES
+        }
+        return {**parts, "": base}
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        if not self._lines:
+            here = chart_words(self.rows, self.window, self.marked)
+            of = replace(
+                self._drawing(self.window),
+                pointer=self._bar_of(self.cursor),
+                around=replace(self.around, summary="  ".join(word for word in (here, self.around.summary) if word)),
+            )
+            if self.window not in self._drawn_bars:
+                self._drawn_bars[self.window] = drawn_bars(of)
+            self._lines = drawn(of, self._drawn_bars[self.window])
+        return self._lines[y] if y < len(self._lines) else Strip.blank(self.content_size.width, self.rich_style)
+
+    def draw_ahead(self) -> bool:
+        """Draw the bars of a closer window, or of one further away; whether the other is missing still."""
+        if self.rows.is_empty() or not self._lines:
+            return False
+        missing = [near for near in (self._zoomed(1), self._zoomed(-1)) if near not in self._drawn_bars]
+        for window in missing[:1]:
+            self._drawn_bars[window] = drawn_bars(self._drawing(window))
+        return len(missing) > 1
+
+    def _drawing(self, window: tuple[int, int]) -> Drawing:
+        """How the bars of a window are drawn, without the cursor."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
+        if not self._styles:
+            self._styles = self._looked_up()
+        bars = self._bars_in(window)
+        return Drawing(
+            rows=self.rows,
+            bars=bars,
+            cells=self._cells_of(bars),
+            pointer=None,
+            marked=self.marked,
+            around=self.around,
+            width=self.content_size.width,
+            height=self.content_size.height,
+            styles=self._styles,
+            ascii_only=ascii_only,
+            smooth=not ascii_only and colors in SMOOTH,
+        )

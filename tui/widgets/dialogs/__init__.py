@@ -1,0 +1,1 @@
+"""Dialogs: what they share, and those that belong to a table."""

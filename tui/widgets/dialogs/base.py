@@ -1,0 +1,241 @@
+"""What the dialogs have in common: a titled box in the middle of the screen, and lines to choose values on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.await_complete import AwaitComplete
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import OptionList, Static
+
+from tui.fitting import ellipsis
+from tui.textual_patches.dim_background import dimmed_background
+from tui.textual_patches.least_size import LeastSize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import RenderableType
+    from textual import events
+    from textual.app import App, ComposeResult
+    from textual.binding import BindingType
+    from textual.geometry import Size
+    from textual.visual import Visual
+
+
+Result = TypeVar("Result")
+
+
+class Dialog(LeastSize, ModalScreen[Result | None], Generic[Result]):
+    """A box with a title, a body and a line that names the keys; ``esc`` leaves it without a result."""
+
+    TITLE_TEXT: ClassVar[str] = ""
+    KEYS: ClassVar[str] = "esc leave"
+    KEYS_IN_ASCII: ClassVar[str] = ""
+    """The same without arrows, where there are any."""
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Leave")]
+
+    _is_dismissed = False
+    _result_later: tuple[Result | None] | None = None
+    """The result of a dialog that is to close as soon as nothing lies over it."""
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center middle;
+        background: $background 60%;
+        & > .dialog--box {
+            width: 90%; max-width: 100; height: auto; max-height: 90%;
+            border: round $primary; border-title-color: $accent; border-title-style: bold;
+            border-subtitle-color: $text-muted; padding: 0 1;
+            &.-ascii { border: ascii $primary; }
+        }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """The box around the body."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        with Vertical(classes="dialog--box -ascii" if ascii_only else "dialog--box") as box:
+            box.border_title = Content(self.TITLE_TEXT)
+            box.border_subtitle = Content(self.KEYS_IN_ASCII or self.KEYS if ascii_only else self.KEYS)
+            yield from self.compose_body()
+
+    def compose_body(self) -> ComposeResult:
+        """What the box holds."""
+        yield Static()
+
+    def render(self) -> RenderableType:
+        """The view below, dimmed: by attribute where the terminal has colors of its own, which cannot be mixed."""
+        return dimmed_background() if self.app.native_ansi_color else super().render()
+
+    def action_leave(self) -> None:
+        """Leave without a result."""
+        self.dismiss(None)
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close the dialog, once: a second key, click or thread that does so has no effect.
+
+        Args:
+            result: What the callback of `open_dialog` is called with.
+        """
+        if self._is_dismissed:
+            return AwaitComplete()
+        if self.app.screen is not self:
+            # The request for room lies over it: it closes when that goes.
+            self._result_later = (result,)
+            return AwaitComplete()
+        self._is_dismissed = True
+        return super().dismiss(result)
+
+    def on_screen_resume(self) -> None:
+        """Close where a result came while it was covered."""
+        if self._result_later is not None:
+            (result,), self._result_later = self._result_later, None
+            self.dismiss(result)
+
+
+def open_dialog(
+    app: App[Any], dialog: Screen[Result | None], closed: Callable[[Result | None], None] | None = None
+) -> None:
+    """Open a dialog over a view; nothing happens where another dialog is open.
+
+    Args:
+        app: The application.
+        dialog: The dialog.
+        closed: Called with its result; None where it was left without one.
+    """
+    if not isinstance(app.screen, ModalScreen):
+        app.push_screen(dialog, closed)
+
+
+class ChoiceLine(Widget, can_focus=True):
+    """One of a few values beside each other: ``←`` and ``→`` choose.
+
+    Args:
+        label: What is chosen.
+        choices: Value and words of each choice.
+        chosen: The value that stands at first.
+        id: The widget's id.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("left,h", "choose(-1)", "Left"),
+        ("right,l,space", "choose(1)", "Right"),
+        ("down,j", "app.focus_next", "Down"),
+        ("up,k", "app.focus_previous", "Up"),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"choiceline--label", "choiceline--chosen", "choiceline--current"}
+    LABEL_WIDTH: ClassVar = 11
+    DEFAULT_CSS = """
+    ChoiceLine {
+        height: auto;
+        & > .choiceline--label { color: $text-muted; }
+        & > .choiceline--chosen { color: $accent; text-style: bold underline; }
+        & > .choiceline--current { color: $primary; text-style: bold; }
+    }
+    """
+
+    class Chosen(Message):
+        """Another value was chosen."""
+
+        def __init__(self, line: ChoiceLine) -> None:
+            super().__init__()
+            self.line = line
+
+    def __init__(self, label: str, choices: Sequence[tuple[str, str]], chosen: str, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._label = label
+        self._choices = choices
+        self._index = max(0, next((place for place, (value, _) in enumerate(choices) if value == chosen), 0))
+
+    @property
+    def value(self) -> str:
+        """The value that is chosen."""
+        return self._choices[self._index][0]
+
+    def render(self) -> Visual:
+        """Label and choices; the chosen one stands out, and more so with the focus."""
+        current = "choiceline--current" if self.has_focus else "choiceline--chosen"
+        label = f"{'>' if self.has_focus else ' '} {self._label}"
+        parts = [Content.styled(label.ljust(self.LABEL_WIDTH), self.get_visual_style("choiceline--label"))]
+        line = 0
+        for place, (_, y, words) in enumerate(self._places(self.content_size.width)):
+            if y > line:
+                line = y
+                parts.append(Content("\n" + " " * self.LABEL_WIDTH))
+            is_chosen = place == self._index
+            style = self.get_visual_style(current) if is_chosen else ""
+            parts += [Content.styled(f"[{words}]" if is_chosen else f" {words} ", style), Content(" ")]
+        return Content("").join(parts)
+
+    def _places(self, width: int) -> list[tuple[int, int, str]]:
+        """Where each choice stands (cell and line), with its words: what does not fit goes below the first one."""
+        places = []
+        x, y = self.LABEL_WIDTH, 0
+        for _, words in self._choices:
+            needed = len(words) + 2
+            if x > self.LABEL_WIDTH and x + needed > width:
+                x, y = self.LABEL_WIDTH, y + 1
+            places.append((x, y, words))
+            x += needed + 1
+        return places
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as the choices need."""
+        return self._places(width)[-1][1] + 1
+
+    def action_choose(self, step: int) -> None:
+        """Choose the next (1) or the previous (-1) value."""
+        self._index = (self._index + step) % len(self._choices)
+        self.refresh()
+        self.post_message(self.Chosen(self))
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the value that was clicked."""
+        for place, (x, y, words) in enumerate(self._places(self.content_size.width)):
+            if y == event.y and x <= event.x < x + len(words) + 2:
+                self._index = place
+                self.refresh()
+                self.post_message(self.Chosen(self))
+
+
+class MenuLines(OptionList):
+    """Lines of several colors; the one under the cursor is of one alone: the others cannot be read on its ground.
+
+    As in tables it has a ground of its own, and is in reverse where colors are few or none.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"menulines--cursor"}
+    DEFAULT_CSS = """
+    MenuLines {
+        & > .menulines--cursor { background: $selection; text-style: bold; }
+        &:ansi > .menulines--cursor { background: ansi_default; color: $primary; text-style: reverse; }
+    }
+    """
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        strip = super().render_line(y)
+        if getattr(self.app, "ascii_only", False):
+            cut = ((segment, segment.text.replace("…", ellipsis(ascii_only=True))) for segment in strip)
+            strip = Strip([Segment(text, segment.style) for segment, text in cut], strip.cell_length)
+        metas = [segment.style.meta for segment in strip if segment.style is not None]
+        option = metas[0].get("option") if metas else None
+        if option is None or option != self.highlighted or not self.has_focus or self.options[option].disabled:
+            return strip
+        cursor = self.get_component_rich_style("menulines--cursor")
+        bold = Style(bold=True)
+        return Strip(
+            [
+                Segment(segment.text, cursor + bold if segment.style and segment.style.bold else cursor)
+                for segment in strip
+            ],
+            strip.cell_length,
+        ).apply_meta({"option": option})

@@ -1,0 +1,194 @@
+"""What to export of a table, in which format, and where to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on, work
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from tui.fmt import count
+from tui.model.errors import ProftuiError
+from tui.model.paths import is_file_there, user_path
+from tui.output.export import FORMATS, for_clipboard, format_of, formulas_in_words, write
+from tui.output.packages import missing
+from tui.text import plain
+from tui.widgets.app_services import copy_text
+from tui.widgets.dialogs.base import ChoiceLine, Dialog
+from tui.widgets.text_input import PlainLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import polars as pl
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from tui.output.about import About
+
+ENDINGS: Final = {"markdown": "md"}
+CLIPBOARD: Final = "clipboard"
+"""In place of a format: what the rows are of and tab-separated values, for the terminal's clipboard."""
+CLIPBOARD_ROWS: Final = 5_000
+"""More are never let through by a terminal."""
+WORDS: Final = {"xlsx": "excel", "markdown": "md"}
+"""Short words for formats, where their names are long or nobody calls them so."""
+TARGET: Final = "Write to (full precision, base units)"
+TARGETS: Final = {"pdf": "Write to (values with units, as on the screen)"}
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_MOST: Final = 48
+
+
+def file_name(profile: str, table: str) -> str:
+    """The beginning of an export's name: what is open without its ending, and the table; never a path.
+
+    >>> file_name("run 3/../x.nvprof.log", "kernels"), file_name("", "kernels")
+    ('run-3-..-x.nvprof-kernels', 'kernels')
+    """
+    stem = _NOT_IN_NAMES.sub("-", profile.rpartition(".")[0] or profile).strip(".-")[:_NAME_MOST]
+    return f"{stem}-{table}" if stem else table
+
+
+class ExportDialog(Dialog[str]):
+    """Asks for format, rows, columns and path, writes the file, and returns what was written, in words.
+
+    Args:
+        name: The beginning of the file's name.
+        scopes: For each choice of rows its value, its words and how many they are: ``("shown", "128 shown", 128)``.
+        frame_of: The rows of a scope, with all columns (True) or those shown.
+        about: What the rows of a scope are of, for the header of the export.
+    """
+
+    TITLE_TEXT: ClassVar[str] = "Export"
+    KEYS: ClassVar[str] = "← → choose  ↑ ↓ next line  enter write  esc leave"
+    KEYS_IN_ASCII: ClassVar[str] = "h l choose  j k next line  enter write  esc leave"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("enter", "write", "Write"),
+        ("down", "app.focus_next", "Down"),
+        ("up", "app.focus_previous", "Up"),
+    ]
+    DEFAULT_CSS = """
+    ExportDialog {
+        & Input { border: none; height: 1; padding: 0; margin: 0 2; width: 1fr; background: $panel; }
+        & Input:focus { border: none; background: $panel; }
+        & #export-path-label { color: $text-muted; height: 1; margin-top: 1; padding: 0 2; }
+        & #export-answer { height: auto; min-height: 1; padding: 0 2; margin-top: 1; color: $text-muted; }
+        & #export-answer.-wrong { color: $error; text-style: bold; }
+    }
+    """
+
+    def __init__(
+        self,
+        name: str,
+        scopes: Sequence[tuple[str, str, int]],
+        frame_of: Callable[[str, bool], pl.DataFrame],
+        about: Callable[[str], About],
+    ) -> None:
+        super().__init__()
+        self._name = name
+        self._frame_of = frame_of
+        self._about = about
+        formats = [(key, WORDS.get(key, key)) for key in (*FORMATS, CLIPBOARD)]
+        self._format = ChoiceLine("Format", formats, "csv", id="export-format")
+        self._heights = {scope: height for scope, _, height in scopes}
+        self._rows = ChoiceLine("Rows", [(scope, words) for scope, words, _ in scopes], scopes[0][0], id="export-rows")
+        self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
+        self._path = PlainLine(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
+        self._named_for = self._format.value
+        """The format that the path's ending was made for."""
+        self._answer = Static(id="export-answer")
+        self._overwrites = ""
+        """The path that the user has been asked about."""
+
+    def compose_body(self) -> ComposeResult:
+        """The choices and the path."""
+        yield self._format
+        yield self._rows
+        yield self._columns
+        yield Static(Content(TARGET), id="export-path-label")
+        yield self._path
+        yield self._answer
+
+    def on_mount(self) -> None:
+        """Begin with the format."""
+        self._format.focus()
+
+    def _say(self, words: str, *, wrong: bool = False) -> None:
+        self._answer.set_class(wrong, "-wrong")
+        self._answer.update(Content(plain(words)))
+
+    def _say_what_is_missing(self) -> None:
+        """Say what has to be installed for the format, or nothing."""
+        wanting = missing(self._format.value)
+        self._say(f"! {wanting}" if wanting else "", wrong=bool(wanting))
+
+    @on(ChoiceLine.Chosen)
+    def _chosen(self, event: ChoiceLine.Chosen) -> None:
+        event.stop()
+        chosen = self._format.value
+        self._path.disabled = chosen == CLIPBOARD
+        label = "To the terminal's clipboard" if chosen == CLIPBOARD else TARGETS.get(chosen, TARGET)
+        self.query_one("#export-path-label", Static).update(Content(label))
+        self._name_for_format()
+        if chosen == CLIPBOARD or self._path.value.strip() != self._overwrites:
+            self._overwrites = ""
+            self._say_what_is_missing()
+
+    def _name_for_format(self) -> None:
+        """Give the path the ending of the format, once for each choice of one: what is typed over it stays."""
+        chosen, path = self._format.value, Path(self._path.value)
+        if chosen in (CLIPBOARD, self._named_for):
+            return
+        self._named_for = chosen
+        if format_of(path.name) is not None:
+            self._path.value = str(path.with_suffix(f".{ENDINGS.get(chosen, chosen)}"))
+            self._path.cursor_position = len(self._path.value)
+
+    @on(Input.Changed)
+    def _path_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self._path.value.strip() != self._overwrites:
+            self._overwrites = ""
+            self._say_what_is_missing()
+
+    @on(Input.Submitted)
+    def action_write(self) -> None:
+        """Write the file; one that is there is only replaced when enter is pressed again."""
+        rows, all_columns = self._rows.value, self._columns.value == "all"
+        # Enter can come before the news of the format that was chosen by the key before it.
+        self._name_for_format()
+        if self._format.value == CLIPBOARD:
+            if self._heights[rows] > CLIPBOARD_ROWS:
+                self._say(f"! more than {count(CLIPBOARD_ROWS)} rows are for a file", wrong=True)
+                return
+            self.dismiss(copy_text(self.app, for_clipboard(self._frame_of(rows, all_columns), self._about(rows))))
+            return
+        text = self._path.value.strip()
+        if not text:
+            self._say("! Name a file.", wrong=True)
+            return
+        path = user_path(text)
+        if is_file_there(text) and not path.is_dir() and self._overwrites != text:
+            self._overwrites = text
+            self._say(f"! {path} exists. Press enter again to replace it.", wrong=True)
+            return
+        self._say("writing…")
+        self._write(rows, all_columns, path, self._format.value, overwrite=self._overwrites == text)
+
+    @work(thread=True, exclusive=True, group="export")
+    def _write(self, rows: str, all_columns: bool, path: Path, format_name: str, *, overwrite: bool) -> None:
+        # Putting millions of rows in order takes a while, too.
+        frame = self._frame_of(rows, all_columns)
+        try:
+            write(frame, path, format_name, overwrite=overwrite, about=self._about(rows))
+        except ProftuiError as error:
+            self.app.call_from_thread(self._say, f"! {error}", wrong=True)
+            return
+        written = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
+        columns = f"{frame.width} column{'' if frame.width == 1 else 's'}"
+        formulas = formulas_in_words(frame, format_name)
+        said = f"Wrote {written}, {columns} to {path.absolute()}{f'; {formulas}' if formulas else ''}"
+        self.app.call_from_thread(self.dismiss, said)

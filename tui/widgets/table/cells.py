@@ -1,0 +1,278 @@
+"""What the cells of a table say: values as text that fits, in units that fit, and how wide they become."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import polars as pl
+
+from tui.fitting import cell_width
+from tui.fmt import PERCENT, column_unit, format_value, heading, metric, signed
+from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
+from tui.model.columns import Column, ColumnKind
+from tui.model.names import short_name
+from tui.model.view import TableState
+from tui.query.column_relevance import prioritized
+from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui.model.view import TableSpec
+
+TEXT_MEASURED: Final = 240
+"""Cells of the longest text that asks for room: the whole text can be had on demand."""
+TIME_LEAST: Final = 7
+"""Cells of ``<0.0001``, the longest way to write a value that is small for its column."""
+MEASURE_WIDEST: Final = 16
+"""Cells of a large number with the name of its unit."""
+BYTES_WIDEST: Final = 11
+"""Cells of ``1,023.9 KiB``, the longest way to write a size."""
+FRACTION_WIDEST: Final = {ColumnKind.PERCENT: 6, ColumnKind.RATIO: TIME_LEAST}
+"""Cells of a share or ratio that is small for its column, or next to all: ``<0.0001``, ``>99.99``."""
+NUMBER_WIDEST: Final = 10
+"""Cells of a number between whole ones: ``0.00012345``."""
+NUMBERS_MEASURED: Final = 2_048
+"""Of more distinct numbers the width is what it can be at most."""
+SIZES_SAMPLED: Final = 256
+NAMES_MEASURED: Final = 2_048
+"""With more distinct names than this, the longest decides the width although it may be shown shorter."""
+FITTED_KEPT: Final = 4_096
+CHARACTERS_KEPT: Final = CHARACTERS_COMPARED
+"""A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
+
+UNIT_COLUMN: Final = "unit"
+"""The column that holds the unit of the measures of a row."""
+
+_TEXT_WIDTHS: Final[WeakKeyDictionary[ColumnFacts, dict[bool, int]]] = WeakKeyDictionary()
+"""Cells of the widest text of columns, by whether names are shortened."""
+_TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
+_TIMES: Final = (ColumnKind.DURATION, ColumnKind.TIME)
+_BYTES: Final = (ColumnKind.SIZE, ColumnKind.RATE)
+
+
+class CellWriter:
+    """Writes the values of one column of one frame.
+
+    Args:
+        column: The column.
+        facts: Of its values: the unit and the width come from them.
+        state: Units, shares and names as the user wants them.
+        largest: The absolute value that decides the unit (`magnitude`); None: the largest of its own.
+        total_ns: What shares of durations are taken of, or None where there is no total.
+        units: For measures, the unit of each value.
+        is_pinned: The column has the room that the others leave, or shares it.
+        ascii_only: Write ASCII characters alone.
+    """
+
+    def __init__(
+        self,
+        column: Column,
+        facts: ColumnFacts,
+        state: TableState,
+        *,
+        largest: float | None = None,
+        total_ns: float | None = None,
+        units: pl.Series | None = None,
+        is_pinned: bool = False,
+        ascii_only: bool = False,
+    ) -> None:
+        self.column = column
+        self._ascii_only = ascii_only
+        self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
+        # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
+        tells_apart = (is_pinned and not column.is_prose) or column.kind is ColumnKind.SYMBOL
+        self._cutter = Cutter(
+            (lambda: _few_names(facts, ascii_only=ascii_only)) if tells_apart else tuple,
+            are_symbols=self._shortens,
+            are_sentences=column.is_prose,
+            ascii_only=ascii_only,
+        )
+        self._fitted: dict[tuple[str, int], str] = {}
+        self.filled: dict[tuple[int, bool], dict[object, str]] = {}
+        """For each width, and whether texts end at the right: texts of values that fill it, as they have been drawn."""
+        self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
+        self.is_text = column.kind in _TEXTS
+        if largest is None and not self.is_text:
+            largest = max((abs(value) for value in facts.extent if value is not None), default=None)
+        self._unit = column_unit(column.kind, largest, unit=state.unit)
+        if self._share_of is not None:
+            self._unit = PERCENT
+        symbol = ""
+        if self._unit is not None and (largest is not None or column.kind not in _TIMES):
+            symbol = self._unit.ascii().symbol if ascii_only else self._unit.symbol
+        self.title = heading(f"{column.title} {column.sign}".rstrip(), symbol)
+        """The heading with its sign and the unit that all values of the column share."""
+        values = self._width_of_values(facts) if units is None else self._width_of_measures(facts.values, units)
+        self.width = max(cell_width(self.title), values)
+        """Cells that the values and the heading need."""
+
+    def width_sorted_by(self, columns: int) -> int:
+        """Cells with room for the sort marker, and for its number where the table is sorted by several columns."""
+        return max(self.width, cell_width(self.title) + (2 if columns > 1 else 1))
+
+    def _width_of_values(self, facts: ColumnFacts) -> int:
+        kind = self.column.kind
+        if self.is_text:
+            return min(TEXT_MEASURED, _text_width(facts, shorten=self._shortens))
+        if kind in _BYTES:
+            sizes = facts.few(SIZES_SAMPLED)
+            if sizes is None:
+                return BYTES_WIDEST + (2 if kind is ColumnKind.RATE else 0)
+            return self._widest(sizes.to_list())
+        if not facts.values.dtype.is_numeric():
+            others = facts.few(len(facts.values))
+            return self._widest([*([] if others is None else others), *([None] if facts.values.null_count() else [])])
+        smallest = facts.extent[0]
+        sign = 1 if smallest is not None and smallest < 0 else 0
+        least = 1
+        if kind in _TIMES or self._share_of is not None:
+            least = TIME_LEAST + sign
+        elif facts.values.dtype.is_float():
+            # The widest number need be neither the smallest nor the largest: 0.33333 lies between 0 and 10.
+            distinct = facts.few(NUMBERS_MEASURED) if len(facts.values) <= CODED_FROM else None
+            least = FRACTION_WIDEST.get(kind, NUMBER_WIDEST) + sign if distinct is None else self._widest(distinct)
+        if facts.values.null_count():
+            least = max(least, cell_width(self.column.absent))
+        return max(least, self._widest(value for value in facts.extent if value is not None))
+
+    def _width_of_measures(self, series: pl.Series, units: pl.Series) -> int:
+        distinct = pl.DataFrame({"value": series, "unit": units}).unique()
+        least = 1
+        if distinct.height > SIZES_SAMPLED:
+            # Fractions of any size take no more; of large numbers the largest of a unit takes the most.
+            least = MEASURE_WIDEST
+            extremes = pl.concat_list(pl.min("value"), pl.max("value"))
+            distinct = distinct.group_by("unit").agg(extremes).explode("value").select("value", "unit")
+            distinct = distinct.head(SIZES_SAMPLED)
+        return max(least, *(cell_width(self.measure(value, unit)) for value, unit in distinct.iter_rows()), 1)
+
+    def measure(self, value: object, unit: object) -> str:
+        """A value in the unit of its row."""
+        number = value if isinstance(value, (int, float)) else None
+        named = None if unit is None else plain(str(unit), ascii_only=self._ascii_only)
+        return metric(number, named, ascii_only=self._ascii_only)
+
+    def _widest(self, values: Iterable[object]) -> int:
+        return max((cell_width(self.whole(value)) for value in values), default=1)
+
+    def whole(self, value: object) -> str:
+        """A value without regard to room, harmless to a terminal."""
+        text = self._unsigned(value)
+        return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
+
+    def _unsigned(self, value: object) -> str:
+        if value is None and self.column.absent:
+            return self.column.absent
+        if self.is_text and value is not None:
+            return plain(str(value), ascii_only=self._ascii_only)
+        if self._share_of is not None and isinstance(value, (int, float)):
+            value = 100 * value / self._share_of if self._share_of else None
+            return format_value(ColumnKind.PERCENT, value, unit=PERCENT, suffix=False, ascii_only=self._ascii_only)
+        return format_value(self.column.kind, value, unit=self._unit, suffix=False, ascii_only=self._ascii_only)
+
+    def with_unit(self, value: object) -> str:
+        """A value as it stands alone, with its own unit."""
+        if self.is_text:
+            return self.whole(value)
+        text = format_value(self.column.kind, value, ascii_only=self._ascii_only)
+        return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
+
+    def fitted(self, value: object, width: int) -> str:
+        """A value in at most ``width`` cells; a number that lacks the room is shown as ``#``, never cut."""
+        if not self.is_text or value is None:
+            text = self.whole(value)
+            return text if cell_width(text) <= width else "#" * width
+        text = str(value)
+        fitted = self._fitted.get((text, width))
+        if fitted is None:
+            if len(self._fitted) >= FITTED_KEPT:
+                self._fitted.clear()
+            fitted = self._fitted[text, width] = self._fit_text(text, width)
+        return fitted
+
+    def _fit_text(self, text: str, width: int) -> str:
+        return self._cutter.cut(plain(text[:CHARACTERS_KEPT], ascii_only=self._ascii_only), width)
+
+
+def _few_names(facts: ColumnFacts, *, ascii_only: bool) -> list[str]:
+    """The distinct names of a column, to be told apart; none where there are too many to compare them all."""
+    names = facts.few(NAMES_COMPARED)
+    if names is None:
+        return []
+    return [plain(name[:CHARACTERS_KEPT], ascii_only=ascii_only) for name in names.cast(pl.String).to_list()]
+
+
+def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:
+    """For each column of times the unit that its values are written in, as ``{"total_ns": "ms"}``."""
+    units: dict[str, str] = {}
+    for column in columns:
+        if column.kind in _TIMES and column.name in frame.columns:
+            unit = column_unit(column.kind, magnitude(frame, column), unit=state.unit)
+            if unit is not None:
+                units[column.name] = unit.symbol
+    return units
+
+
+def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
+    widths = _TEXT_WIDTHS.setdefault(facts, {})
+    if shorten not in widths:
+        names = facts.few(NAMES_MEASURED)
+        if names is None:
+            # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
+            widths[shorten] = facts.longest_bytes
+        else:
+            held = (text[:CHARACTERS_KEPT] for text in names.cast(pl.String).to_list())
+            widths[shorten] = max((cell_width(short_name(text) if shorten else text) for text in held), default=1)
+    return widths[shorten]
+
+
+def writers(
+    columns: Iterable[Column],
+    frame: pl.DataFrame,
+    state: TableState,
+    *,
+    share_of: float | None = None,
+    pinned: str = "",
+    ascii_only: bool = False,
+) -> dict[str, CellWriter]:
+    """A writer for each column of a frame, by name.
+
+    Args:
+        columns: The columns; the frame has them all.
+        frame: The rows.
+        state: Units, shares and names as the user wants them.
+        share_of: What shares are taken of, in nanoseconds; None where there is no such total.
+        pinned: The column that has the room that the others leave.
+        ascii_only: Write ASCII characters alone.
+    """
+    units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
+    facts = facts_of(frame)
+    return {
+        column.name: CellWriter(
+            column,
+            facts[column.name],
+            state,
+            largest=None if column.kind in _TEXTS else magnitude(frame, column),
+            total_ns=share_of,
+            units=units if column.kind is ColumnKind.MEASURE else None,
+            is_pinned=pinned in (column.name, *column.compared_with),
+            ascii_only=ascii_only,
+        )
+        for column in columns
+    }
+
+
+def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
+    """Work out what drawing a table needs to know of all its rows, so that it is there when it is shown.
+
+    Args:
+        spec: The table.
+        frame: Its rows.
+    """
+    writers(prioritized(spec, frame), frame, TableState(), pinned=spec.pinned)
+    if spec.weight in frame.columns:
+        # The first mark is told with its share of all.
+        _ = facts_of(frame)[spec.weight].total

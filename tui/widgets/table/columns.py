@@ -1,0 +1,224 @@
+"""Arrange a table: order, columns and units, and what of them is remembered from run to run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tui.fmt import UNITS
+from tui.state.arrangements import PLAIN, Arrangement, Arrangements
+from tui.text import plain
+from tui.widgets.dialogs.base import open_dialog
+from tui.widgets.dialogs.columns import ColumnChoice, ColumnChooser
+
+if TYPE_CHECKING:
+    from tui.model.columns import Column
+    from tui.model.view import TableState
+    from tui.widgets.table.pane import TablePane
+
+
+class ArrangementController:
+    """Sorts a table, chooses its columns, and finds it again as it was left.
+
+    Args:
+        pane: The table.
+    """
+
+    def __init__(self, pane: TablePane) -> None:
+        self._pane = pane
+        self._model = pane.model
+        self._remembered_of = ""
+        """The table, by its name in what is remembered, that the arrangement was taken over of."""
+
+    # --- order -------------------------------------------------------------------------------------------------------
+
+    def sort_column(self) -> None:
+        """Sort by the column under the cursor: largest first, smallest first, as it came."""
+        column = self._model.current_column()
+        if column is not None:
+            self.cycle_sort(column.name)
+
+    def cycle_sort(self, name: str) -> None:
+        """Sort by a column: largest first, smallest first, as the rows came."""
+        now = self._model.state.sort
+        if now == ((name, True),):
+            self._pane.set_sort(((name, False),))
+        elif now == ((name, False),):
+            self._pane.set_sort(None)
+        else:
+            self._pane.set_sort(((name, True),))
+
+    def sort_also(self) -> None:
+        """Sort by the column under the cursor too, after those that are sorted by: largest, smallest first, not."""
+        column = self._model.current_column()
+        if column is None:
+            return
+        now = self._model.sort
+        falls = dict(now).get(column.name)
+        if falls is None:
+            self._pane.set_sort((*now, (column.name, True)))
+        elif falls:
+            self._pane.set_sort(tuple((name, name != column.name and down) for name, down in now))
+        else:
+            rest = tuple(by for by in now if by[0] != column.name)
+            self._pane.set_sort(rest if rest and rest != self._model.spec.sort else None)
+
+    def sort_left(self) -> None:
+        """Sort by the column to the left of the one that is sorted by."""
+        self._move_sort(-1)
+
+    def sort_right(self) -> None:
+        """Sort by the column to the right of the one that is sorted by."""
+        self._move_sort(1)
+
+    def _move_sort(self, step: int) -> None:
+        sequence = self._pane.table.table_layout.sequence
+        name, falls = self._model.sort[0] if self._model.sort else (self._model.cursor_column, True)
+        if name not in sequence:
+            name = self._model.cursor_column
+        if name not in sequence:
+            # The rows are still being worked out.
+            return
+        place = sequence.index(name) + step
+        if 0 <= place < len(sequence):
+            self._pane.table.move_to_column(sequence[place])
+            self._pane.set_sort(((sequence[place], falls),))
+
+    # --- which rows --------------------------------------------------------------------------------------------------
+
+    def toggle_small(self) -> None:
+        """Hide the rows that hold next to nothing, or show them."""
+        if self._model.spec.weight not in self._model.frame.columns:
+            self._pane.notify("this table has no time to tell small rows by", markup=False)
+            return
+        self._pane.change(hides_small=not self._model.state.hides_small)
+
+    # --- looks -------------------------------------------------------------------------------------------------------
+
+    def toggle_names(self) -> None:
+        """Short names, or full ones."""
+        self._pane.change(full_names=not self._model.state.full_names)
+
+    def cycle_units(self) -> None:
+        """The next unit of time."""
+        unit = UNITS[(UNITS.index(self._model.state.unit) + 1) % len(UNITS)]
+        self._pane.change(unit=unit)
+        self._pane.notify(
+            f"times in {'the unit that fits' if unit == 'auto' else unit.replace('us', 'µs')}", markup=False
+        )
+
+    def toggle_share(self) -> None:
+        """Durations as times, as shares of the total of all rows, as shares of the total of those shown."""
+        if self._model.spec.weight not in self._model.frame.columns:
+            self._pane.notify("this table has no total to take shares of", markup=False)
+            return
+        state = self._model.state
+        is_part = len(self._model.rows) < self._model.frame.height
+        if not state.as_share:
+            self._pane.change(as_share=True, share_of_shown=False)
+            if self._model.share_of is None and not self._pane.is_pending:
+                self._pane.change(as_share=False)
+                self._pane.notify("these sessions do not add up: choose one with S to see its shares", markup=False)
+        elif is_part and not state.share_of_shown:
+            self._pane.change(share_of_shown=True)
+        else:
+            self._pane.change(as_share=False, share_of_shown=False)
+
+    # --- columns -----------------------------------------------------------------------------------------------------
+
+    def choose_columns(self) -> None:
+        """Choose, order and pin the columns."""
+        present = [column for column in self._model.spec.columns if column.name in self._model.frame.columns]
+        state = self._model.state
+        now = ColumnChoice(state.order, state.hidden, state.pinned, state.name_last)
+        open_dialog(self._pane.app, ColumnChooser(present, now, always=self._model.spec.pinned), self._columns_chosen)
+
+    def _columns_chosen(self, choice: ColumnChoice | None) -> None:
+        if choice is not None:
+            self._pane.change(
+                order=choice.order, hidden=choice.hidden, pinned=choice.pinned, name_last=choice.name_last
+            )
+
+    def hide_column(self) -> None:
+        """Hide the column under the cursor."""
+        column = self._column_to_move("stays: it tells the rows apart")
+        if column is None:
+            return
+        sequence = self._pane.table.table_layout.sequence
+        place = sequence.index(column.name)
+        self._pane.table.move_to_column(sequence[place + 1] if place + 1 < len(sequence) else sequence[place - 1])
+        self._pane.change(hidden=self._model.state.hidden | {column.name})
+        self._pane.notify(plain(f"{column.title} is hidden: c brings it back"), markup=False)
+
+    def pin_column(self) -> None:
+        """Pin the column under the cursor, or let it scroll again."""
+        column = self._column_to_move("is always in place")
+        if column is None:
+            return
+        pinned = self._model.state.pinned
+        is_pinned = column.name in pinned
+        self._pane.change(
+            pinned=tuple(name for name in pinned if name != column.name) if is_pinned else (*pinned, column.name)
+        )
+        self._pane.table.move_to_column(column.name)
+        self._pane.notify(plain(f"{column.title} {'scrolls again' if is_pinned else 'is pinned'}"), markup=False)
+
+    def _column_to_move(self, why_not: str) -> Column | None:
+        """The column under the cursor, if it is not the one that tells rows apart."""
+        column = self._model.current_column()
+        if column is not None and column.name == self._model.spec.pinned:
+            self._pane.notify(plain(f"{column.title} {why_not}"), markup=False)
+            return None
+        return column
+
+    def name_last(self) -> None:
+        """The names last, with all the room that the others leave, or first."""
+        self._pane.change(name_last=not self._model.state.name_last)
+        if self._model.state.name_last and self._model.cursor_column == self._model.spec.pinned:
+            # The names make the others vanish while the cursor is on them: not at once.
+            self._pane.table.action_cursor_first_column()
+
+    # --- what is remembered ------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Columns, order, units and rows as the view came; nothing of them is remembered any more."""
+        self._pane.state = replace(PLAIN.on(self._pane.state), hides_small=False)
+        self._pane.state_changed()
+        self._pane.notify("columns, order and units reset to defaults", markup=False)
+
+    def remembered(self, state: TableState) -> TableState:
+        """The state as the table was left in the last run, where it is shown for the first time in this one."""
+        table, memory = self._remembered_as(), self._memory()
+        if memory is None or table == self._remembered_of:
+            return state
+        self._remembered_of = table
+        arrangement = memory.of(table)
+        self._show_complaint(memory)
+        return state if arrangement == PLAIN else arrangement.on(state)
+
+    def remember(self) -> None:
+        """Keep the arrangement for the next run."""
+        memory = self._memory()
+        if memory is None or not memory.keep(self._remembered_as(), Arrangement.of(self._model.state)):
+            return
+
+        def write() -> None:
+            # A home directory can lie on a slow network: no key waits for it.
+            memory.write()
+            self._pane.app.call_from_thread(self._show_complaint, memory)
+
+        self._pane.run_worker(write, thread=True, group="remember")
+
+    def _show_complaint(self, memory: Arrangements) -> None:
+        if memory.complaint:
+            said, memory.complaint = memory.complaint, ""
+            self._pane.notify(plain(said), severity="warning", markup=False)
+
+    def _memory(self) -> Arrangements | None:
+        """What remembers; None in an app that has nothing of the kind."""
+        memory = getattr(getattr(self._pane.app, "profile_session", None), "arrangements", None)
+        return memory if isinstance(memory, Arrangements) else None
+
+    def _remembered_as(self) -> str:
+        """The table's name in what is remembered: the same frame is another table in another view."""
+        return "/".join((getattr(self._pane.screen, "VIEW", ""), self._pane.id or "", self._model.spec.name))

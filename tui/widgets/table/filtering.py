@@ -1,0 +1,126 @@
+"""Applies filter, search and order to a table: of many rows in a thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from textual.worker import get_current_worker
+
+from tui.fmt import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.timer import Timer
+
+    from tui.model.view import TableState
+    from tui.query.apply import Applied
+    from tui.widgets.table.pane import TablePane
+
+SETTLED_AFTER: Final = 0.05
+"""Seconds that the cursor rests before others are told of the row: holding a key down must not cost a query a row."""
+BUSY_AFTER: Final = 0.15
+"""Seconds before rows or details give way to a message that others are being worked out."""
+MESSAGE_AFTER: Final = 0.06
+"""Seconds before the status line says that the table is being filtered: each key is answered within 0.1 s."""
+ROWS_AT_ONCE: Final = 50_000
+"""Up to so many rows a filter or a sort is done before the next key is looked at; more go to a thread."""
+
+THREADS: Final = "apply"
+"""The group of the threads that filter and sort."""
+
+
+class Filtering:
+    """Applies the wanted state of a table and shows the rows that it leaves.
+
+    Args:
+        pane: The table.
+    """
+
+    def __init__(self, pane: TablePane) -> None:
+        self._pane = pane
+        self._model = pane.model
+        self.is_pending = False
+        """Whether a filter, a search or an order is being applied."""
+        self.message = ""
+        """What is being done, when it takes a while."""
+        self._request = 0
+        self._timer: Timer | None = None
+
+    def apply(self, *, keep_row: bool = False) -> None:
+        """Filter, search and order as the wanted state says.
+
+        Args:
+            keep_row: Where the row under the cursor goes away, stay at the same height of the table.
+        """
+        self._request += 1
+        self.is_pending = True
+        model, carried = self._model, self._pane.carried
+        state = model.state
+        is_cheap = not (state.filter or state.find or state.sort or state.hides_small or state.as_share or carried)
+        if model.frame.height <= ROWS_AT_ONCE or is_cheap:
+            self._take(model.apply(model.frame, state, model.units(), carried), keep_row=keep_row)
+            return
+        if self._timer is None and not self.message:
+            self._timer = self._pane.set_timer(MESSAGE_AFTER, self._show_message)
+        self._pane.run_worker(
+            self._job(self._request, state, carried, keep_row=keep_row),
+            thread=True,
+            exclusive=True,
+            group=THREADS,
+            exit_on_error=False,
+        )
+
+    def _job(self, request: int, state: TableState, carried: str, *, keep_row: bool) -> Callable[[], None]:
+        model = self._model
+        frame, units = model.frame, dict(model.units())
+
+        def job() -> None:
+            if get_current_worker().is_cancelled:
+                return
+            applied = model.apply(frame, state, units, carried)
+            self._pane.app.call_from_thread(take, applied)
+
+        def take(applied: Applied) -> None:
+            # A later key has asked for something else in the meantime: this result must not flash up.
+            if request == self._request and self._pane.is_mounted:
+                self._take(applied, keep_row=keep_row)
+
+        return job
+
+    def _take(self, applied: Applied, *, keep_row: bool) -> None:
+        self._finish()
+        model = self._model
+        model.applied = applied
+        self._pane.search.answer(applied)
+        if applied.error is None:
+            model.valid_filter = model.state.filter
+        elif model.frame is model.rows.frame:
+            # The last good result stays on the screen while the text is being mended.
+            self._pane.show_status()
+            return
+        else:
+            valid = replace(model.state, filter=model.valid_filter)
+            applied = model.apply(model.frame, valid, model.units(), self._pane.carried)
+        model.take(applied, keep_row=keep_row)
+        self._pane.rows_taken()
+
+    def cancel(self) -> None:
+        """Give up what takes a while, and go back to the state of the rows on the screen."""
+        self._request += 1
+        self._model.state = self._model.shown_state
+        self._finish()
+        self._pane.show_status()
+
+    def _finish(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self.message = ""
+        self.is_pending = False
+
+    def _show_message(self) -> None:
+        self._timer = None
+        self.message = f"working on {count(self._model.frame.height)} rows… esc cancels"
+        self._pane.show_status()

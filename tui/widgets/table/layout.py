@@ -1,0 +1,286 @@
+"""Which columns of a table fit on a line, and how wide each becomes; no drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui.model.columns import ColumnKind, columns_by_priority
+from tui.model.view import PINNED_LEAST
+from tui.query.column_relevance import UNINFORMATIVE_PRIORITY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from tui.model.columns import Column
+
+GUTTER: Final = 2
+"""Cells before the first column: the mark of a marked row, and a blank."""
+GAP: Final = 2
+"""Blank cells between two columns."""
+PINNED_SHARE: Final = 0.3
+"""On wide lines it keeps this part of them: a name that can be read is worth more than one column more."""
+PINNED_COMFORT: Final = 32
+"""The pinned column gives nothing to the share bar below this."""
+HELD_SHARE: Final = 0.6
+"""Columns pinned by the user take at most this part of the room beside the name: the others need some to scroll."""
+BAR_MIN: Final = 8
+"""Cells of a bar, beside which less important columns have to do."""
+BAR_LEAST: Final = 5
+"""Cells of each of several bars where the numbers leave no more: in eighths of a cell they still tell shares apart."""
+BAR_MAX: Final = 20
+TEXT_WIDEST: Final = 28
+"""A text that is not the name takes no more cells until all columns, names and bars have theirs."""
+BAR_PRIORITY: Final = 6
+"""Columns of this priority and less important ones only get the room that the share bar leaves."""
+
+LEFT_ALIGNED: Final = frozenset({ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG})
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedColumn:
+    """A column where it stands on the line."""
+
+    column: Column
+    x: int
+    """First cell, counted from the left edge of the table."""
+    width: int
+    bar: int = 0
+    """Cells of the share bar drawn after the value, or 0."""
+
+    @property
+    def end(self) -> int:
+        """The cell after the last one."""
+        return self.x + self.width + (self.bar + 1 if self.bar else 0)
+
+    @property
+    def is_left_aligned(self) -> bool:
+        """Texts start at the left; numbers end at the right, so that their digits line up."""
+        return self.column.kind in LEFT_ALIGNED and not self.column.ends_right
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """The columns on the line, and those that have no room."""
+
+    placed: tuple[PlacedColumn, ...]
+    sequence: tuple[str, ...]
+    """All columns that the cursor can reach, left to right: first those that fit, then those that lack the room."""
+    before: int
+    """How many columns are scrolled out at the left."""
+    after: int
+    """How many columns have no room at the right, without those that say nothing."""
+    still: int = 0
+    """How many columns at the beginning of the sequence never scroll."""
+
+    def column_at(self, x: int) -> PlacedColumn | None:
+        """The column that covers a cell of the line, or the last one that starts before it."""
+        candidates = [placed for placed in self.placed if placed.x <= x]
+        return candidates[-1] if candidates else (self.placed[0] if self.placed else None)
+
+    def find(self, name: str) -> PlacedColumn | None:
+        """Where a column stands, or None when it is not on the line."""
+        return next((placed for placed in self.placed if placed.column.name == name), None)
+
+
+def _columns_that_fit(
+    columns: Sequence[Column],
+    widths: Mapping[str, int],
+    room: int,
+    bar_columns: Collection[str],
+    name_more: int,
+    text_more: Mapping[str, int],
+) -> set[str]:
+    """The most important columns, up to the first that lacks the room; then what is free beside a whole name and bars.
+
+    What says nothing comes beside whole texts only.
+
+    Those that belong together (`columns_by_priority`) are there together or not at all.
+
+    Args:
+        columns: All but the pinned ones.
+        widths: Cells that each needs.
+        room: Cells beside the least of the name.
+        bar_columns: Columns that a bar follows.
+        name_more: Cells that the name needs above its least to be whole.
+        text_more: Cells that each cut text needs to be whole.
+    """
+    kept: set[str] = set()
+    are_barred = is_filling = lacks = is_silent_reached = False
+    for group in columns_by_priority(columns):
+        priority = group[0].priority
+        needs = sum(widths[column.name] + GAP for column in group)
+        if not are_barred and (priority >= BAR_PRIORITY or needs > room):
+            room -= (BAR_MIN + 1) * len(kept.intersection(bar_columns))
+            are_barred = True
+        is_silent = priority >= UNINFORMATIVE_PRIORITY
+        if not is_filling and (needs > room or is_silent):
+            is_filling = True
+            room -= name_more
+        if is_silent and lacks:
+            # What says nothing comes when all else is there.
+            break
+        if is_silent and not is_silent_reached:
+            is_silent_reached = True
+            room -= sum(more for name, more in text_more.items() if name in kept)
+        if needs <= room:
+            room -= needs
+            kept.update(column.name for column in group)
+        else:
+            lacks = True
+    return kept
+
+
+def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, int], least: int) -> Mapping[str, int]:
+    """The widths where texts beside the name ask for no more than theirs; those read against it for its ``least``."""
+    partners = head.compared_with if head else ()
+    texts = [column.name for column in columns if column.kind is ColumnKind.TEXT and column is not head]
+    return {**widths, **{name: min(widths[name], least if name in partners else TEXT_WIDEST) for name in texts}}
+
+
+def _shared(names: Sequence[str], whole: Mapping[str, int], room: int) -> Mapping[str, int]:
+    """The name and the texts that are read against it: all have as much of the room, but none more than it needs."""
+    shares: dict[str, int] = {}
+    for place, name in enumerate(sorted(names, key=whole.__getitem__)):
+        shares[name] = min(whole[name], room // (len(names) - place))
+        room -= shares[name]
+    return shares
+
+
+def _grown(names: Sequence[str], widths: Mapping[str, int], whole: Mapping[str, int], spare: int) -> Mapping[str, int]:
+    """The widths where cut texts share what is left on the line, those that lack least first."""
+    grown = dict(widths)
+    missing = {name: whole[name] - widths[name] for name in names}
+    for place, name in enumerate(sorted(missing, key=missing.__getitem__)):
+        more = min(missing[name], max(0, spare) // (len(missing) - place))
+        grown[name] += more
+        spare -= more
+    return grown
+
+
+def _held(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> list[Column]:
+    """The columns pinned by the user that leave room for others; those after them scroll as before."""
+    held: list[Column] = []
+    for column in columns:
+        room -= widths[column.name] + GAP
+        if room < 0:
+            break
+        held.append(column)
+    return held
+
+
+def lay_out(
+    columns: Sequence[Column],
+    widths: Mapping[str, int],
+    width: int,
+    *,
+    pinned: str = "",
+    pinned_least: int = PINNED_LEAST,
+    also_pinned: Sequence[str] = (),
+    name_last: bool = False,
+    whole_name: bool = False,
+    first: int = 0,
+    bar_columns: Collection[str] = (),
+    unknown: Collection[str] = (),
+) -> TableLayout:
+    """Place columns on a line of ``width`` cells.
+
+    The pinned column takes what the others leave, and cut texts what it leaves. Where there is not room for all, the
+    least important ones (the largest ``priority``) move behind the others, out of sight, until the table is scrolled.
+
+    Args:
+        columns: The columns to show, in order.
+        widths: Cells that the contents and the heading of each column need.
+        width: Cells of the line.
+        pinned: The column that never scrolls.
+        pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
+        also_pinned: Columns that do not scroll either, beside it; as many as leave room for others.
+        name_last: The pinned column stands last, and all spare room is its own.
+        whole_name: With ``name_last``: all columns but one make way until the pinned one is whole.
+        first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
+        bar_columns: Columns that a share bar follows where there is room, the first of them before the others.
+        unknown: Columns without a single value: of those that lack the room they come last, and are not counted. So
+            are those that tell something only above 0 where they are nowhere above it.
+    """
+    by_name = {column.name: column for column in columns}
+    silent = {
+        *unknown,
+        *(one.name for one in columns if one.only_above_zero and one.priority >= UNINFORMATIVE_PRIORITY),
+    }
+    head = by_name.get(pinned)
+    whole = widths
+    widths = _cut(columns, head, widths, pinned_least)
+    least = max(pinned_least, round(width * PINNED_SHARE))
+    if name_last and whole_name:
+        # A name without a figure beside it says little: the most important one stays.
+        figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
+        least = max(least, width - GUTTER - (widths[figure.name] + GAP if figure else 0))
+    head_least = min(widths[pinned], least, width) if head else 0
+    room = width - GUTTER - head_least + (0 if head else GAP)
+
+    wanted = [by_name[name] for name in also_pinned if name in by_name and name != pinned]
+    held = _held(wanted, widths, round(room * HELD_SHARE))
+    room -= sum(widths[column.name] + GAP for column in held)
+    rest = [column for column in columns if column is not head and column not in held]
+
+    name_more = widths[pinned] - head_least if head else 0
+    own = (pinned, *head.compared_with) if head else ()
+    text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
+    fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more, text_more)
+    ordered = [column.name for column in rest if column.name in fitting]
+    ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
+    first = max(0, min(first, len(ordered) - 1))
+    shown: list[str] = []
+    used = 0
+    for name in ordered[first:] if first else ordered[: len(fitting)]:
+        used += widths[name] + GAP
+        if used > room and (shown or not first):
+            used -= widths[name] + GAP
+            break
+        shown.append(name)
+
+    head_width = 0
+    bar = 0
+    spare = room + head_least - used
+    comfort = widths.get(pinned, 0) if name_last else min(PINNED_COMFORT, widths.get(pinned, 0))
+    names = [*(column.name for column in held), *shown]
+    barred = [name for name in names if name in bar_columns]
+    while barred and spare - ((BAR_LEAST if len(barred) > 1 else BAR_MIN) + 1) * len(barred) < comfort:
+        barred.pop()
+    if barred:
+        least = min(BAR_MIN, (spare - comfort) // len(barred) - 1)
+        whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
+        bar = min(BAR_MAX, max(least, (spare - whole_texts) // len(barred) - 1))
+        spare -= (bar + 1) * len(barred)
+    if head:
+        partners = [name for name in names if name in head.compared_with]
+        both = max(1, min(spare, width - GUTTER)) + sum(widths[name] for name in partners)
+        shares = _shared([pinned, *partners], whole, both)
+        spare += sum(widths[name] for name in partners) - sum(shares.values())
+        widths = {**widths, **shares}
+        head_width = shares[pinned]
+    texts = [name for name in names if by_name[name].kind is ColumnKind.TEXT]
+    widths = _grown(texts, widths, whole, spare)
+
+    line = [(by_name[name], widths[name]) for name in names]
+    if head:
+        line.insert(len(line) if name_last else 0, (head, head_width))
+    placed: list[PlacedColumn] = []
+    x = GUTTER
+    for column, wide in line:
+        column_width = wide if column is head and not placed else min(wide, width - x)
+        if column_width <= 0:
+            break
+        placed.append(PlacedColumn(column, x, column_width, bar if column.name in barred else 0))
+        x = placed[-1].end + GAP
+    still = [column.name for column in held]
+    heads = [head.name] if head else []
+    sequence = (*still, *ordered, *heads) if name_last else (*heads, *still, *ordered)
+    left_out = ordered[first + len(shown) :]
+    return TableLayout(
+        tuple(placed),
+        sequence,
+        first,
+        sum(name not in silent for name in left_out),
+        len(still) if name_last else len(heads) + len(still),
+    )

@@ -1,0 +1,386 @@
+"""The model of a table, without Textual: rows, order, filter, marks, columns and cursor."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from tui.model.view import Sort, TableSpec, TableState
+from tui.query.apply import Applied, apply
+from tui.query.column_relevance import prioritized
+from tui.query.facts import facts_of
+from tui.text import plain
+from tui.widgets.table.cells import CellWriter, units_of, writers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui.model.columns import Column
+
+PAGE: Final = 128
+"""Rows made into Python values at a time: two tall screens, so that a page down mostly finds them made."""
+PAGES_KEPT: Final = 16
+LOOKED_FOR: Final = 4
+"""Up to so many keys are looked for one by one."""
+
+NO_MATCH: Final = "No row matches the filter. Press esc to clear it."
+
+Key = tuple[object, ...]
+Row = dict[str, object]
+
+
+class TableRows:
+    """A frame seen through an optional index of its rows; only the pages that are looked at become Python values.
+
+    Args:
+        frame: The data.
+        order: Row numbers of the frame in the order shown, or None for all rows as they come.
+    """
+
+    def __init__(self, frame: pl.DataFrame, order: pl.Series | None = None) -> None:
+        self.frame = frame
+        self.order = order
+        self._pages: dict[int, list[tuple[object, ...]]] = {}
+        self._positions = {name: position for position, name in enumerate(frame.columns)}
+
+    def __len__(self) -> int:
+        return self.frame.height if self.order is None else len(self.order)
+
+    def row(self, row: int) -> tuple[object, ...]:
+        """The values of a shown row, in the order of the frame's columns."""
+        page, offset = divmod(row, PAGE)
+        rows = self._pages.get(page)
+        if rows is None:
+            if len(self._pages) >= PAGES_KEPT:
+                self._pages.pop(next(iter(self._pages)))
+            rows = self._pages[page] = self.slice(page * PAGE, PAGE).rows()
+        return rows[offset]
+
+    def value(self, row: int, column: str) -> object:
+        """One value of a shown row."""
+        return self.row(row)[self._positions[column]]
+
+    def record(self, row: int) -> dict[str, object]:
+        """A shown row by column name."""
+        return dict(zip(self.frame.columns, self.row(row), strict=True))
+
+    def slice(self, start: int, count: int) -> pl.DataFrame:
+        """Some of the shown rows."""
+        if self.order is None:
+            return self.frame.slice(start, count)
+        return self.frame[self.order.slice(start, count)]
+
+    def shown(self) -> pl.DataFrame:
+        """All shown rows."""
+        return self.frame if self.order is None else self.frame[self.order]
+
+    def source_row(self, row: int) -> int:
+        """The row number in the frame of a shown row."""
+        return row if self.order is None else int(self.order[row])
+
+    def shown_row(self, source_row: int) -> int | None:
+        """Where a row of the frame is shown, or None when it is left out."""
+        if self.order is None:
+            return source_row if 0 <= source_row < self.frame.height else None
+        places = (self.order == source_row).arg_true()
+        return int(places[0]) if len(places) else None
+
+    def key(self, source_row: int, columns: Sequence[str]) -> Key:
+        """What identifies a row of the frame."""
+        return tuple(self.frame[column][source_row] for column in columns)
+
+    def keys(self, source_rows: Iterable[int], columns: Sequence[str]) -> frozenset[Key]:
+        """What identifies several rows of the frame."""
+        wanted = [column for column in columns if column in self._positions]
+        picked = pl.Series(list(source_rows), dtype=pl.UInt32)
+        return frozenset(self.frame.select(wanted)[picked].rows()) if wanted else frozenset()
+
+    def _find_key(self, key: Key, columns: Sequence[str]) -> int | None:
+        """The first row with a key: numbers of rows, which stand last in keys, leave the fewest."""
+        found: np.ndarray[Any, np.dtype[np.intp]] | None = None
+        for column, value in reversed(list(zip(columns, key, strict=True))):
+            values = self.frame[column]
+            values = values if found is None else values.gather(pl.Series(found))
+            try:
+                same = (values.is_null() if value is None else values == value).fill_null(False).to_numpy()
+            except (pl.exceptions.PolarsError, TypeError, OverflowError):
+                # Keys that were kept from another input can hold values of another type: they match nothing here.
+                return None
+            found = np.flatnonzero(same) if found is None else found[same]
+        return int(found[0]) if found is not None and len(found) else None
+
+    def find_keys(self, keys: Collection[Key], columns: Sequence[str]) -> list[int]:
+        """Row numbers in the frame of the rows with these keys (the first of equal ones); unknown keys are skipped."""
+        known = [key for key in keys if len(key) == len(columns)]
+        if not known or not columns or any(column not in self._positions for column in columns):
+            return []
+        if len(known) <= LOOKED_FOR:
+            return sorted({row for key in known if (row := self._find_key(key, columns)) is not None})
+        schema = {column: self.frame.schema[column] for column in columns}
+        try:
+            wanted = pl.DataFrame(known, schema=schema, orient="row")
+        except (pl.exceptions.PolarsError, TypeError, OverflowError):
+            # Keys that were kept from another input can hold values of another type: they match nothing here.
+            half = len(known) // 2
+            if not half:
+                return []
+            return sorted({*self.find_keys(known[:half], columns), *self.find_keys(known[half:], columns)})
+        numbered = self.frame.select(columns).with_row_index("row number")
+        found = numbered.join(wanted, on=list(columns), how="semi", nulls_equal=True)
+        return found.unique(subset=list(columns), keep="first", maintain_order=True)["row number"].to_list()
+
+
+class TableModel:
+    """The rows of a table and how the user has arranged them.
+
+    The wanted state can be ahead of the shown one: of many rows, filter and order are worked out in a thread.
+
+    Args:
+        spec: What the table shows.
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self.frame = pl.DataFrame()
+        """All rows."""
+        self.apart: Collection[int] = ()
+        """Sessions whose times are added to those of no other."""
+        self.state = TableState()
+        """The arrangement that the user wants; cursor and marks are not kept here."""
+        self.shown_state = TableState()
+        """The arrangement of the rows that are shown."""
+        self.applied: Applied | None = None
+        """The result of the latest filter, search and order."""
+        self.valid_filter = ""
+        """The latest filter that could be parsed."""
+        self.rows = TableRows(self.frame)
+        """The rows that are shown, in their order."""
+        self.share_of: float | None = None
+        """What shares of durations are taken of; None where there is no such total."""
+        self.shown_pct: float | None = None
+        """The share of the weight that the shown rows hold, in percent."""
+        self.marks: set[int] = set()
+        """Marked rows, as row numbers of the frame."""
+        self.noted: frozenset[int] = frozenset()
+        """Rows with notes, as row numbers of the frame."""
+        self.cursor_row = 0
+        """The shown row that the cursor is on."""
+        self.cursor_column = ""
+        self.kept_row: int | None = None
+        """The row number in the frame of the row that the user put the cursor on; None before they moved it."""
+        self._wanted_cursor: Key | None = None
+        """The key of a row to return to, until there is a frame that has it."""
+        self._wanted_marks: frozenset[Key] = frozenset()
+        # Rows are looked up in it for each line that is drawn: Polars takes a hundred times as long.
+        self._found: NDArray[np.uint32] = np.empty(0, np.uint32)
+        self._columns: tuple[Column, ...] = ()
+        self._columns_of: tuple[TableSpec, pl.DataFrame] | None = None
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def load(self, frame: pl.DataFrame) -> None:
+        """Take over other rows; cursor and marks are kept by key."""
+        cursor, marks = self.cursor_key() or self._wanted_cursor, self.mark_keys() or self._wanted_marks
+        self.frame = frame
+        self.place(cursor, marks)
+
+    @property
+    def current_row(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows.record(self.cursor_row) if len(self.rows) else None
+
+    def shown_frame(self, *, all_columns: bool = True) -> pl.DataFrame:
+        """The rows as they are shown: filtered and in order.
+
+        Args:
+            all_columns: All columns of the frame, or only those that the user has not hidden, in the user's order.
+        """
+        return self.with_columns(self.rows.shown(), all_columns=all_columns)
+
+    def marked_rows(self, *, all_columns: bool = True) -> pl.DataFrame:
+        """The marked rows, in the order of the frame."""
+        picked = pl.Series(sorted(self.marks), dtype=pl.UInt32)
+        return self.with_columns(self.frame[picked], all_columns=all_columns)
+
+    def with_columns(self, frame: pl.DataFrame, *, all_columns: bool) -> pl.DataFrame:
+        """Rows with all columns of the frame, or with those that the user has not hidden."""
+        return frame if all_columns else frame.select(column.name for column in self.columns())
+
+    # --- columns -----------------------------------------------------------------------------------------------------
+
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the table that the shown rows have and the user has not hidden, in the user's order."""
+        of = self._columns_of
+        if of is None or of[0] is not self.spec or of[1] is not self.rows.frame:
+            self._columns_of = self.spec, self.rows.frame
+            self._columns = prioritized(self.spec, self.rows.frame)
+        hidden = self.shown_state.hidden
+        order = {name: place for place, name in enumerate(self.shown_state.order)}
+        present = [column for column in self._columns if column.name not in hidden or column.name == self.spec.pinned]
+        return tuple(sorted(present, key=lambda column: order.get(column.name, len(order))))
+
+    def current_column(self) -> Column | None:
+        """The column under the cursor."""
+        return next((column for column in self.columns() if column.name == self.cursor_column), None)
+
+    @property
+    def sort(self) -> Sort:
+        """The order of the shown rows, for the headings."""
+        wanted = self.spec.sort if self.shown_state.sort is None else self.shown_state.sort
+        return tuple(by for by in wanted if by[0] in self.rows.frame.columns)
+
+    def is_unknown(self, name: str) -> bool:
+        """Whether no row has a value of a column."""
+        values = self.rows.frame[name]
+        return 0 < len(values) == values.null_count()
+
+    def units(self) -> Mapping[str, str]:
+        """For each column of times the unit that it is shown in: a bare number in a filter is read in it."""
+        return units_of(self.spec.columns, self.frame, self.state)
+
+    def make_writers(self, *, ascii_only: bool) -> dict[str, CellWriter]:
+        """For each column of the shown rows, how its values are written."""
+        return writers(
+            self.columns(),
+            self.rows.frame,
+            self.shown_state,
+            share_of=self.share_of,
+            pinned=self.spec.pinned,
+            ascii_only=ascii_only,
+        )
+
+    # --- filter, search, order ---------------------------------------------------------------------------------------
+
+    def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], carried: str) -> Applied:
+        """Filter, search and order rows; nothing is shown yet. It may be called in a thread.
+
+        Args:
+            frame: All rows.
+            state: Filter, search and order.
+            units: The units of the columns of times, as of `units`.
+            carried: The filter that applies to all views.
+        """
+        return apply(frame, self.spec, state, units=units, excluded_sessions=self.apart, global_filter=carried)
+
+    def take(self, applied: Applied, *, keep_row: bool) -> None:
+        """Show the rows that a filter, a search and an order left.
+
+        Args:
+            applied: What came of them.
+            keep_row: Where the row under the cursor is left out, stay at the same height of the table.
+        """
+        rows = TableRows(self.frame, applied.rows)
+        place = rows.shown_row(self.kept_row) if self.kept_row is not None else 0
+        if place is None:
+            place = self.cursor_row if keep_row else 0
+        self.shown_state = self.state
+        self.shown_pct = applied.weight_shown_pct
+        self.share_of = applied.share_base_shown if self.state.share_of_shown else applied.share_base
+        self._found = applied.matches.to_numpy()
+        self.show_rows(rows, cursor_row=place)
+
+    def show_rows(self, rows: TableRows, *, cursor_row: int = 0) -> None:
+        """Show these rows, with the cursor on one of them."""
+        self.rows = rows
+        self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
+
+    @property
+    def found_count(self) -> int:
+        """How many of the shown rows the search found."""
+        return len(self._found)
+
+    def found_at(self, row: int) -> int | None:
+        """Which of the found rows a shown row is, from 1; None where it is none of them."""
+        place = bisect_left(self._found, row)
+        return place + 1 if place < len(self._found) and self._found[place] == row else None
+
+    def next_found(self, row: int, step: int) -> int | None:
+        """The found row after (1) or before (-1) a shown row, around the end; None where nothing was found."""
+        if not len(self._found):
+            return None
+        place = bisect_right(self._found, row) if step > 0 else bisect_left(self._found, row) - 1
+        return int(self._found[place % len(self._found)])
+
+    @property
+    def shows_first_only(self) -> bool:
+        """Whether rows beyond the first few are left out."""
+        most = self.shown_state.most_rows
+        return most is not None and self.applied is not None and self.applied.passed - self.applied.small > most
+
+    @property
+    def shares_of(self) -> str:
+        """What durations are shown as shares of, ``all`` or ``shown``; empty where they are times."""
+        if not self.state.as_share or self.share_of is None:
+            return ""
+        return "shown" if self.state.share_of_shown else "all"
+
+    def total_weight(self) -> int | float | None:
+        """The weight of all rows."""
+        return facts_of(self.frame)[self.spec.weight].total
+
+    def no_match(self, carried: str) -> str:
+        """The text in place of the rows where the filter leaves none."""
+        if self.state.filter or not carried:
+            return NO_MATCH
+        return f"No row matches the carried filter {plain(carried)}. C drops it."
+
+    # --- cursor and marks, by key ------------------------------------------------------------------------------------
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that tell rows apart."""
+        return tuple(column for column in self.spec.key if column in self.frame.columns)
+
+    def row_key(self, row: Row) -> Key:
+        """The key of a row."""
+        return tuple(row[column] for column in self.key_columns)
+
+    def full_state(self) -> TableState:
+        """The wanted state with cursor and marks."""
+        return replace(
+            self.state,
+            cursor_key=self.cursor_key() or self._wanted_cursor,
+            cursor_column=self.cursor_column,
+            marks=self.mark_keys() or self._wanted_marks,
+        )
+
+    def restore(self, state: TableState) -> None:
+        """Take over a state with its cursor and marks."""
+        self.state = state
+        if state.cursor_column:
+            self.cursor_column = state.cursor_column
+        self.place(state.cursor_key, state.marks)
+
+    def cursor_key(self) -> Key | None:
+        """The key of the row that the user put the cursor on."""
+        if self.kept_row is None or self.kept_row >= self.frame.height:
+            return None
+        return TableRows(self.frame).key(self.kept_row, self.key_columns)
+
+    def mark_keys(self) -> frozenset[Key]:
+        """The keys of the marked rows."""
+        return TableRows(self.frame).keys(self.marks, self.key_columns) if self.marks else frozenset()
+
+    def place(self, cursor: Key | None, marks: frozenset[Key]) -> None:
+        """Find cursor and marks in the frame; what it does not hold is kept for one that does."""
+        places = self.find_keys([cursor]) if cursor is not None else []
+        self.kept_row = places[0] if places else None
+        self._wanted_cursor = None if places else cursor
+        marked = self.find_keys(marks)
+        self.marks = set(marked)
+        self._wanted_marks = frozenset() if marked else marks
+
+    def find_keys(self, keys: Collection[Key]) -> list[int]:
+        """The row numbers in the frame of the rows with these keys; unknown ones are skipped."""
+        return TableRows(self.frame).find_keys(keys, self.key_columns)
+
+    def missing_of(self, state: TableState) -> tuple[bool, int]:
+        """Whether the row of the cursor, and how many marked ones, of a state are not in the frame."""
+        cursor = [state.cursor_key] if state.cursor_key is not None else []
+        return len(self.find_keys(cursor)) < len(cursor), len(state.marks) - len(self.find_keys(state.marks))

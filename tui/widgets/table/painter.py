@@ -1,0 +1,281 @@
+"""Draws the lines of a table: values in, one strip out; it knows nothing of keys, scrolling or data frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tui.fitting import bar, cell_width, clip, pad
+from tui.model.columns import ColumnKind
+from tui.widgets.table.cells import UNIT_COLUMN
+from tui.widgets.table.layout import GAP, GUTTER, PlacedColumn, TableLayout
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Mapping, Sequence
+
+    from tui.model.view import Sort
+    from tui.widgets.table.cells import CellWriter
+
+
+NOTE: Final = "#"
+"""Stands before a row that has a note."""
+UNDERLINE: Final = Style(underline=True)
+TEXTS_KEPT: Final = 1_024
+"""Texts of cells of a column: in most columns few values fill all rows."""
+STATUS_COLUMNS: Final = frozenset({"verdict", "severity"})
+"""Columns that say how serious a row is."""
+SERIOUS: Final = frozenset({"error", "warning", "info"})
+"""Of their values, those of rows that are read; all others are of rows that hold no finding, which are dim."""
+_KEPT_TYPES: Final = frozenset({int, float, str, bool, type(None)})
+"""Values that are written alike wherever they stand: a name in a tree stands at its depth."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableStyles:
+    """The component styles of a table, looked up once and not for every line."""
+
+    row: Style
+    header: Style
+    header_cursor: Style
+    cursor_row: Style
+    cursor_cell: Style
+    blurred_row: Style
+    blurred_cell: Style
+    mark: Style
+    unknown: Style
+    bar: Style
+    hit: Style
+    error: Style
+    warning: Style
+
+
+@dataclass(frozen=True, slots=True)
+class RowLook:
+    """All that changes how a row looks, apart from its values and the layout: part of the cache key."""
+
+    cursor_column: str | None = None
+    """The column under the cursor when the cursor is on this row."""
+    is_focused: bool = False
+    is_marked: bool = False
+    is_found: bool = False
+    is_noted: bool = False
+
+
+PLAIN: Final = RowLook()
+"""How most rows look."""
+
+
+class TablePainter:
+    """Draws header and rows for one layout.
+
+    Args:
+        layout: The columns on the line.
+        writers: How the values of each column are written.
+        positions: Where each column stands in a row of values.
+        styles: The component styles.
+        width: Cells of the line.
+        ascii_only: Draw with ASCII characters alone.
+    """
+
+    def __init__(
+        self,
+        layout: TableLayout,
+        writers: Mapping[str, CellWriter],
+        positions: Mapping[str, int],
+        styles: TableStyles,
+        width: int,
+        *,
+        ascii_only: bool = False,
+    ) -> None:
+        self.layout = layout
+        self.writers = writers
+        self.styles = styles
+        self.width = width
+        self.ascii_only = ascii_only
+        self._cells = [
+            _Cell(placed, writers[placed.column.name], positions, ascii_only=ascii_only) for placed in layout.placed
+        ]
+        self._status = next((cell for cell in self._cells if cell.placed.column.name in STATUS_COLUMNS), None)
+        self._blanks_behind = " " * max(
+            0, width - GUTTER - sum(cell.placed.end - cell.placed.x + GAP for cell in self._cells)
+        )
+
+    def header(self, sort: Sort, cursor_column: str) -> Strip:
+        """The line of headings, with the sort order and the column under the cursor."""
+        directions = dict(sort)
+        order = {name: number if len(sort) > 1 else 0 for number, (name, _) in enumerate(sort, 1)}
+        down, up = ("v", "^") if self.ascii_only else ("▼", "▲")
+        runs = _Runs(self.styles.header)
+        runs.add(" " * GUTTER)
+        for placed in self.layout.placed:
+            name = placed.column.name
+            title, width = self.writers[name].title, placed.width
+            if name in directions:
+                sign = f"{down if directions[name] else up}{order[name] or ''}"
+                # A letter right behind a unit would be read as a part of it: the blank can take a cell of the gap.
+                apart = " " if self.ascii_only and placed.end < self.width else ""
+                width = max(width, min(width + len(apart), cell_width(f"{title}{apart}{sign}")))
+                title = f"{title}{apart}{sign}"
+            title = clip(title, width, ascii_only=self.ascii_only)
+            style = self.styles.header_cursor if name == cursor_column else None
+            blank = " " * (width - cell_width(title))
+            if not placed.is_left_aligned:
+                runs.add(blank)
+            runs.add(title, style)
+            if placed.is_left_aligned:
+                runs.add(blank)
+            runs.add(" " * (placed.end - placed.x - width + GAP))
+        return runs.strip(self.width)
+
+    def row(self, values: Sequence[object], look: RowLook, hits: re.Pattern[str] | None = None) -> Strip:
+        """One row.
+
+        Args:
+            values: Its values, in the order of the frame.
+            look: Cursor, mark and whether a search found it.
+            hits: What the search looked for, to be underlined in the texts of a found row.
+        """
+        styles = self.styles
+        on_cursor = look.cursor_column is not None
+        base = styles.row
+        if on_cursor:
+            base = styles.cursor_row if look.is_focused else styles.blurred_row
+        status = values[self._status.position] if self._status is not None else None
+        if isinstance(status, str) and status not in SERIOUS and not on_cursor:
+            base = styles.unknown
+        runs = _Runs(base)
+        mark = ("*" if self.ascii_only else "•") if look.is_marked else ""
+        # The sign of a note stands in the place of the mark where there is none, which keeps it off the name.
+        signs = f"{mark}{NOTE if look.is_noted else ''}"
+        runs.add(signs, styles.mark if not on_cursor else None)
+        runs.add(" " * (GUTTER - len(signs)))
+        hit = (base + UNDERLINE if on_cursor else styles.hit) if look.is_found else None
+        hit_is_shown = False
+        for cell in self._cells:
+            placed = cell.placed
+            value = values[cell.position]
+            style: Style | None = None
+            if on_cursor:
+                if look.cursor_column == placed.column.name:
+                    style = styles.cursor_cell if look.is_focused else styles.blurred_cell
+            elif value is None:
+                style = styles.unknown
+            elif cell is self._status:
+                style = styles.error if status == "error" else styles.warning if status == "warning" else None
+            if hit and hits and cell.writer.is_text and (spans := cell.spans(value, values, hits)):
+                hit_is_shown = True
+                text = cell.fitted(value, values)
+                runs.add_spans(text, spans, style, hit if style is None else style + UNDERLINE)
+                runs.add(" " * (placed.width - cell_width(text)), style)
+            else:
+                runs.add(cell.filled(value, values), style)
+            if placed.bar:
+                share = value / 100 if isinstance(value, (int, float)) else 0.0
+                drawn = pad(bar(share, placed.bar, ascii_only=self.ascii_only), placed.bar)
+                runs.add(" ")
+                # In reverse it is drawn as the text is, else in its color on the ground of the row.
+                runs.add(drawn, self._bar_style(look) if on_cursor else styles.bar)
+            runs.add(" " * GAP)
+        runs.add(self._blanks_behind)
+        if hit and not hit_is_shown:
+            # What was found is cut away, or is a number: the whole row stands for it.
+            return runs.strip(self.width).apply_style(UNDERLINE)
+        return runs.strip(self.width)
+
+    def _bar_style(self, look: RowLook) -> Style | None:
+        base = self.styles.cursor_row if look.is_focused else self.styles.blurred_row
+        return None if base.reverse else base + Style(color=self.styles.bar.color)
+
+    def message(self, text: str, line: int, room: int) -> Strip:
+        """A line of the words that stand where there are no rows, wrapped; line 0 stays blank where there is room.
+
+        Commands stay whole: they are not wrapped at the hyphens of their options.
+        """
+        lines = wrap(text, max(8, self.width - 2 * GUTTER), break_on_hyphens=False)
+        if len(lines) < room:
+            lines.insert(0, "")
+        runs = _Runs(self.styles.row)
+        if line < len(lines):
+            runs.add(" " * GUTTER + lines[line], self.styles.unknown)
+        return runs.strip(self.width)
+
+
+class _Cell:
+    """A column where it stands on the line: its values as texts of its width."""
+
+    def __init__(
+        self, placed: PlacedColumn, writer: CellWriter, positions: Mapping[str, int], *, ascii_only: bool
+    ) -> None:
+        self.placed = placed
+        self.writer = writer
+        self.position = positions[placed.column.name]
+        self._unit_position = positions.get(UNIT_COLUMN) if writer.column.kind is ColumnKind.MEASURE else None
+        self._ascii_only = ascii_only
+        self._ends_right = not placed.is_left_aligned
+        # The writer outlives the painter: most columns have the same width where others come into view.
+        self._kept = writer.filled.setdefault((placed.width, self._ends_right), {})
+
+    def fitted(self, value: object, values: Sequence[object]) -> str:
+        """A value of a row, in as many cells as there are at most."""
+        if self._unit_position is None:
+            return self.writer.fitted(value, self.placed.width)
+        text = self.writer.measure(value, values[self._unit_position])
+        return clip(text, self.placed.width, ascii_only=self._ascii_only)
+
+    def spans(self, value: object, values: Sequence[object], hits: re.Pattern[str]) -> list[tuple[int, int]]:
+        """What of the text of a value a search has found."""
+        return [found.span() for found in hits.finditer(self.fitted(value, values))]
+
+    def filled(self, value: object, values: Sequence[object]) -> str:
+        """A value of a row, in exactly as many cells as there are."""
+        is_kept = self._unit_position is None and type(value) in _KEPT_TYPES
+        text = self._kept.get(value) if is_kept else None
+        if text is None:
+            text = pad(self.fitted(value, values), self.placed.width, right=self._ends_right)
+            if is_kept:
+                if len(self._kept) >= TEXTS_KEPT:
+                    self._kept.clear()
+                self._kept[value] = text
+        return text
+
+
+class _Runs:
+    """Collects texts and joins neighbors of one style: every segment more costs time and bytes to the terminal."""
+
+    def __init__(self, base: Style) -> None:
+        self._base = base
+        self._segments: list[Segment] = []
+        self._texts: list[str] = []
+        self._style = base
+
+    def add(self, text: str, style: Style | None = None) -> None:
+        wanted = self._base if style is None else style
+        if wanted is not self._style:
+            self._flush()
+            self._style = wanted
+        self._texts.append(text)
+
+    def add_spans(self, text: str, spans: Sequence[tuple[int, int]], style: Style | None, marked: Style) -> None:
+        """Add a text of which some parts stand out."""
+        end = 0
+        for start, stop in spans:
+            self.add(text[end:start], style)
+            self.add(text[start:stop], marked)
+            end = stop
+        self.add(text[end:], style)
+
+    def _flush(self) -> None:
+        text = "".join(self._texts)
+        if text:
+            self._segments.append(Segment(text, self._style))
+        self._texts.clear()
+
+    def strip(self, width: int) -> Strip:
+        self._flush()
+        return Strip(self._segments).adjust_cell_length(width, self._base)

@@ -1,0 +1,626 @@
+"""A table with its status line and query bar, and all that can be done in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+from textual.worker import Worker, WorkerState
+
+from tui.fmt import count
+from tui.keys import Scope, bindings_for
+from tui.model.columns import Column, ColumnKind
+from tui.output.about import About
+from tui.text import plain
+from tui.views import VIEWS
+from tui.widgets.app_services import copy_text, later
+from tui.widgets.dialogs.base import open_dialog
+from tui.widgets.dialogs.cell import CellDialog
+from tui.widgets.dialogs.export import ExportDialog, file_name
+from tui.widgets.query_bar import QueryBar
+from tui.widgets.table import filtering
+from tui.widgets.table.columns import ArrangementController
+from tui.widgets.table.filtering import Filtering
+from tui.widgets.table.model import Key, Row, TableModel
+from tui.widgets.table.search import SearchController
+from tui.widgets.table.status_line import StatusLine, StatusWriter, sorted_by
+from tui.widgets.table.view import HEADER, MOVE_IDS, FrameTable
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
+    from collections.abc import Callable, Collection
+
+    import polars as pl
+    from textual.app import ComposeResult
+    from textual.events import Resize
+    from textual.widget import Widget
+
+    from tui.model.view import Sort, TableSpec, TableState
+
+OPENS_BAR: Final = frozenset({"find", "filter", "filter_column"})
+OF_ROWS: Final = frozenset(
+    {
+        "open_row",
+        "find",
+        "filter",
+        "sort_column",
+        "toggle_detail",
+        "show_in_timeline",
+        "choose_columns",
+        "export",
+        "toggle_mark",
+    }
+)
+"""What the footer does not offer where there are no rows; pressed all the same, a key says why there are none."""
+APPLIED: Final = frozenset(
+    {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
+)
+"""The parts of the state that decide which rows are shown, in which order, and what shares are taken of."""
+FOLDED_BELOW: Final = 3
+"""With fewer lines than these there is none for a row: the status line stands for the table."""
+
+
+def _calls(method: Callable[[TablePane], Callable[[], None]]) -> Callable[[TablePane], None]:
+    """An action of the pane that one of its controllers carries out."""
+
+    def action(pane: TablePane) -> None:
+        method(pane)()
+
+    return action
+
+
+class TablePane(Vertical):
+    """A table that can be searched, filtered, sorted, arranged, copied and exported.
+
+    Args:
+        spec: What the table shows.
+        id: The widget's id.
+        title: What it holds, for the status line, where several tables stand on one screen.
+    """
+
+    BINDINGS: ClassVar = [
+        binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") not in MOVE_IDS
+    ]
+    DEFAULT_CSS = """
+    TablePane { height: 1fr; }
+    TablePane.-folded FrameTable { height: 0; }
+    """
+
+    class _OfRow(Message):
+        def __init__(self, pane: TablePane, row: Row | None) -> None:
+            super().__init__()
+            self.pane = pane
+            self.row = row
+
+        @property
+        def control(self) -> TablePane:
+            """The pane."""
+            return self.pane
+
+    class RowHighlighted(_OfRow):
+        """The cursor has come to rest on a row, or there is none."""
+
+    class RowOpened(_OfRow):
+        """The user goes into a row."""
+
+        row: Row
+
+    class DetailRequested(_OfRow):
+        """The user wants the details of a row."""
+
+        row: Row
+
+    class SourceLineRequested(_OfRow):
+        """The user wants to see the line of the input that a row comes from; None where there is no single one."""
+
+        row: Row
+
+        def __init__(self, pane: TablePane, line: int | None, row: Row) -> None:
+            super().__init__(pane, row)
+            self.line = line
+
+    class TimelineRequested(_OfRow):
+        """The user wants to see a row in the timeline."""
+
+        row: Row
+
+    class NoteRequested(_OfRow):
+        """The user wants to write a note on a row."""
+
+        row: Row
+
+    class StateChanged(Message):
+        """Filter, search, order, columns or marks have changed."""
+
+        def __init__(self, pane: TablePane) -> None:
+            super().__init__()
+            self.pane = pane
+
+        @property
+        def control(self) -> TablePane:
+            """The pane."""
+            return self.pane
+
+    def __init__(self, spec: TableSpec, *, id: str | None = None, title: str = "") -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.model = self.make_model(spec)
+        self.table = self.make_table()
+        """The rows: what gets the focus."""
+        self.status_line = StatusLine()
+        self.filtering = Filtering(self)
+        self.search = SearchController(self)
+        self.arrangement = ArrangementController(self)
+        self._status = StatusWriter(self.model, has_title=bool(title))
+        self.has_had_no_rows = False
+        """It was to show rows, and so far there have been none."""
+        self.is_folded = False
+        """Its status line is all that there is room for."""
+        self.is_coming = True
+        """Its rows are being worked out: before any are shown how many there are is not known."""
+        self._empty = ""
+        self._settle_timer: TimerHandle | None = None
+
+    def make_model(self, spec: TableSpec) -> TableModel:
+        """The model of the table."""
+        return TableModel(spec)
+
+    def make_table(self) -> FrameTable:
+        """The view of the model."""
+        return FrameTable(self.model)
+
+    def compose(self) -> ComposeResult:
+        """Table above status line."""
+        yield from self._missing()
+
+    def _missing(self) -> list[Widget]:
+        return [widget for widget in (self.table, self.status_line) if not widget.is_attached]
+
+    def mount_in(self, parent: Widget) -> None:
+        """Mount it with all it needs at once: it can be filled before the next message is looked at."""
+        parent.mount(self)
+        self.mount(*self._missing())
+
+    def on_resize(self, event: Resize) -> None:
+        """Where there is no room for a row, say what the table holds, and the way to it."""
+        is_folded = 0 < event.size.height < FOLDED_BELOW
+        if is_folded != self.is_folded:
+            self.is_folded = is_folded
+            self.set_class(is_folded, "-folded")
+            self.show_status()
+
+    def describe_folded(self, *, at: str, way: str) -> None:
+        """Set what its status line says while that is all of it.
+
+        Args:
+            at: What is selected in it, or nothing.
+            way: The keys that lead to it.
+        """
+        if self._status.describe_folded(plain(at), way):
+            self.show_status()
+
+    def focus_table(self) -> None:
+        """Give the focus to the table, once it is there; not where the user has begun to type something since."""
+        screen = self.screen
+        before = screen.focused
+
+        def focus() -> None:
+            typed_into = screen.focused is not before and isinstance(screen.focused, Input)
+            if not typed_into and self.is_attached:
+                screen.set_focus(self.table)
+
+        self.app.call_later(focus)
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def show(
+        self, frame: pl.DataFrame, *, empty: str = "", is_coming: bool = False, spec: TableSpec | None = None
+    ) -> None:
+        """Show a frame; filter, order, columns, marks and the place of the cursor stay.
+
+        Args:
+            frame: The rows, with the columns of the spec and those of its key.
+            empty: What stands in place of the rows when there are none: why, and what to record.
+            is_coming: There are rows or not: they are being worked out.
+            spec: How it is to be shown from now on; None: as before.
+        """
+        model = self.model
+        if spec is not None:
+            model.spec = spec
+        model.state = self.arrangement.remembered(model.state)
+        lines, was_bare = self.lines_of_use, self.is_bare
+        model.load(frame)
+        if self.lines_of_use != lines:
+            self.refresh(layout=True)
+        self._empty, self.is_coming = plain(empty), is_coming
+        if self.is_bare != was_bare:
+            self.refresh_bindings()
+        self.table.refresh()
+        self.show_notes()
+        self.filtering.apply()
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the table shows."""
+        return self.model.spec
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows."""
+        return self.model.frame
+
+    @property
+    def current_row(self) -> Row | None:
+        """The row under the cursor."""
+        return self.model.current_row
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has no rows, and none are to come."""
+        return self.frame.is_empty() and not self.is_coming
+
+    @property
+    def lines_of_use(self) -> int | None:
+        """The lines that it takes to see every row; None where it has none and says why."""
+        if self.frame.is_empty():
+            return None
+        beside = sum(child.display for child in self.children if child is not self.table)
+        return HEADER + self.frame.height + beside
+
+    def rows_taken(self) -> None:
+        """The model shows the rows of the latest filter, search and order: draw them."""
+        self.table.empty_text = self.model.no_match(self.carried) if self.frame.height else self._empty
+        self.table.show_rows()
+        self.search.rows_taken()
+        self.show_status()
+
+    def show_notes(self) -> None:
+        """Put signs before the rows that have notes."""
+        keys_of = getattr(getattr(self.app, "notes", None), "noted_keys", None)
+        keys = keys_of(self) if keys_of is not None else ()
+        self.table.note(self.model.find_keys(keys) if keys else ())
+
+    def show_status(self) -> None:
+        """Write the status line anew."""
+        self.status_line.status = self._status.status(
+            self.table, self.carried, self.filtering.message, is_folded=self.is_folded, is_coming=self.is_coming
+        )
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> TableState:
+        """How the user has arranged the table; setting it restores all of it."""
+        return self.model.full_state()
+
+    @state.setter
+    def state(self, state: TableState) -> None:
+        self.model.restore(state)
+        self.model.shown_state = state
+        self.table.redraw()
+        self.filtering.apply()
+
+    def change(self, *, keep_row: bool = False, **changes: object) -> None:
+        """Change some of the state, by the names of `TableState`.
+
+        Args:
+            keep_row: Where the row under the cursor goes away, stay at the same height of the table.
+            **changes: The new values.
+        """
+        model = self.model
+        model.state = replace(model.state, **changes)  # type: ignore[arg-type]
+        if changes.keys() & APPLIED:
+            self.filtering.apply(keep_row=keep_row)
+        else:
+            model.shown_state = replace(model.shown_state, **changes)  # type: ignore[arg-type]
+            self.table.redraw()
+            self.show_status()
+        self.state_changed()
+
+    def set_sort(self, by: Sort | None) -> None:
+        """Sort by these columns; None restores the order that the table comes in."""
+        self.change(sort=by)
+
+    def set_filter(self, text: str) -> None:
+        """Keep the rows that match; an empty text keeps all. What is wrong with a text is said in the query bar."""
+        self.search.set_filter(text)
+
+    def set_find(self, text: str) -> None:
+        """Highlight the rows that match and go to the first of them."""
+        self.search.set_find(text)
+
+    def state_changed(self) -> None:
+        """Remember the state for the next run, and tell that it has changed."""
+        self.arrangement.remember()
+        self.post_message(self.StateChanged(self))
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a filter, a search or an order is being applied."""
+        return self.filtering.is_pending
+
+    @property
+    def carried(self) -> str:
+        """The filter that the user carries from view to view."""
+        return str(getattr(self._session, "carried", ""))
+
+    @property
+    def _session(self) -> object:
+        return getattr(self.app, "profile_session", None)
+
+    def apply_again(self) -> None:
+        """The filter of all views has changed: filter anew."""
+        self.filtering.apply()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A filter that broke down must not look like one that is still at work."""
+        if event.state is WorkerState.ERROR and event.worker.group == filtering.THREADS:
+            event.stop()
+            self._give_up()
+            self.notify(plain(f"that did not work: {event.worker.error}"), severity="error", markup=False)
+
+    def _give_up(self) -> None:
+        self.filtering.cancel()
+        self.search.give_up()
+
+    def reach(self, key: Key) -> bool | None:
+        """Put the cursor on the row of a key; False where it is not in the frame, None where it is left out."""
+        model = self.model
+        found = model.find_keys([key])
+        if not found:
+            return False
+        place = model.rows.shown_row(found[0]) if model.rows.frame is model.frame else None
+        if place is None:
+            return None
+        self.table.move_to(place)
+        return True
+
+    def undo_smallest(self) -> bool:
+        """Undo the smallest thing that the user did here; False when there is nothing left."""
+        model = self.model
+        if self.search.is_open:
+            self.search.bar.action_cancel()
+        elif self.is_pending:
+            self._give_up()
+        elif model.marks:
+            model.marks = set()
+            self.table.refresh()
+            self.show_status()
+            self.state_changed()
+        elif model.state.find:
+            self.change(find="")
+        elif model.state.filter:
+            self.change(filter="")
+        else:
+            return False
+        return True
+
+    # --- messages of the table and the query bar ---------------------------------------------------------------------
+
+    @on(FrameTable.CursorMoved)
+    def _cursor_moved(self, event: FrameTable.CursorMoved) -> None:
+        event.stop()
+        self.show_status()
+        if self._settle_timer is not None:
+            self._settle_timer.cancel()
+        self._settle_timer = later(self, filtering.SETTLED_AFTER, self.cursor_settled)
+
+    def cursor_settled(self) -> None:
+        """Tell of the row that the cursor has come to rest on."""
+        self.post_message(self.RowHighlighted(self, self.current_row))
+
+    @on(FrameTable.LayoutChanged)
+    def _layout_changed(self, event: FrameTable.LayoutChanged) -> None:
+        event.stop()
+        self.show_status()
+
+    @on(FrameTable.HeaderClicked)
+    def _header_clicked(self, event: FrameTable.HeaderClicked) -> None:
+        event.stop()
+        self.table.move_to_column(event.column)
+        self.arrangement.cycle_sort(event.column)
+
+    @on(QueryBar.Changed)
+    def _query_typed(self, event: QueryBar.Changed) -> None:
+        event.stop()
+        self.search.typed(event)
+
+    @on(QueryBar.Switched)
+    def _query_switched(self, event: QueryBar.Switched) -> None:
+        event.stop()
+        self.search.switched(event)
+
+    @on(QueryBar.Accepted)
+    def _query_accepted(self, event: QueryBar.Accepted) -> None:
+        event.stop()
+        self.search.accepted(event)
+
+    @on(QueryBar.Cancelled)
+    def _query_cancelled(self, event: QueryBar.Cancelled) -> None:
+        event.stop()
+        self.search.cancelled()
+
+    action_find = _calls(lambda pane: pane.search.open_find)
+    action_filter = _calls(lambda pane: pane.search.open_filter)
+    action_filter_column = _calls(lambda pane: pane.search.open_filter_of_column)
+    action_carry_filter = _calls(lambda pane: pane.search.toggle_global_filter)
+    action_next_match = _calls(lambda pane: pane.search.next_match)
+    action_previous_match = _calls(lambda pane: pane.search.previous_match)
+    action_filter_equal = _calls(lambda pane: pane.search.filter_equal)
+    action_filter_not_equal = _calls(lambda pane: pane.search.filter_not_equal)
+    action_sort_column = _calls(lambda pane: pane.arrangement.sort_column)
+    action_sort_also = _calls(lambda pane: pane.arrangement.sort_also)
+    action_sort_left = _calls(lambda pane: pane.arrangement.sort_left)
+    action_sort_right = _calls(lambda pane: pane.arrangement.sort_right)
+    action_toggle_small = _calls(lambda pane: pane.arrangement.toggle_small)
+    action_toggle_names = _calls(lambda pane: pane.arrangement.toggle_names)
+    action_cycle_units = _calls(lambda pane: pane.arrangement.cycle_units)
+    action_toggle_share = _calls(lambda pane: pane.arrangement.toggle_share)
+    action_choose_columns = _calls(lambda pane: pane.arrangement.choose_columns)
+    action_hide_column = _calls(lambda pane: pane.arrangement.hide_column)
+    action_pin_column = _calls(lambda pane: pane.arrangement.pin_column)
+    action_name_last = _calls(lambda pane: pane.arrangement.name_last)
+    action_reset = _calls(lambda pane: pane.arrangement.reset)
+
+    # --- going in ----------------------------------------------------------------------------------------------------
+
+    @on(FrameTable.RowClicked)
+    def _row_clicked(self, event: FrameTable.RowClicked) -> None:
+        event.stop()
+        self.action_open_row()
+
+    def _asked_row(self) -> Row | None:
+        """The row under the cursor for a key that needs one; where there is none, it is said why."""
+        row = self.current_row
+        if row is None:
+            missing = "computing its rows" if self.is_coming else self._empty or "this table has no rows"
+            filtered = "no row matches the filter; esc takes it away"
+            self.notify(missing if self.frame.is_empty() else filtered, severity="warning", markup=False)
+        return row
+
+    def action_open_row(self) -> None:
+        """Go into the row under the cursor."""
+        row = self._asked_row()
+        if row is not None:
+            self.post_message(self.RowOpened(self, row))
+
+    def action_toggle_detail(self) -> None:
+        """Ask for the details of the row under the cursor."""
+        row = self._asked_row()
+        if row is not None:
+            self.post_message(self.DetailRequested(self, row))
+
+    def action_source_line(self) -> None:
+        """Ask for the line of the input that the row comes from."""
+        row = self._asked_row()
+        if row is not None:
+            line = row.get("line")
+            self.post_message(self.SourceLineRequested(self, line if isinstance(line, int) else None, row))
+
+    def action_show_in_timeline(self) -> None:
+        """Ask for the place of the row in the timeline."""
+        row = self._asked_row()
+        if row is not None:
+            self.post_message(self.TimelineRequested(self, row))
+
+    def action_write_note(self) -> None:
+        """Ask for a note on the row under the cursor."""
+        row = self._asked_row()
+        if row is not None:
+            self.post_message(self.NoteRequested(self, row))
+
+    def action_view_cell(self) -> None:
+        """Show the whole text of the cell under the cursor."""
+        column, row = self.model.current_column(), self._asked_row()
+        if column is not None and row is not None:
+            value = row[column.name]
+            shown = self.table.writer(column.name)
+            open_dialog(self.app, CellDialog(column, self._copied(value), shown=shown.with_unit(value)))
+
+    @property
+    def idle_actions(self) -> Collection[str]:
+        """What the footer offers in vain."""
+        return OF_ROWS if self.is_bare else ()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, keys that open the bar are typed like all others."""
+        return not (action in OPENS_BAR and self.search.is_open)
+
+    # --- marks, copies, exports --------------------------------------------------------------------------------------
+
+    def action_toggle_mark(self) -> None:
+        """Mark the row, or take its mark away, and go to the next."""
+        if self._asked_row() is None:
+            return
+        self.table.toggle_mark()
+        self.table.action_cursor_down()
+        self.show_status()
+        self.state_changed()
+
+    def action_copy_cell(self) -> None:
+        """Copy the cell under the cursor, in full precision and base units."""
+        column, row = self.model.current_column(), self._asked_row()
+        if column is not None and row is not None:
+            self.notify(copy_text(self.app, self._copied(row[column.name])), markup=False)
+
+    def action_copy_rows(self) -> None:
+        """Copy the marked rows, or the one under the cursor, as tab-separated values with a heading."""
+        if self._asked_row() is None:
+            return
+        marked = self.model.marked_rows(all_columns=False)
+        rows = (
+            marked
+            if len(marked)
+            else self.model.with_columns(self.model.rows.slice(self.model.cursor_row, 1), all_columns=False)
+        )
+        self.notify(copy_text(self.app, rows.write_csv(separator="\t")), markup=False)
+
+    @staticmethod
+    def _copied(value: object) -> str:
+        return "" if value is None else str(value)
+
+    def action_export(self) -> None:
+        """Ask what to export and where to."""
+        shown, whole, marked = len(self.model.rows), self.frame.height, len(self.model.marks)
+        scopes = [("shown", f"{count(shown)} shown", shown)]
+        if marked:
+            scopes.insert(0, ("marked", f"{count(marked)} marked", marked))
+        if shown != whole:
+            scopes.append(("all", f"all {count(whole)}", whole))
+        profile = str(getattr(self._session, "opened_name", ""))
+        dialog = ExportDialog(file_name(profile, self.spec.name), scopes, self._rows_of, self._about)
+        open_dialog(self.app, dialog, self._exported)
+
+    def _rows_of(self, scope: str, all_columns: bool) -> pl.DataFrame:
+        if scope == "marked":
+            return self.model.marked_rows(all_columns=all_columns)
+        if scope == "all":
+            return self.model.with_columns(self.frame, all_columns=all_columns)
+        return self.model.shown_frame(all_columns=all_columns)
+
+    def _about(self, scope: str) -> About:
+        name = getattr(self.screen, "VIEW", "")
+        titles = [view.title for view in VIEWS if view.name == name]
+        if self.spec.title not in titles:
+            titles.append(self.spec.title)
+        tells = getattr(self.screen, "about", None)
+        facts = tells(self.spec.title) if tells is not None else {}
+        about = About(str(getattr(self._session, "opened_name", "")), ", ".join(titles), name, **facts)
+        status = self.status_line.status
+        if scope == "marked":
+            return replace(about, rows=f"{count(len(self.model.marks))} marked of {count(status.total)} rows")
+        if scope == "all":
+            return replace(about, rows=f"all {count(status.total)} rows")
+        carried = "" if status.global_filter_reason else status.carried
+        small = f", {status.small} left out" if status.small else ""
+        return replace(
+            about,
+            rows=f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows{small}",
+            filter=" and ".join(text for text in (status.filter, carried) if text),
+            order=sorted_by(self.spec, self.model.sort, in_words=True) if status.sorted_by else "",
+        )
+
+    def _exported(self, said: str | None) -> None:
+        if said is not None:
+            self.notify(said, markup=False)
+
+    # --- help --------------------------------------------------------------------------------------------------------
+
+    def column_help(self) -> list[tuple[str, str]]:
+        """What the column under the cursor is: its heading with the unit that it is shown in, and what it means."""
+        column = self.model.current_column()
+        return [] if column is None else [(self.table.writer(column.name).title, _help(column))]
+
+    def help_lines(self) -> list[tuple[str, str]]:
+        """For each column its heading and what it means."""
+        return [(column.title, _help(column)) for column in self.spec.columns if column.name in self.frame.columns]
+
+
+def _help(column: Column) -> str:
+    names = ", ".join((column.name, *column.aliases))
+    unit = {ColumnKind.DURATION: "ns", ColumnKind.TIME: "ns", ColumnKind.SIZE: "bytes", ColumnKind.RATE: "bytes/s"}
+    exported = f" in {unit[column.kind]}" if column.kind in unit else ""
+    return f"{column.help} In filters: {names}{exported and f'; exported{exported}'}."

@@ -1,0 +1,283 @@
+"""Find and filter in a table: the query bar, the matches, and how they are undone."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tui.query.complete import begun, suggestion
+from tui.query.global_filter import as_global_filter
+from tui.query.nodes import Both, Compare, Contains, Either, Node, Operator, QueryError
+from tui.query.parse import parse
+from tui.query.texts import smart_case
+from tui.query.write import equals_filter, narrowed
+from tui.text import plain
+from tui.widgets.query_bar import QueryBar, QueryMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui.query.apply import Applied
+    from tui.widgets.table.pane import TablePane
+
+
+def hit_pattern(query: str) -> re.Pattern[str] | None:
+    """What finds the words of a query in a text, or None where it has no plain words.
+
+    Words that must not occur, numbers and regular expressions are not looked for: the row is highlighted as a whole.
+
+    >>> hit_pattern("gemm | name:conv !relu").findall("Gemm conv relu")
+    ['Gemm', 'conv']
+    """
+    if not query:
+        return None
+    try:
+        words = sorted(set(_words(parse(query))), key=len, reverse=True)
+    except QueryError:
+        return None
+    if not words:
+        return None
+    # A capital makes its own word exact, and no other.
+    return re.compile("|".join(re.escape(word) if smart_case(word) else f"(?i:{re.escape(word)})" for word in words))
+
+
+def _words(node: Node) -> Iterator[str]:
+    match node:
+        case Contains(text=text) if text:
+            yield text
+        case Compare(operator=Operator.CONTAINS | Operator.EQUAL, value=value) if value:
+            yield value
+        case Both(terms=terms) | Either(terms=terms):
+            for term in terms:
+                yield from _words(term)
+        case _:
+            return
+
+
+class SearchController:
+    """Finds and filters in a table by the text of its query bar.
+
+    Args:
+        pane: The table.
+    """
+
+    def __init__(self, pane: TablePane) -> None:
+        self._pane = pane
+        self._model = pane.model
+        self._bar: QueryBar | None = None
+        self._before = {QueryMode.FIND: "", QueryMode.FILTER: ""}
+        """The text of each mode when the bar was opened."""
+        self._origin: int | None = None
+        """Where the cursor was when the bar was opened."""
+        self._goes_to_match = False
+        self._closes_bar = False
+        """Whether the bar closes when the text that was accepted turns out to be valid."""
+
+    @property
+    def bar(self) -> QueryBar:
+        """The bar to type into; most tables are never searched, so that it is made when it is first asked for."""
+        if self._bar is None:
+            self._bar = QueryBar(self._complete)
+        return self._bar
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the bar is open."""
+        return self._bar is not None and self._bar.is_open
+
+    # --- texts -------------------------------------------------------------------------------------------------------
+
+    def set_filter(self, text: str) -> None:
+        """Keep the rows that match; an empty text keeps all. What is wrong with a text is said in the query bar."""
+        self._set(QueryMode.FILTER, text)
+        self.bar.remember(text)
+
+    def set_find(self, text: str) -> None:
+        """Highlight the rows that match and go to the first of them."""
+        self._goes_to_match = True
+        self._set(QueryMode.FIND, text)
+        self.bar.remember(text)
+
+    # --- the bar -----------------------------------------------------------------------------------------------------
+
+    def open_find(self) -> None:
+        """Open the bar to find."""
+        self._open(QueryMode.FIND)
+
+    def open_filter(self) -> None:
+        """Open the bar to filter."""
+        self._open(QueryMode.FILTER)
+
+    def open_filter_of_column(self) -> None:
+        """Open the bar to filter by the column under the cursor, besides what is filtered by."""
+        column = self._model.current_column()
+        if column is None:
+            return
+        term, hint, others = begun(column, self._model.spec.columns, self._model.frame)
+        try:
+            text = narrowed(self._model.state.filter, term)
+        except QueryError:
+            # What stands there is not finished: it is to be mended first.
+            self.open_filter()
+            return
+        self._open(QueryMode.FILTER)
+        self.bar.open(QueryMode.FILTER, text, others=others)
+        self.bar.answer(plain(f"{column.title}: {hint}"))
+
+    def toggle_global_filter(self) -> None:
+        """Carry the filter of this table into every view; without one, carry nothing any longer."""
+        carry = getattr(getattr(self._pane.app, "profile_session", None), "carry_filter", None)
+        if carry is None:
+            return
+        own, carried = self._model.state.filter, self._pane.carried
+        if not own:
+            carry("")
+            said = "the filter is no longer carried" if carried else "no filter to carry: f sets one"
+            self._pane.notify(said, markup=False)
+            return
+        try:
+            spelled_out = as_global_filter(own, columns=self._model.spec.columns, units=self._model.units())
+            carry(narrowed(carried, spelled_out) if carried else spelled_out)
+        except QueryError as error:
+            self._pane.notify(plain(f"the filter is not finished: {error}"), severity="warning", markup=False)
+            return
+        # It is lifted out of this table: it goes with the user, and C drops it everywhere at once.
+        self._pane.change(filter="")
+        self._pane.notify(plain(f"every view is filtered by {self._pane.carried}; C drops it"), markup=False)
+
+    def _open(self, mode: QueryMode) -> None:
+        if not self.bar.is_attached:
+            self._pane.mount(self.bar, after=self._pane.table)
+        if not self.bar.is_open:
+            self._before = {QueryMode.FIND: self._model.state.find, QueryMode.FILTER: self._model.state.filter}
+            self._origin = self._model.kept_row
+        self.bar.open(mode, self._before[mode])
+
+    def _set(self, mode: QueryMode, text: str) -> None:
+        if (self._model.state.find if mode is QueryMode.FIND else self._model.state.filter) == text:
+            return
+        if mode is QueryMode.FIND:
+            self._pane.change(find=text)
+        else:
+            self._pane.change(filter=text)
+
+    def typed(self, event: QueryBar.Changed) -> None:
+        """The text has changed: find or filter by it at once."""
+        self._goes_to_match = event.mode is QueryMode.FIND
+        self._set(event.mode, event.text)
+
+    def switched(self, event: QueryBar.Switched) -> None:
+        """Tab switches between find and filter: the text moves from one to the other."""
+        self._goes_to_match = event.mode is QueryMode.FIND
+        self._set(event.mode.other, self._before[event.mode.other])
+        self._set(event.mode, event.text)
+
+    def accepted(self, event: QueryBar.Accepted) -> None:
+        """Enter closes the bar, once the text turns out to be valid."""
+        self._goes_to_match = event.mode is QueryMode.FIND
+        self._closes_bar = True
+        self._set(event.mode, event.text)
+        if self._closes_bar and not self._pane.is_pending:
+            self._close_unless_wrong(self._model.applied)
+
+    def cancelled(self) -> None:
+        """Esc closes the bar and restores what was searched and filtered by before."""
+        self._goes_to_match = False
+        self._model.kept_row = self._origin
+        self.bar.close()
+        before = self._before
+        self._pane.change(find=before[QueryMode.FIND], filter=before[QueryMode.FILTER])
+        self._pane.focus_table()
+
+    def answer(self, applied: Applied) -> None:
+        """Say in the bar how the text was read or what is wrong with it; an error opens the bar."""
+        if self._bar is None and not applied.error and not applied.find_error:
+            return
+        bar = self.bar
+        if not bar.is_open and (applied.error or applied.find_error):
+            self._open(QueryMode.FILTER if applied.error else QueryMode.FIND)
+            bar.open(bar.mode, self._model.state.filter if applied.error else self._model.state.find)
+            # Nobody typed the text into the bar: what esc gives back is what could be understood before it.
+            self._before = {
+                QueryMode.FIND: "" if applied.find_error else self._model.state.find,
+                QueryMode.FILTER: self._model.valid_filter,
+            }
+        error = applied.error if bar.mode is QueryMode.FILTER else applied.find_error
+        if error is not None:
+            bar.answer(plain(str(error)), fault=(error.start, error.end), wrong=True)
+        else:
+            bar.answer(plain(applied.reading if bar.mode is QueryMode.FILTER else applied.find_reading))
+        if self._closes_bar:
+            self._close_unless_wrong(applied)
+
+    def _close_unless_wrong(self, applied: Applied | None) -> None:
+        self._closes_bar = False
+        mode = self.bar.mode
+        if applied is None or (applied.error if mode is QueryMode.FILTER else applied.find_error) is None:
+            self.bar.close()
+            self._pane.focus_table()
+            self.bar.entry_done()
+        else:
+            self.bar.type_on()
+
+    def give_up(self) -> None:
+        """What takes a while was given up: what was accepted can be typed on."""
+        if self.is_open:
+            self._closes_bar = False
+            self.bar.type_on()
+
+    def rows_taken(self) -> None:
+        """Underline the hits, and go to the first match at or after the row that the search began at."""
+        self._pane.table.show_hits(hit_pattern(self._model.state.find))
+        if not self._goes_to_match or not self._model.state.find:
+            return
+        self._goes_to_match = False
+        origin = self._model.rows.shown_row(self._origin) if self._origin is not None else None
+        row = self._model.next_found((origin or 0) - 1, 1)
+        if row is not None:
+            self._pane.table.move_to(row)
+
+    def _complete(self, text: str) -> str | None:
+        return suggestion(text, columns=self._model.spec.columns, frame=self._model.frame)
+
+    # --- matches and equal values ------------------------------------------------------------------------------------
+
+    def next_match(self) -> None:
+        """Go to the next match."""
+        self._go_to_match(1)
+
+    def previous_match(self) -> None:
+        """Go to the match before."""
+        self._go_to_match(-1)
+
+    def _go_to_match(self, step: int) -> None:
+        here = self._model.cursor_row
+        row = self._model.next_found(here, step)
+        if row is None:
+            said = "no match" if self._model.state.find else "nothing to find yet: / begins a search"
+            self._pane.notify(said, markup=False)
+            return
+        self._pane.table.move_to(row)
+        if (row <= here) if step > 0 else (row >= here):
+            self._pane.notify("wrapped to the first match" if step > 0 else "wrapped to the last match", markup=False)
+
+    def filter_equal(self) -> None:
+        """Keep the rows with the value under the cursor."""
+        self._filter_by_cell(keep=True)
+
+    def filter_not_equal(self) -> None:
+        """Leave out the rows with the value under the cursor."""
+        self._filter_by_cell(keep=False)
+
+    def _filter_by_cell(self, *, keep: bool) -> None:
+        column = self._model.current_column()
+        row = self._model.current_row
+        if column is None or row is None:
+            return
+        term = equals_filter(column.name, row[column.name], column.kind)
+        try:
+            text = narrowed(self._model.state.filter, term if keep else f"!{term}")
+        except QueryError as error:
+            self._pane.notify(f"the filter is not finished: {error}", severity="warning", markup=False)
+            return
+        self._pane.change(keep_row=True, filter=text)

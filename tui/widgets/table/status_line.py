@@ -1,0 +1,328 @@
+"""The line below a table: how much of it is shown, found, marked and out of sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+from textual.content import Content
+from textual.widget import Widget
+
+from tui.fitting import cell_width, clip
+from tui.fmt import count, format_value, percent
+from tui.model.columns import ColumnKind
+from tui.query.shares import weight_pct
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from textual.visual import Visual
+
+    from tui.model.view import Sort, TableSpec
+    from tui.query.apply import Applied
+    from tui.widgets.table.model import TableModel
+    from tui.widgets.table.view import FrameTable
+
+
+SEPARATOR: Final = " · "
+FILTER: Final = "filter "
+FILTER_LEAST: Final = len(FILTER) + 12
+"""In fewer cells a filter tells nothing."""
+SEEN_ELSEWHERE: Final = 5
+"""The importance of what the table's head says as well, or what can be asked for: the other parts keep their room."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """What the status line says, as values."""
+
+    title: str = ""
+    """What the table holds, where several stand on one screen."""
+    shown: int = 0
+    total: int = 0
+    is_coming: bool = False
+    """How many there are is not known yet."""
+    weight_share: float | None = None
+    """How much of the weight column the shown rows hold, 0 to 100; None where nothing is left out or unknown."""
+    weight_title: str = ""
+    """What the share is of: ``time``."""
+    is_cut: bool = False
+    """Whether only the first of the rows are shown."""
+    small: str = ""
+    """How many rows are hidden as small, and what they hold; empty where none are."""
+    shares_of: str = ""
+    """What durations are shown as shares of: ``all`` or ``shown``."""
+    filter: str = ""
+    carried: str = ""
+    """The filter that is carried from view to view."""
+    global_filter_reason: str = ""
+    """Why that one does not apply here."""
+    find: str = ""
+    found: int = 0
+    found_at: int | None = None
+    """Which of the found rows the cursor is on, from 1."""
+    sorted_by: str = ""
+    marks: str = ""
+    """How many rows are marked, and what they sum up to."""
+    marks_average: str = ""
+    busy: str = ""
+    """What is being done when it takes a while."""
+    at: str = ""
+    """What is selected, where the line stands for the table."""
+    way: str = ""
+    """The keys that lead to the table that the line stands for."""
+    columns_before: int = 0
+    columns_after: int = 0
+
+    def parts(self) -> list[tuple[int, str]]:
+        """Importance (1 stays longest) and text of each part below the title, in order of display."""
+        is_filtered = self.shown != self.total or bool(self.filter)
+        first = "first " if self.is_cut else ""
+        rows = f"{first}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
+        if self.total == 1 and not is_filtered:
+            rows = "1 row"
+        if self.is_coming:
+            rows = "not known yet"
+        parts = [(1, rows)]
+        if self.at:
+            parts.append((2, f"at {self.at}"))
+        if self.weight_share is not None and is_filtered:
+            parts.append((3, f"{percent(self.weight_share)} of {self.weight_title}"))
+        if self.busy:
+            parts.append((1, self.busy))
+        if self.small:
+            parts.append((2, f"{self.small} hidden: x shows"))
+        if self.carried:
+            said = f"not here: {self.global_filter_reason}" if self.global_filter_reason else self.carried
+            parts.append((1, f"carried filter {said}"))
+        if self.find:
+            place = f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"
+            parts.append((2, f"find {place}" if self.found else "find: no match"))
+        if self.marks:
+            parts.append((2, self.marks))
+        if self.marks_average:
+            parts.append((SEEN_ELSEWHERE, f"avg {self.marks_average}"))
+        if self.shares_of:
+            parts.append((2, f"% of {self.shares_of}"))
+        if self.filter:
+            parts.append((4, f"{FILTER}{self.filter}"))
+        if self.sorted_by:
+            parts.append((SEEN_ELSEWHERE, f"sorted by {self.sorted_by}"))
+        return parts
+
+    def columns_out_of_sight(self, *, ascii_only: bool = False, short: bool = False) -> str:
+        """How many columns lack the room, and on which side."""
+        left, right = ("<-", "->") if ascii_only else ("←", "→")
+        words = "" if short else " column" if self.columns_after == 1 else " columns"
+        after = f"+{self.columns_after}{words} {right}"
+        sides = [f"{left} {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
+        return (" - " if ascii_only else SEPARATOR).join(side for side in sides if side)
+
+    def line(self, width: int, *, ascii_only: bool = False) -> str:
+        """The whole line.
+
+        Where it lacks the room, what can be seen elsewhere goes first; then columns are counted without the word, a
+        long filter is cut, the title goes, and then the least important of the other parts.
+        """
+        separator = " - " if ascii_only else SEPARATOR
+        title = f"{self.title}: " if self.title else ""
+        long_end = self.way or self.columns_out_of_sight(ascii_only=ascii_only)
+        short_end = self.way or self.columns_out_of_sight(ascii_only=ascii_only, short=True)
+        parts = self.parts()
+        while True:
+            least = max(parts, key=lambda part: part[0])
+            is_told_elsewhere = least[0] == SEEN_ELSEWHERE
+            heads = (title,) if is_told_elsewhere or len(parts) == 1 else (title, "")
+            ends = (long_end,) if is_told_elsewhere else (long_end, short_end)
+            for head in heads:
+                for end in ends:
+                    room = width - (cell_width(end) + 2 if end else 0)
+                    lacking = cell_width(head + separator.join(text for _, text in parts)) - room
+                    cells = cell_width(least[1]) - lacking
+                    if lacking > 0 and end == ends[-1] and least[1].startswith(FILTER) and cells >= FILTER_LEAST:
+                        parts[parts.index(least)] = (least[0], clip(least[1], cells, ascii_only=ascii_only))
+                        lacking = 0
+                    if lacking <= 0 or (len(parts) == 1 and end == ends[-1]):
+                        start = head + separator.join(text for _, text in parts)
+                        start = clip(start, max(0, room), ascii_only=ascii_only)
+                        return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
+            parts.remove(least)
+
+
+class StatusLine(Widget):
+    """Shows a `TableStatus` on one line."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; padding: 0 1; color: $text-muted; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._status = TableStatus()
+
+    @property
+    def status(self) -> TableStatus:
+        """What the line says."""
+        return self._status
+
+    @status.setter
+    def status(self, status: TableStatus) -> None:
+        if status != self._status:
+            self._status = status
+            self.refresh()
+
+    def render(self) -> Visual:
+        """The line, as wide as there is room."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        return Content(self._status.line(self.content_size.width, ascii_only=ascii_only))
+
+
+class StatusWriter:
+    """Works out what the status line of a table says.
+
+    Args:
+        model: The table.
+        has_title: Name the table: several stand on one screen.
+    """
+
+    def __init__(self, model: TableModel, *, has_title: bool) -> None:
+        self._model = model
+        self._has_title = has_title
+        self._folded = ("", "")
+        self._marks: tuple[set[int], pl.DataFrame, tuple[str, str]] | None = None
+
+    def describe_folded(self, at: str, way: str) -> bool:
+        """Set what is selected in the table and the keys that lead to it, for when it is folded; whether they differ.
+
+        Args:
+            at: What is selected in it, or nothing.
+            way: The keys that lead to it.
+        """
+        before, self._folded = self._folded, (at, way)
+        return before != self._folded
+
+    def status(self, table: FrameTable, carried: str, busy: str, *, is_folded: bool, is_coming: bool) -> TableStatus:
+        """What the line says now.
+
+        Args:
+            table: The view of the table.
+            carried: The filter of all views.
+            busy: What is being done when it takes a while.
+            is_folded: The line is all that there is of the table.
+            is_coming: Rows are being worked out.
+        """
+        model = self._model
+        layout, applied, ascii_only = table.table_layout, model.applied, table.ascii_only
+        if self._marks is None or self._marks[0] is not model.marks or self._marks[1] is not model.frame:
+            words = marks_in_words(
+                model.frame, model.marks, model.spec, model.apart, model.total_weight, ascii_only=ascii_only
+            )
+            self._marks = (model.marks, model.frame, words)
+        marks, average = self._marks[2]
+        at, way = self._folded if is_folded else ("", "")
+        return TableStatus(
+            # What it shows can be another table by now, as other groups of ops are.
+            title=model.spec.title if self._has_title else "",
+            shown=len(model.rows),
+            total=model.frame.height,
+            is_coming=is_coming and model.frame.is_empty(),
+            weight_share=model.shown_pct,
+            weight_title=weight_title(model.spec),
+            is_cut=model.shows_first_only,
+            small=small_in_words(applied, model.spec, ascii_only=ascii_only) if applied else "",
+            shares_of=model.shares_of,
+            filter=plain(model.valid_filter),
+            carried=plain(carried),
+            global_filter_reason=plain(applied.global_filter_reason) if applied else "",
+            find=plain(model.state.find),
+            found=model.found_count,
+            found_at=model.found_at(model.cursor_row),
+            sorted_by="" if is_folded else sorted_by(model.spec, model.sort, ascii_only=ascii_only),
+            at=at,
+            way=way,
+            marks=marks,
+            marks_average=average,
+            busy=busy,
+            columns_before=layout.before,
+            columns_after=layout.after,
+        )
+
+
+def sorted_by(spec: TableSpec, sort: Sort, *, ascii_only: bool = False, in_words: bool = False) -> str:
+    """The columns that rows are sorted by, with their directions as signs or in words."""
+    titles = {column.name: column.title for column in spec.columns}
+    down, up = ("descending", "ascending") if in_words else ("v", "^") if ascii_only else ("▼", "▲")
+    return ", ".join(f"{titles.get(name, name)} {down if falls else up}" for name, falls in sort)
+
+
+def weight_title(spec: TableSpec) -> str:
+    """What the weight of the rows is called: ``time`` for durations."""
+    kind = weight_kind(spec)
+    return "time" if kind is ColumnKind.DURATION else _title(spec).lower()
+
+
+def weight_kind(spec: TableSpec) -> ColumnKind:
+    """What the rows are weighed in."""
+    return next((column.kind for column in spec.columns if column.name == spec.weight), ColumnKind.COUNT)
+
+
+def _title(spec: TableSpec) -> str:
+    return next((column.title for column in spec.columns if column.name == spec.weight), spec.weight)
+
+
+def marks_in_words(
+    frame: pl.DataFrame,
+    marks: Collection[int],
+    spec: TableSpec,
+    apart: Collection[int],
+    of_all: Callable[[], int | float | None],
+    *,
+    ascii_only: bool,
+) -> tuple[str, str]:
+    """How many rows are marked with the sum of their weight and its share of all; and their average.
+
+    Args:
+        frame: All rows.
+        marks: Row numbers of the marked ones.
+        spec: What the table is.
+        apart: Sessions whose weight is added to that of no other.
+        of_all: The weight of all rows, where there are none of those.
+        ascii_only: Use ASCII characters only.
+    """
+    if not marks:
+        return "", ""
+    said = f"{count(len(marks))} marked"
+    if spec.weight not in frame.columns:
+        return said, ""
+    picked = pl.Series(sorted(marks), dtype=pl.UInt32)
+    values = frame[spec.weight][picked].drop_nulls().to_list()
+    if not values:
+        return said, ""
+    kind = weight_kind(spec)
+    total, average = (
+        format_value(kind, value, ascii_only=ascii_only) for value in (sum(values), sum(values) / len(values))
+    )
+    share = _share(frame, picked, spec.weight, apart) if apart else _part(sum(values), of_all())
+    in_percent = f", {percent(share)} of all" if share is not None else ""
+    return f"{said}: {total}{in_percent}", average if len(values) > 1 else ""
+
+
+def _part(held: float, whole: float | None) -> float | None:
+    return 100 * held / whole if whole else None
+
+
+def _share(frame: pl.DataFrame, picked: pl.Series, weight: str, apart: Collection[int]) -> float | None:
+    mask = np.zeros(frame.height, dtype=bool)
+    mask[picked.to_numpy()] = True
+    return weight_pct(frame, weight, pl.Series(mask), apart)
+
+
+def small_in_words(applied: Applied, spec: TableSpec, *, ascii_only: bool) -> str:
+    """How many rows are hidden as small, and what they hold together; empty where none are."""
+    if not applied.small:
+        return ""
+    held = format_value(weight_kind(spec), applied.small_weight, ascii_only=ascii_only)
+    return f"{count(applied.small)} small ({held})"

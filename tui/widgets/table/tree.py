@@ -1,0 +1,354 @@
+"""A table of rows within rows: their names are indented, with a sign that tells what is unfolded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+import polars as pl
+from textual.binding import Binding
+
+from tui.fitting import cell_width, clip_middle, without_prefix
+from tui.keys import Scope, bindings_for
+from tui.model.forest import NONE, Forest, forest_of
+from tui.query.apply import apply_tree, tree_order
+from tui.query.facts import ColumnFacts, facts_of
+from tui.widgets.table.cells import CellWriter
+from tui.widgets.table.model import TableModel, TableRows
+from tui.widgets.table.pane import TablePane
+from tui.widgets.table.view import MOVE_IDS, FrameTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from textual.binding import BindingType
+
+    from tui.model.columns import Column
+    from tui.model.forest import Flags, Ints
+    from tui.model.view import Sort, TableSpec, TableState
+    from tui.query.apply import Applied
+    from tui.widgets.table.model import Key
+
+
+STEP: Final = 2
+"""Cells that a row stands further in than the one that it lies in, where there is room."""
+NAME_LEAST: Final = 16
+"""Cells that are left to a name, however deep it lies."""
+
+
+TAIL: Final = 0.75
+"""Of a name that is cut, its end gets this part: ``autograd::engine::evaluate_function: `` begins every second one."""
+
+
+class TreeText(str):
+    """The name of a row with what stands before it."""
+
+    __slots__ = ("depth", "sign")
+
+    depth: int
+    """How deep the row lies, from 0."""
+    sign: str
+    """Whether it is unfolded, folded, or holds nothing."""
+
+
+def tree_text(name: str, depth: int, sign: str) -> TreeText:
+    """A name in a tree."""
+    text = TreeText(name)
+    text.depth, text.sign = depth, sign
+    return text
+
+
+class TreeWriter(CellWriter):
+    """Writes names of a tree, indented.
+
+    Args:
+        column: The column of the names.
+        facts: Of the names.
+        state: As the user has arranged the table.
+        deepest: How deep rows lie at most, from 0.
+        ascii_only: Write ASCII characters alone.
+    """
+
+    def __init__(
+        self, column: Column, facts: ColumnFacts, state: TableState, *, deepest: int, ascii_only: bool = False
+    ) -> None:
+        super().__init__(column, facts, state, is_pinned=True, ascii_only=ascii_only)
+        self._deepest = deepest
+        self.width += STEP * deepest + 2
+
+    def fitted(self, value: object, width: int) -> str:
+        """The name behind its indentation: less of that where it lacks the room."""
+        if not isinstance(value, TreeText):
+            return super().fitted(value, width)
+        step = STEP if STEP * self._deepest + NAME_LEAST <= width else 1
+        indent = max(0, min(step * value.depth, width - NAME_LEAST))
+        before = " " * indent + value.sign + " "
+        name, room = self.whole(str(value)), max(1, width - cell_width(before))
+        if cell_width(name) > room:
+            name = without_prefix(name)
+        # Names of ops begin alike: their ends tell them apart.
+        return before + clip_middle(name, room, ascii_only=self._ascii_only, tail=TAIL)
+
+
+class TreeRows(TableRows):
+    """Rows of a tree: their names say how deep they lie and whether what is in them is shown."""
+
+    def __init__(self, rows: TableRows, forest: Forest, depth: Ints, column: str, *, ascii_only: bool) -> None:
+        super().__init__(rows.frame, rows.order)
+        height = rows.frame.height
+        shown = np.arange(height) if rows.order is None else rows.order.to_numpy()
+        self._depth = depth
+        self._holds = _parents(forest, np.arange(height))
+        self._open = _parents(forest, shown)
+        self._place = rows.frame.columns.index(column)
+        self._signs = ("+", "-", " ") if ascii_only else ("▸", "▾", " ")
+
+    def row(self, row: int) -> tuple[object, ...]:
+        """The values of a shown row, its name with what stands before it."""
+        values = super().row(row)
+        source = self.source_row(row)
+        folded, unfolded, none = self._signs
+        sign = none if not self._holds[source] else unfolded if self._open[source] else folded
+        name = tree_text(str(values[self._place]), int(self._depth[source]), sign)
+        return (*values[: self._place], name, *values[self._place + 1 :])
+
+    def record(self, row: int) -> dict[str, object]:
+        """A shown row by column name, its name alone."""
+        return dict(zip(self.frame.columns, super().row(row), strict=True))
+
+
+def _parents(forest: Forest, rows: Ints) -> Flags:
+    """The rows that others of these rows lie right in."""
+    flags = np.zeros(len(forest.parent), np.bool_)
+    above = forest.parent[rows]
+    flags[above[above != NONE]] = True
+    return flags
+
+
+def _with_arrows_alone() -> list[BindingType]:
+    """The keys that move the cursor; h and l fold and unfold."""
+    keys = {"table.left": "left", "table.right": "right"}
+    return [
+        replace(binding, key=keys.get(binding.id or "", binding.key), key_display=None)
+        for binding in bindings_for(Scope.TABLE)
+        if isinstance(binding, Binding) and binding.id in MOVE_IDS
+    ]
+
+
+class TreeModel(TableModel):
+    """Rows within rows; a frame of it has the columns ``parent`` (a row of the frame, or -1) and those of the key.
+
+    Args:
+        spec: What the table shows; its weight is what a row has without the rows in it.
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        super().__init__(spec)
+        self.ascii_only = False
+        self.forest = forest_of(np.zeros(0, np.int64))
+        """The row that each row lies in."""
+        self.depth: Ints = np.zeros(0, np.int64)
+        """How deep each row lies, from 0."""
+        self.unfolded: Flags = np.zeros(0, np.bool_)
+        """The rows whose own rows are shown."""
+        self._within: Ints = np.zeros(0, np.int64)
+        """What each row has of the weight, with all rows in it."""
+        self._order: tuple[pl.DataFrame, Sort | None, Ints] | None = None
+
+    def load(self, frame: pl.DataFrame) -> None:
+        """Take over another tree; groups that it has in common with the one before stay as they are folded."""
+        if frame is not self.frame:
+            before, unfolded, height = self.frame, self.unfolded, frame.height
+            self.forest = forest_of(frame["parent"].to_numpy().astype(np.int64) if height else np.zeros(0, np.int64))
+            self.depth = np.zeros(height, np.int64)
+            for depth, level in enumerate(self.forest.levels):
+                self.depth[level] = depth
+            weight = self.spec.weight
+            values = frame[weight].fill_null(0).to_numpy().astype(np.int64) if weight in frame.columns else self._within
+            self._within = self.forest.sums(values) if height else np.zeros(0, np.int64)
+            self.unfolded = self._as_before(before, unfolded, frame, self.spec.key)
+        super().load(frame)
+
+    def _as_before(self, before: pl.DataFrame, unfolded: Flags, frame: pl.DataFrame, key: tuple[str, ...]) -> Flags:
+        """The groups that were unfolded, or down to where the tree first branches where it is another one."""
+        if before.height and all(name in before.columns for name in key):
+            kept = before.filter(pl.Series(unfolded)).select(key)
+            same = frame.select(key).with_row_index("row").join(kept, on=list(key), how="semi", nulls_equal=True)
+            if same.height:
+                flags = np.zeros(frame.height, np.bool_)
+                flags[same["row"].to_numpy()] = True
+                return flags
+        flags = np.zeros(frame.height, np.bool_)
+        for root in self.forest.levels[0].tolist() if frame.height else ():
+            self.unfold_to_branching(flags, root)
+        return flags
+
+    def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], carried: str) -> Applied:
+        """Filter, search and order rows, each among those that lie in the same one."""
+        forest, unfolded = self.forest, self.unfolded
+        flat = super().apply(frame, replace(state, sort=None), units, carried)
+        if not frame.height:
+            return flat
+        if self._order is None or self._order[0] is not frame or self._order[1] != state.sort:
+            self._order = (frame, state.sort, tree_order(frame, forest, self.spec, state))
+        shown = apply_tree(frame, forest, self._order[2], unfolded, self.spec, flat)
+        return replace(shown, sort=state.sort if state.sort is not None else self.spec.sort)
+
+    def show_rows(self, rows: TableRows, *, cursor_row: int = 0) -> None:
+        """Show these rows, as a tree."""
+        if rows.frame.height:
+            rows = TreeRows(rows, self.forest, self.depth, self.spec.pinned, ascii_only=self.ascii_only)
+        super().show_rows(rows, cursor_row=cursor_row)
+
+    def make_writers(self, *, ascii_only: bool) -> dict[str, CellWriter]:
+        """For each column how its values are written; names are indented."""
+        made = super().make_writers(ascii_only=ascii_only)
+        column = next((column for column in self.columns() if column.name == self.spec.pinned), None)
+        if column is not None:
+            facts = facts_of(self.rows.frame)[column.name]
+            deepest = int(self.depth.max(initial=0))
+            made[column.name] = TreeWriter(column, facts, self.shown_state, deepest=deepest, ascii_only=ascii_only)
+        return made
+
+    # --- folding -----------------------------------------------------------------------------------------------------
+
+    @property
+    def current(self) -> int | None:
+        """The row of the frame under the cursor."""
+        return self.rows.source_row(self.cursor_row) if len(self.rows) else None
+
+    def children(self, row: int) -> Ints:
+        """The rows that lie right in a row."""
+        return np.flatnonzero(self.forest.parent == row)
+
+    def unfold_to_branching(self, flags: Flags, row: int) -> None:
+        """Unfold a row, and what is in it as long as a single row holds all of the weight there."""
+        while True:
+            flags[row] = True
+            children = self.children(row)
+            heavy = children[self._within[children] > 0]
+            if len(heavy) != 1 and len(children) != 1:
+                return
+            row = int(heavy[0] if len(heavy) else children[0])
+
+    def fold_to(self, unfolded: Flags, row: int | None) -> None:
+        """Unfold other rows; the cursor goes to a row or to what is left of what it lies in."""
+        self.unfolded = unfolded
+        visible = self.forest.visible(unfolded)
+        while row is not None and not visible[row]:
+            above = int(self.forest.parent[row])
+            row = above if above != NONE else None
+        self.kept_row = row
+
+
+class TreeTable(FrameTable, inherit_bindings=False):
+    """The table of a `TreePane`."""
+
+    BINDINGS: ClassVar = _with_arrows_alone()
+
+
+class TreePane(TablePane):
+    """A tree as a table, of a `TreeModel`."""
+
+    BINDINGS: ClassVar = bindings_for(Scope.TREE)
+
+    def make_model(self, spec: TableSpec) -> TableModel:
+        """The model of the tree."""
+        self.tree_model = TreeModel(spec)
+        return self.tree_model
+
+    def make_table(self) -> FrameTable:
+        """The view of the model."""
+        return TreeTable(self.tree_model)
+
+    def on_mount(self) -> None:
+        """Draw the signs of folded rows with what the terminal can show."""
+        self.tree_model.ascii_only = self.table.ascii_only
+
+    def _fold_to(self, unfolded: Flags, row: int | None) -> None:
+        self.tree_model.fold_to(unfolded, row)
+        self.filtering.apply(keep_row=True)
+        self.state_changed()
+
+    def action_fold(self) -> None:
+        """Fold the group; on a folded one, or an op, go to the group around it."""
+        row = self.tree_model.current
+        if row is None:
+            return
+        if self.tree_model.unfolded[row] and len(self.tree_model.children(row)):
+            unfolded = self.tree_model.unfolded.copy()
+            unfolded[row] = False
+            self._fold_to(unfolded, row)
+            return
+        above = int(self.tree_model.forest.parent[row])
+        place = self.tree_model.rows.shown_row(above) if above != NONE else None
+        if place is not None:
+            self.table.move_to(place)
+
+    def action_unfold(self) -> None:
+        """Unfold the group, down to where it first branches; on an unfolded one, go to its first row."""
+        row = self.tree_model.current
+        if row is None or not len(self.tree_model.children(row)):
+            return
+        if self.tree_model.unfolded[row]:
+            self.table.move_to(self.tree_model.cursor_row + 1)
+            return
+        unfolded = self.tree_model.unfolded.copy()
+        self.tree_model.unfold_to_branching(unfolded, row)
+        self._fold_to(unfolded, row)
+
+    def action_fold_level(self) -> None:
+        """Fold the whole tree by one level."""
+        depth = self.tree_model.depth
+        shown = self.tree_model.forest.visible(self.tree_model.unfolded)
+        self._show_levels(int(depth[shown].max(initial=0)))
+
+    def action_unfold_level(self) -> None:
+        """Unfold the whole tree by one level."""
+        forest, depth = self.tree_model.forest, self.tree_model.depth
+        holds = np.zeros(len(depth), np.bool_)
+        holds[forest.parent[forest.parent != NONE]] = True
+        closed = holds & ~self.tree_model.unfolded & forest.visible(self.tree_model.unfolded)
+        deepest = int(depth.max(initial=0))
+        self._show_levels(int(depth[closed].min()) + 2 if closed.any() else deepest + 1)
+
+    def _show_levels(self, levels: int) -> None:
+        """Show so many levels of the whole tree, at least one."""
+        depth = self.tree_model.depth
+        levels = max(1, min(levels, int(depth.max(initial=0)) + 1))
+        self._fold_to(depth < levels - 1, self.tree_model.current)
+        said = "level 1" if levels == 1 else f"levels 1 to {levels}"
+        self.notify(f"{said} of {int(depth.max(initial=0)) + 1}", markup=False)
+
+    def reveal(self, row: int) -> None:
+        """Put the cursor on a row of the frame, with what it lies in unfolded; filter and search are left."""
+        flags = np.zeros(self.frame.height, np.bool_)
+        flags[row] = True
+        around = self.tree_model.forest.around(flags)
+        around[row] = self.tree_model.unfolded[row]
+        self.tree_model.state = replace(self.tree_model.state, filter="", find="")
+        self._fold_to(self.tree_model.unfolded | around, row)
+
+    def reach(self, key: Key) -> bool | None:
+        """As in every table; what it lies in is unfolded."""
+        reached = super().reach(key)
+        found = self.tree_model.find_keys([key]) if reached is None else []
+        if not found or self.state.filter or self.carried:
+            return reached
+        self.reveal(found[0])
+        return True
+
+    def undo_smallest(self) -> bool:
+        """As in every table; after a search the row that was found stays in sight."""
+        here = self.tree_model.current
+        searched = bool(self.tree_model.state.find or self.tree_model.state.filter)
+        undone = super().undo_smallest()
+        if (
+            undone
+            and searched
+            and here is not None
+            and not (self.tree_model.state.find or self.tree_model.state.filter)
+        ):
+            self.reveal(here)
+        return undone

@@ -1,0 +1,483 @@
+"""The view of a table: its rows drawn line by line, so that a million rows cost what a screenful costs."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import Reactive
+from textual.scroll_view import ScrollView
+
+from tui.keys import Scope, actions_of, bindings_for
+from tui.textual_patches.scrollbar import AsciiScrollBarRender
+from tui.widgets.direct_render import DirectRender
+from tui.widgets.table.layout import TableLayout, lay_out
+from tui.widgets.table.painter import PLAIN, RowLook, TablePainter, TableStyles
+from tui.widgets.table.scroll import LineScrollBar, thumb_position
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable
+
+    import polars as pl
+    from rich.style import Style
+    from textual import events
+    from textual.scrollbar import ScrollBar
+    from textual.strip import Strip
+
+    from tui.widgets.table.cells import CellWriter
+    from tui.widgets.table.model import TableModel
+
+MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if action.group == "Movement")
+HEADER: Final = 1
+"""Lines that do not scroll."""
+STRIPS_KEPT: Final = 400
+"""Each is a dozen objects that the collector looks through: a few screens of them are enough."""
+AHEAD_ROWS: Final = 8
+"""So many rows are drawn ahead at a time: a key that comes meanwhile hardly waits."""
+
+
+class FrameTable(DirectRender, ScrollView, can_focus=True):
+    """The rows of a `TableModel` below a heading, with a cursor that keys and mouse move.
+
+    Only the rows on the screen become Python values, and only the lines that change are drawn again.
+
+    Args:
+        model: What it shows.
+        id: The widget's id.
+    """
+
+    BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") in MOVE_IDS]
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "frametable--header",
+        "frametable--header-cursor",
+        "frametable--cursor",
+        "frametable--cursor-cell",
+        "frametable--blurred",
+        "frametable--blurred-cell",
+        "frametable--mark",
+        "frametable--unknown",
+        "frametable--bar",
+        "frametable--hit",
+        "frametable--error",
+        "frametable--warning",
+    }
+    DEFAULT_CSS = """
+    FrameTable {
+        height: 1fr;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .frametable--header { background: $panel; text-style: bold; }
+        & > .frametable--header-cursor { background: $panel; text-style: bold underline; }
+        & > .frametable--cursor { background: $selection; text-style: bold; }
+        & > .frametable--cursor-cell { background: $selection-cell; text-style: bold underline; }
+        &:ansi > .frametable--cursor { background: ansi_default; color: $primary; text-style: reverse; }
+        &:ansi > .frametable--cursor-cell {
+            background: ansi_default; color: $accent; text-style: reverse bold underline;
+        }
+        & > .frametable--blurred { background: $panel; text-style: bold; }
+        & > .frametable--blurred-cell { background: $panel; text-style: bold underline; }
+        & > .frametable--mark { color: $warning; text-style: bold; }
+        & > .frametable--unknown { color: $text-muted; }
+        & > .frametable--bar { color: $bar; }
+        & > .frametable--error { color: $error; text-style: bold; }
+        & > .frametable--warning { color: $warning; text-style: bold; }
+        & > .frametable--hit { color: $accent; text-style: bold underline; }
+    }
+    """
+
+    class _OfTable(Message):
+        def __init__(self, table: FrameTable) -> None:
+            super().__init__()
+            self.table = table
+
+        @property
+        def control(self) -> FrameTable:
+            """The table."""
+            return self.table
+
+    class CursorMoved(_OfTable):
+        """The cursor stands on another row or column, or the rows are others."""
+
+    class LayoutChanged(_OfTable):
+        """Other columns fit on the line than before."""
+
+    class RowClicked(_OfTable):
+        """A row was clicked twice."""
+
+    class HeaderClicked(_OfTable):
+        """A heading was clicked."""
+
+        def __init__(self, table: FrameTable, column: str) -> None:
+            super().__init__(table)
+            self.column = column
+
+    virtual_size = Reactive(Size(0, 0))
+    """As Textual's, but that the screen is not laid out anew for other rows."""
+
+    def __init__(self, model: TableModel, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name)
+        super().__init__(id=id)
+        self.model = model
+        self.empty_text = ""
+        """The text in place of the rows where there are none."""
+        self._hits: re.Pattern[str] | None = None
+        self._first_column = 0
+        self._writers: dict[str, CellWriter] = {}
+        self._written_frame: pl.DataFrame | None = None
+        """The rows that the writers were made for."""
+        self._written: tuple[object, ...] = ()
+        """The looks that the writers were made for."""
+        self._painter: TablePainter | None = None
+        self._part_styles: TableStyles | None = None
+        self._strips: dict[tuple[int, RowLook], Strip] = {}
+
+    def on_mount(self) -> None:
+        """Draw the scrollbar with what the terminal can show."""
+        if self.ascii_only:
+            # Textual documents setting it on one scrollbar, and types it as a class variable.
+            self.vertical_scrollbar.renderer = AsciiScrollBarRender  # type: ignore[misc]
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
+
+    def show_rows(self) -> None:
+        """Draw the rows of the model, which are others or in another order."""
+        self.set_height(len(self.model.rows) + HEADER)
+        self.redraw()
+        self._scroll_to_cursor()
+        self.post_message(self.CursorMoved(self))
+
+    def writer(self, name: str) -> CellWriter:
+        """How a column's values are written."""
+        return self._ensure_writers()[name]
+
+    def toggle_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away."""
+        model = self.model
+        model.marks = model.marks ^ {model.rows.source_row(model.cursor_row)}
+        self._refresh_row(model.cursor_row)
+
+    def note(self, source_rows: Iterable[int]) -> None:
+        """Set the rows that have notes."""
+        noted = frozenset(source_rows)
+        if noted != self.model.noted:
+            self.model.noted = noted
+            self._strips.clear()
+            self.refresh()
+
+    def show_hits(self, pattern: re.Pattern[str] | None) -> None:
+        """Underline what the pattern finds in the texts of the found rows."""
+        if pattern != self._hits:
+            self._hits = pattern
+            self._strips.clear()
+            self.refresh()
+
+    # --- layout ------------------------------------------------------------------------------------------------------
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether the terminal can show ASCII characters alone."""
+        return bool(getattr(self.app, "ascii_only", False))
+
+    def _ensure_writers(self) -> dict[str, CellWriter]:
+        model, state = self.model, self.model.shown_state
+        frame, written = model.rows.frame, (model.spec, model.share_of, state.unit, state.as_share, state.full_names)
+        is_other = frame is not self._written_frame or written != self._written
+        if is_other or any(column.name not in self._writers for column in model.columns()):
+            self._writers = model.make_writers(ascii_only=self.ascii_only)
+            self._written_frame, self._written = frame, written
+        return self._writers
+
+    def _ensure_painter(self) -> TablePainter:
+        if self._painter is None:
+            model, state = self.model, self.model.shown_state
+            columns, written = model.columns(), self._ensure_writers()
+            # One cell stays free, so that the last column does not touch the scrollbar.
+            width = max(0, self.scrollable_content_region.width - 1)
+            layout = lay_out(
+                columns,
+                {column.name: written[column.name].width_sorted_by(len(model.sort)) for column in columns},
+                width,
+                pinned=model.spec.pinned,
+                pinned_least=model.spec.pinned_least,
+                also_pinned=state.pinned,
+                name_last=state.name_last,
+                whole_name=model.cursor_column == model.spec.pinned,
+                first=self._first_column,
+                bar_columns=model.spec.bars,
+                unknown={column.name for column in columns if model.is_unknown(column.name)},
+            )
+            self._first_column = layout.before
+            if model.cursor_column not in layout.sequence and layout.sequence:
+                model.cursor_column = layout.sequence[0]
+            positions = {name: position for position, name in enumerate(model.rows.frame.columns)}
+            self._painter = TablePainter(
+                layout, written, positions, self._looked_up(), width + 1, ascii_only=self.ascii_only
+            )
+            self.post_message(self.LayoutChanged(self))
+        return self._painter
+
+    @property
+    def table_layout(self) -> TableLayout:
+        """The columns on the line, and how many lack the room."""
+        return self._ensure_painter().layout
+
+    def _looked_up(self) -> TableStyles:
+        """The styles of the parts of a row, which take long to look up."""
+        if self._part_styles is not None:
+            return self._part_styles
+        base = self.rich_style
+
+        def component(name: str) -> Style:
+            return base + self.get_component_rich_style(f"frametable--{name}", partial=True)
+
+        self._part_styles = TableStyles(
+            row=base,
+            header=component("header"),
+            header_cursor=component("header-cursor"),
+            cursor_row=component("cursor"),
+            cursor_cell=component("cursor-cell"),
+            blurred_row=component("blurred"),
+            blurred_cell=component("blurred-cell"),
+            mark=component("mark"),
+            unknown=component("unknown"),
+            bar=component("bar"),
+            hit=component("hit"),
+            error=component("error"),
+            warning=component("warning"),
+        )
+        return self._part_styles
+
+    def redraw(self) -> None:
+        """Lay the columns out and draw all lines again."""
+        self._painter = None
+        self._strips.clear()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Look the component styles up again after a change of theme or focus."""
+        super().notify_style_update()
+        self._part_styles = None
+        self.redraw()
+
+    def on_resize(self) -> None:
+        """Fit the columns to the new width, and the thumb to the new height."""
+        self._place_thumb()
+        self.redraw()
+        self._scroll_to_cursor()
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Fit the columns to the width that the scrollbar leaves."""
+        self.redraw()
+
+    # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        painter = self._ensure_painter()
+        if y < HEADER:
+            return painter.header(self.model.sort, self.model.cursor_column)
+        row = self.scroll_offset.y + y - HEADER
+        if row >= len(self.model.rows):
+            empty = self.empty_text if not len(self.model.rows) else ""
+            return painter.message(empty, y - HEADER, self.size.height - HEADER)
+        return self._row_strip(painter, row)
+
+    def _row_strip(self, painter: TablePainter, row: int) -> Strip:
+        look = self._look_of(row)
+        strip = self._strips.get((row, look))
+        if strip is None:
+            if len(self._strips) >= STRIPS_KEPT:
+                for old in list(islice(self._strips, STRIPS_KEPT // 8)):
+                    del self._strips[old]
+            strip = self._strips[row, look] = painter.row(self.model.rows.row(row), look, self._hits)
+        return strip
+
+    def draw_ahead(self) -> bool:
+        """Draw some rows of the page below and of the page above; whether more are to be drawn."""
+        if self._painter is None:
+            return False
+        top, page = self.scroll_offset.y, self.page_rows
+        most = min(page, STRIPS_KEPT // 4)
+        near = (*range(top + page, min(top + page + most, len(self.model.rows))), *range(max(0, top - most), top))
+        missing = [row for row in near if (row, self._look_of(row)) not in self._strips]
+        for row in missing[:AHEAD_ROWS]:
+            self._row_strip(self._painter, row)
+        return len(missing) > AHEAD_ROWS
+
+    def _look_of(self, row: int) -> RowLook:
+        model = self.model
+        on_cursor = row == model.cursor_row
+        if not (on_cursor or model.marks or model.noted or model.found_count):
+            return PLAIN
+        return RowLook(
+            model.cursor_column if on_cursor else None,
+            on_cursor and self.has_focus,
+            bool(model.marks) and model.rows.source_row(row) in model.marks,
+            model.found_at(row) is not None,
+            bool(model.noted) and model.rows.source_row(row) in model.noted,
+        )
+
+    def _refresh_row(self, row: int) -> None:
+        line = row - self.scroll_offset.y + HEADER
+        if HEADER <= line < self.size.height:
+            self.refresh(Region(0, line, self.size.width, 1))
+
+    @property
+    def page_rows(self) -> int:
+        """Rows on the screen."""
+        return max(1, self.scrollable_content_region.height - HEADER)
+
+    def _scroll_to_cursor(self) -> None:
+        top = self.scroll_offset.y
+        if self.model.cursor_row < top:
+            self.scroll_to(y=self.model.cursor_row, animate=False, immediate=True)
+        elif self.model.cursor_row >= top + self.page_rows:
+            self.scroll_to(y=self.model.cursor_row - self.page_rows + 1, animate=False, immediate=True)
+
+    # --- scrolling ---------------------------------------------------------------------------------------------------
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The scrollbar, made when it is first asked for."""
+        if self._vertical_scrollbar is None:
+            bar = self._vertical_scrollbar = LineScrollBar(name="vertical", thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
+
+    def set_height(self, lines: int) -> None:
+        """Tell how many lines there are; only where the scrollbar comes or goes the screen is laid out anew."""
+        self.virtual_size = Size(self.size.width, lines)
+        if self.show_vertical_scrollbar != (lines > self.container_size.height):
+            self.refresh(layout=True)
+        elif self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = lines
+        self.scroll_y = self.validate_scroll_y(self.scroll_y)
+        self._place_thumb()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Draw other rows, and the scrollbar only where its thumb is drawn elsewhere."""
+        self._place_thumb()
+        if round(old_value) != round(new_value):
+            self.refresh(self.size.region)
+
+    def _place_thumb(self) -> None:
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = thumb_position(
+                self.scroll_y, self.max_scroll_y, self.virtual_size.height, self.size.height
+            )
+
+    # --- cursor ------------------------------------------------------------------------------------------------------
+
+    def move_to(self, row: int) -> None:
+        """Put the cursor on a row and bring it onto the screen."""
+        row = max(0, min(row, len(self.model.rows) - 1))
+        if row == self.model.cursor_row:
+            self._scroll_to_cursor()
+            return
+        previous, self.model.cursor_row = self.model.cursor_row, row
+        self.model.kept_row = self.model.rows.source_row(row)
+        self._refresh_row(previous)
+        self._refresh_row(row)
+        self._scroll_to_cursor()
+        self.post_message(self.CursorMoved(self))
+
+    def move_to_column(self, name: str) -> None:
+        """Put the cursor on a column and bring it onto the screen."""
+        layout = self.table_layout
+        if name not in layout.sequence:
+            return
+        left, self.model.cursor_column = self.model.cursor_column, name
+        if self.model.shown_state.name_last and self.model.spec.pinned in (left, name) and left != name:
+            # The names are whole while the cursor is on them, and make way for the others when it leaves.
+            self.redraw()
+            layout = self.table_layout
+        if layout.find(name) is None:
+            place = layout.sequence.index(name) - layout.still
+            if place < layout.before:
+                self._first_column = max(0, place)
+                self.redraw()
+            while self.table_layout.find(name) is None and self._first_column < place:
+                self._first_column += 1
+                self.redraw()
+        self._refresh_row(self.model.cursor_row)
+        self.refresh(Region(0, 0, self.size.width, HEADER))
+        self.post_message(self.CursorMoved(self))
+
+    def _step_column(self, step: int) -> None:
+        sequence = self.table_layout.sequence
+        if sequence:
+            place = sequence.index(self.model.cursor_column) + step
+            self.move_to_column(sequence[max(0, min(place, len(sequence) - 1))])
+
+    def action_cursor_down(self) -> None:
+        """Row down."""
+        self.move_to(self.model.cursor_row + 1)
+
+    def action_cursor_up(self) -> None:
+        """Row up."""
+        self.move_to(self.model.cursor_row - 1)
+
+    def action_cursor_left(self) -> None:
+        """Column left."""
+        self._step_column(-1)
+
+    def action_cursor_right(self) -> None:
+        """Column right."""
+        self._step_column(1)
+
+    def action_cursor_top(self) -> None:
+        """First row."""
+        self.move_to(0)
+
+    def action_cursor_bottom(self) -> None:
+        """Last row."""
+        self.move_to(len(self.model.rows) - 1)
+
+    def action_cursor_first_column(self) -> None:
+        """First column."""
+        self._step_column(-len(self.table_layout.sequence))
+
+    def action_cursor_last_column(self) -> None:
+        """Last column."""
+        self._step_column(len(self.table_layout.sequence))
+
+    def _page(self, rows: int) -> None:
+        top = self.scroll_offset.y
+        self.scroll_to(y=max(0, min(top + rows, self.max_scroll_y)), animate=False, immediate=True)
+        self.move_to(self.model.cursor_row + rows)
+
+    def action_half_page_down(self) -> None:
+        """Half a page down."""
+        self._page(max(1, self.page_rows // 2))
+
+    def action_half_page_up(self) -> None:
+        """Half a page up."""
+        self._page(-max(1, self.page_rows // 2))
+
+    def action_page_down(self) -> None:
+        """Page down."""
+        self._page(self.page_rows)
+
+    def action_page_up(self) -> None:
+        """Page up."""
+        self._page(-self.page_rows)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the cell, sort by the heading, or open the row on a double click."""
+        placed = self.table_layout.column_at(event.x)
+        if placed is None:
+            return
+        if event.y < HEADER:
+            self.post_message(self.HeaderClicked(self, placed.column.name))
+            return
+        row = self.scroll_offset.y + event.y - HEADER
+        if row >= len(self.model.rows):
+            return
+        self.move_to_column(placed.column.name)
+        self.move_to(row)
+        if event.chain == 2:
+            self.post_message(self.RowClicked(self))
