@@ -13,12 +13,15 @@ from __future__ import annotations
 import base64
 import os
 import tempfile
-from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui import terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 
 LIMIT: Final = 74_994
 """Bytes of base64: terminals (and what lies between) drop longer sequences."""

@@ -14,6 +14,8 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _ARGUMENTS_LEAST: Final = 6
 """Template arguments are shown where there are so many cells for them."""
 
+PREFIXES: Final = ("autograd::engine::evaluate_function: ", "torch::autograd::", "autograd::")
+"""What many names begin with, and nobody reads: names that lack the room are cut behind it."""
 _SAYS_LITTLE: Final = re.compile(r"at::native::|\(anonymous namespace\)::")
 """Namespaces that nearly all kernels of PyTorch are in."""
 
@@ -24,7 +26,7 @@ _QUOTED: Final = re.compile("`([^`]+)`")
 _QUOTED_LEAST: Final = 20
 """Cells that a name in a sentence keeps, quotes and all."""
 
-_FIGURE: Final = re.compile(r"(?<![\w.])\d[\d.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
+_FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
 """A number in a sentence with its unit."""
 
 
@@ -235,3 +237,12 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
         return "#" * max(1, round(share * width))
     eighths = max(1, round(share * width * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def without_prefix(name: str) -> str:
+    """A name without what many begin with.
+
+    >>> without_prefix("autograd::engine::evaluate_function: ConvolutionBackward0"), without_prefix("aten::add")
+    ('ConvolutionBackward0', 'aten::add')
+    """
+    return next((name[len(prefix) :] for prefix in PREFIXES if name.startswith(prefix) and name != prefix), name)

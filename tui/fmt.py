@@ -7,6 +7,7 @@ A value that is not 0 is never written as 0, an unknown value never as a number.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -162,7 +163,7 @@ def signed(text: str, value: float) -> str:
     >>> signed("5.00%", 5.0), signed("-5.00%", -5.0), signed("<0.01%", 0.004), signed("0 ns", 0)
     ('+5.00%', '-5.00%', '<0.01%', '0 ns')
     """
-    return f"+{text}" if value > 0 and text[:1].isdigit() else text
+    return f"+{text}" if value > 0 and text[:1].isdecimal() else text
 
 
 def heading(title: str, symbol: str) -> str:
@@ -230,6 +231,60 @@ def percent(value: float | None, *, ascii_only: bool = False) -> str:
     return format_value(ColumnKind.PERCENT, value, ascii_only=ascii_only)
 
 
+def brief(text: str) -> str:
+    """A written number with its unit, in the three significant digits of sentences and dashboards.
+
+    >>> brief("132.07 ms"), brief("80.128 ms"), brief("1,205.5 s"), brief("37.69%"), brief("–"), brief("<0.01%")
+    ('132 ms', '80.1 ms', '1,206 s', '37.7%', '–', '<0.01%')
+    >>> brief("4,453"), brief("640.00 ms"), brief("100.00%"), brief("99.996%")
+    ('4,453', '640 ms', '100%', '>99.9%')
+    """
+    found = _NUMBER.match(text)
+    if found is None:
+        return text
+    value = float(found[0].replace(",", ""))
+    digits = max(0, _BRIEF_DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    unit = text[found.end() :]
+    if unit == "%" and _NEARLY_ALL < value < 100:
+        return f">{_NEARLY_ALL}%"
+    return f"{_shortest(f'{value:,.{digits}f}') if digits else f'{value:,.0f}'}{unit}"
+
+
+def brief_duration(value_ns: float | None, *, ascii_only: bool = False) -> str:
+    """A duration in three significant digits.
+
+    >>> brief_duration(132_070_000), brief_duration(None)
+    ('132 ms', '–')
+    """
+    return brief(duration(value_ns, ascii_only=ascii_only))
+
+
+def brief_percent(value: float | None, *, ascii_only: bool = False) -> str:
+    """A share of 0 to 100 with one decimal, for columns of shares; only nothing and all are written as 0 and 100.
+
+    >>> brief_percent(37.69), brief_percent(0.01), brief_percent(99.99), brief_percent(100), brief_percent(None)
+    ('37.7%', '<0.1%', '>99.9%', '100.0%', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return percent(value, ascii_only=ascii_only)
+    if 0 < value < 0.05:
+        return "<0.1%"
+    return ">99.9%" if 99.95 <= value < 100 else f"{value:,.1f}%"
+
+
+def brief_size(value_bytes: float | None, *, ascii_only: bool = False) -> str:
+    """A size in three significant digits."""
+    return brief(size(value_bytes, ascii_only=ascii_only))
+
+
+def brief_rate(bytes_per_second: float | None, *, ascii_only: bool = False) -> str:
+    """A throughput in three significant digits."""
+    return brief(rate(bytes_per_second, ascii_only=ascii_only))
+
+
+_NUMBER: Final = re.compile(r"-?[0-9][0-9,]*\.[0-9]+")
+_BRIEF_DIGITS: Final = 3
+_NEARLY_ALL: Final = 99.9
 _KIND_BY_UNIT: Final = {
     "B": ColumnKind.SIZE,
     "B/s": ColumnKind.RATE,

@@ -17,10 +17,11 @@ from tui.fitting import (
     shorten_symbol,
     symbol_forms,
     template_arguments,
+    without_prefix,
 )
 from tui.model.names import short_name
 
-_WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
+_WORD: Final = re.compile(r"[A-Za-z_]\w*|[0-9]+")
 _BREAKS: Final = "_:<, /"
 _TELLS_NOTHING: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
@@ -68,6 +69,9 @@ class Cutter:
         """One of the texts in at most so many cells."""
         if cell_width(text) <= width:
             return text
+        bare = without_prefix(text)
+        if bare is not text and cell_width(bare) <= width:
+            return bare
         if width not in self._told_apart:
             tell, names = tell_symbols_apart if self._are_symbols else tell_apart, self._names()
             few = [name for name in names if len(name) <= CHARACTERS_COMPARED] if len(names) <= NAMES_COMPARED else []
@@ -92,6 +96,8 @@ def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) ->
     inner = Counter(text.rpartition("::")[2] for text in set(texts))
 
     def shorten(text: str) -> str:
+        if cell_width(text) > width:
+            text = without_prefix(text)
         cut = clip_name if inner[text.rpartition("::")[2]] == 1 else clip
         return cut(text, width, ascii_only=ascii_only)
 
@@ -227,7 +233,7 @@ def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
     words = {text: list(dict.fromkeys(_WORD.findall(part))) for text, part in arguments.items()}
     common = set.intersection(*(set(found) for found in words.values())) | _TELLS_NOTHING
     return {
-        text: ", ".join(sorted((word for word in found if word not in common), key=str.isdigit))
+        text: ", ".join(sorted((word for word in found if word not in common), key=str.isdecimal))
         for text, found in words.items()
     }
 

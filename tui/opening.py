@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui.cache.cache import Cache
-    from tui.loaders.base import Report
+    from tui.loaders.progress import Report
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
     from tui.options import OpenOptions
@@ -31,7 +31,7 @@ class Opened:
     """What to show of it: the session and the iterations asked for."""
     cache: Cache | None = None
     """What is to be kept of it, once nobody waits any more (`Cache.write_behind`)."""
-    later: Sequence[Callable[[], object]] = ()
+    deferred_results: Sequence[Callable[[], object]] = ()
     """What views ask for sooner or later, to be worked out when nobody waits any more."""
 
 
@@ -53,23 +53,29 @@ def open_profiles(
         renew: Read the files, whatever is kept of them.
     """
     # Imported here, so that the shell of the app is on the screen before Polars is.
+    from tui.analysis.cached_results import (
+        CACHED_SCHEMAS,
+        deferred_results,
+        restore_iterations,
+        restore_ops,
+        results_to_cache,
+    )
     from tui.analysis.inputs.capabilities import views
     from tui.analysis.iterations.aggregation import aggregated
     from tui.analysis.iterations.tables import with_iterations
-    from tui.analysis.kept import KEPT, kept_results, later, take_iterations, take_ops
     from tui.analysis.ops.recorded import recorded_ops
     from tui.cache.cache import Cache
     from tui.loaders import registry
-    from tui.loaders.freed_memory import give_back
+    from tui.runtime import release_freed_memory
 
-    cache = Cache(KEPT, renew=renew) if options.cache else None
+    cache = Cache(CACHED_SCHEMAS, renew=renew) if options.cache else None
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, kept=cache)
     if profile is None:
         return Opened(None, tuple(errors))
     found = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None
     as_read = profile = replace(profile, gpu=options.gpu)
     if found is not None:
-        take_iterations(profile, found.results)
+        restore_iterations(profile, found.results)
     try:
         _check(profile)
         # Found here, where the screen does not wait for it.
@@ -78,14 +84,14 @@ def open_profiles(
         shown = shown if aggregation is None else aggregated(shown, aggregation)
     except ProftuiError as error:
         return Opened(None, (error,))
-    taken = found is not None and shown is profile and take_ops(shown, found.results)
+    taken = found is not None and shown is profile and restore_ops(shown, found.results)
     if shown["ops"].height and not taken:
         # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
         recorded_ops(shown)
     if cache is not None and cache.waits_for(profile.sources):
-        cache.add(profile.sources[0], kept_results(as_read, shown if shown is profile else None))
-    opened = Opened(profile, tuple(errors), views(profile), shown, cache, later(shown) if taken else ())
-    give_back()
+        cache.add(profile.sources[0], results_to_cache(as_read, shown if shown is profile else None))
+    opened = Opened(profile, tuple(errors), views(profile), shown, cache, deferred_results(shown) if taken else ())
+    release_freed_memory()
     return opened
 
 
@@ -95,8 +101,8 @@ def _check(profile: Profile) -> None:
     from tui.analysis.gpu_time.host_phases import phase_rules, user_phases_path
     from tui.analysis.inputs.devices import named_gpu
     from tui.analysis.ops import kernel_classes as classes
-    from tui.analysis.ops import rules as ops
-    from tui.analysis.tensor_cores import rules as tensor_cores
+    from tui.analysis.ops import op_type_rules as ops
+    from tui.analysis.tensor_cores import tensor_core_rules as tensor_cores
     from tui.data.user_files import stamp
 
     for path, read in (

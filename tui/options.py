@@ -15,7 +15,7 @@ class OpenOptions:
     """Files to open, each a profile; ``-`` is standard input, which `sys.stdin` then holds apart from the keys."""
 
     format_in: str | None = None
-    """The name of the format, where it is not to be recognised."""
+    """The name of the format, where it is not to be recognized."""
 
     session: int | None = None
     """The only session to show, or None for all."""

@@ -19,10 +19,10 @@ TIER_16: Final = "16"
 NO_COLOR: Final = "none"
 
 _TRUECOLOR_TERMS: Final = ("alacritty", "contour", "foot", "ghostty", "kitty", "wezterm")
-"""Terminals that show all colours, and name themselves in TERM instead of setting COLORTERM everywhere."""
+"""Terminals that show all colors, and name themselves in TERM instead of setting COLORTERM everywhere."""
 
 _COLORLESS_TERMS: Final = ("dumb", "unknown", "vt5", "vt10", "vt22")
-"""How the TERM of terminals begins that have no colours."""
+"""How the TERM of terminals begins that have no colors."""
 
 SSH_FRAMES_PER_SECOND: Final = "30"
 """Half of Textual's own rate: what a screen sends over a network is then bounded, and no eye sees the difference."""
@@ -78,7 +78,7 @@ def obstacle(env: Mapping[str, str], *, stdout_is_tty: bool) -> str:
 
 
 def color_tier(env: Mapping[str, str], color: str = "auto") -> str:
-    """How many colours to send: truecolor, 256, 16 or none.
+    """How many colors to send: truecolor, 256, 16 or none.
 
     ``NO_COLOR`` counts where it is not empty (https://no-color.org); ``always`` overrides it.
 

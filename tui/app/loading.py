@@ -6,203 +6,194 @@ import gc
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from textual import work
 from textual.worker import get_current_worker
 
-from tui.app.faults import LOADING
-from tui.app.held_keys import HeldKeysApp
-from tui.app.navigation import screen_class
+from tui.app.errors import LOADING
+from tui.app.navigator import screen_class
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
+from tui.runtime import skip_read_profile
 from tui.screens.loading import LoadingScreen
-from tui.screens.too_small import TooSmallScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from textual.events import Resize
-    from textual.geometry import Size
+    from textual.app import App
 
+    from tui.app.navigator import Navigator
+    from tui.app.profile_session import ProfileSession, Say
     from tui.cache.cache import Cache
-    from tui.loaders.base import LoadProgress
+    from tui.loaders.progress import LoadProgress
     from tui.model.profile import Profile
     from tui.opening import Opened
     from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
 
-FIRST_VIEW: Final = "dashboard"
-"""What is shown once the files are read."""
-MIN_WIDTH: Final = 60
-MIN_HEIGHT: Final = 15
-"""Below this size nothing but a request for more room is drawn."""
+CACHE_AFTER_S: Final = 1.0
+"""After so long what was read is cached: the first screen comes first."""
 
 
-KEEP_AFTER: Final = 1.0
-"""Seconds after which what was read is kept: the first screen comes first."""
+class ProfileLoading:
+    """Reads the files in a thread.
 
+    Args:
+        app: Runs threads and timers; ended where nothing could be read.
+        options: What the command line asked for.
+        session: Takes over what was read.
+        navigator: Takes over which views can be shown.
+        views: The views that have been opened, by name.
+        on_loaded: Called when the files have been read: True for the first time.
+        say: Shows a message.
+    """
 
-class LoadingApp(HeldKeysApp):
-    """Reads files in a thread, and shows the dashboard once there is something to show."""
-
-    def __init__(self, options: OpenOptions) -> None:
-        super().__init__(options)
-        self.reading_again = ""
-        """How far a reload has come, in words; empty where there is none."""
-        self.load_errors: tuple[ProftuiError, ...] = ()
+    def __init__(
+        self,
+        app: App[None],
+        options: OpenOptions,
+        session: ProfileSession,
+        navigator: Navigator,
+        views: Mapping[str, ViewScreen],
+        on_loaded: Callable[[bool], None],
+        say: Say,
+    ) -> None:
+        self._app, self._options, self._session = app, options, session
+        self._navigator, self._views = navigator, views
+        self._on_loaded, self._say = on_loaded, say
+        self.is_reading_again = False
+        """Whether the files are read while a profile is shown."""
+        self.errors: tuple[ProftuiError, ...] = ()
         """What could not be opened, of several files."""
+        self._is_stopping = False
         self._cache: Cache | None = None
 
-    def on_mount(self) -> None:
-        """Show the shell, then start to read."""
-        self.push_screen(LoadingScreen(self.options.paths))
-        self.call_after_refresh(self.load)
+    def start(self) -> None:
+        """Show the shell, then read."""
+        self._app.push_screen(LoadingScreen(self._options.paths))
+        self._app.call_after_refresh(self.load)
 
-    @work(thread=True, exclusive=True, group=LOADING)
     def load(self) -> None:
-        """Read the files in a thread; the outcome comes back to `_loaded`."""
+        """Read the files in a thread."""
+        self._app.run_worker(self._read, thread=True, exclusive=True, group=LOADING)
+
+    def load_again(self) -> None:
+        """Read the files again; what was read before is shown meanwhile."""
+        if "-" in self._options.paths:
+            self._say("Standard input cannot be read twice.", severity="warning")
+        elif self._session.whole_profile is not None:
+            self._is_stopping, self.is_reading_again = False, True
+            self._session.show_progress("reading", "reading again…")
+            self.load()
+
+    def stop(self) -> bool:
+        """Stop reading and keep what has been read so far; False where nothing is read."""
+        if self._session.whole_profile is not None and not self.is_reading_again:
+            return False
+        self._is_stopping = True
+        for screen in self._app.screen_stack:
+            if isinstance(screen, LoadingScreen):
+                screen.show_stopping()
+        return True
+
+    def stop_caching(self) -> None:
+        """Write no more of what was read to the cache."""
+        if self._cache is not None:
+            self._cache.stop()
+
+    def _read(self) -> None:
         from tui.opening import open_profiles
 
-        # Switched off for the start: see `tui.cli.app.open_app`.
+        # Switched off for the start: see `tui.cli.explore.open_app`.
         gc.enable()
         worker = get_current_worker()
 
         def report(progress: LoadProgress) -> bool:
-            self.call_later(self._show_progress, progress)
-            return not worker.is_cancelled and not self._stop_requested
+            self._app.call_later(self._show_progress, progress)
+            return not worker.is_cancelled and not self._is_stopping
 
-        first_time = self.whole_profile is None
+        is_first = self._session.whole_profile is None
         opened = open_profiles(
-            self.options,
+            self._options,
             report,
-            session=self.session if first_time else None,
-            aggregation=self.aggregation if first_time else None,
-            renew=not first_time,
+            session=self._session.session if is_first else None,
+            aggregation=self._session.aggregation if is_first else None,
+            renew=not is_first,
         )
         if opened.profile is not None:
             # Imported here, where the loading screen still answers.
-            screen_class(FIRST_VIEW)
-            # A long list of objects that stay would be looked through at every collection: keys would lag.
-            gc.collect()
-            gc.freeze()
-        self.call_from_thread(self._loaded, opened)
-
-    _stop_requested = False
-
-    def stop_loading(self) -> None:
-        """Keep what has been read so far."""
-        self._stop_requested = True
-        for screen in self.screen_stack:
-            if isinstance(screen, LoadingScreen):
-                screen.show_stopping()
+            screen_class("dashboard")
+            skip_read_profile()
+        self._app.call_from_thread(self._take, opened)
 
     def _show_progress(self, progress: LoadProgress) -> None:
-        for screen in self.screen_stack:
+        for screen in self._app.screen_stack:
             if isinstance(screen, LoadingScreen):
                 screen.show_progress(progress)
-        if self.reading_again:
-            share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else ""
-            self._show_reading(f"reading again{share}, esc stops")
+        if self.is_reading_again:
+            share = f" {100 * progress.bytes_read // progress.bytes_total} %" if progress.bytes_total else "…"
+            self._session.show_progress("reading", f"reading again{share} (esc stops)")
 
-    def _show_reading(self, words: str) -> None:
-        self.reading_again = words
-        if self.view_screen is not None:
-            self.view_screen.show_crumbs()
-
-    def _loaded(self, opened: Opened) -> None:
+    def _take(self, opened: Opened) -> None:
+        """Show what was read, and say what could not be."""
         profile, errors = opened.profile, opened.errors
-        if self.reading_again:
-            self._show_reading("")
-            if self._stop_requested:
-                self.say("stopped: what was read before stays")
+        if self.is_reading_again:
+            self.is_reading_again = False
+            self._session.show_progress("reading", "")
+            if self._is_stopping:
+                self._say("Stopped. The profile is unchanged.")
                 return
-        if profile is None:
-            if self.whole_profile is None:
-                self.load_errors = errors
-                self.exit(return_code=2)
-                return
-            self.say(f"{_lines(errors)}\nwhat was read before stays", severity="error")
+        is_first = self._session.whole_profile is None
+        if profile is None and is_first:
+            self.errors = errors
+            self._app.exit(return_code=2)
             return
-        self.load_errors = errors
-        self._work_behind(opened)
-        first_time = self.whole_profile is None
-        self.whole_profile = profile
-        self.availability = opened.availability
-        news = ["read again"] if not first_time else []
-        if self.session is not None and self.session >= profile["sessions"].height:
-            news.append(f"there is no session {self.session} any more: showing all")
-            self.session = None
-        self._profile = opened.shown if first_time else None
+        if profile is None:
+            self._say(f"{_lines(errors)}\nThe profile is unchanged.", severity="error")
+            return
+        self.errors = errors
+        self._cache_later(opened)
+        news = [] if is_first else ["File read again."]
+        if self._session.session is not None and self._session.session >= profile["sessions"].height:
+            news.append(f"No session {self._session.session} any more: showing all.")
+            self._session.session = None
+        self._session.take(profile, opened.shown if is_first else None)
+        self._navigator.availability = opened.availability
         try:
-            _ = self.profile
+            _ = self._session.profile
         except ProftuiError as error:
-            news.append(f"{error}: showing all iterations")
-            self.aggregation = Aggregation()
-        self.look_at_files()
-        if first_time:
-            self.go(FIRST_VIEW)
-            self.call_after_refresh(self.type_again)
-            self._ask_for_room(self.size)
-            self.offer_to_resume()
-        else:
-            for screen in self._screens.values():
+            news.append(f"{error}: showing all iterations.")
+            self._session.aggregation = Aggregation()
+        self._on_loaded(is_first)
+        if not is_first:
+            for screen in self._views.values():
                 screen.profile_changed()
-        news += [_lines(errors)] if errors else []
-        others = _left_out(profile, errors)
-        news += [others] if others else []
-        if profile.partial:
-            again = "" if "-" in self.options.paths else "; r reads the file again"
-            news.append(f"{profile.partial}: totals are partial{again}")
-        if news:
-            severity = "error" if errors else "warning" if profile.partial or others else "information"
-            self.say("\n".join(news), severity=severity)
+        self._say_news(profile, errors, news)
 
-    def _work_behind(self, opened: Opened) -> None:
-        """Keep what was read for the next time, once the screen shows it."""
-        if self._cache is not None:
-            self._cache.stop()
+    def _say_news(self, profile: Profile, errors: Iterable[ProftuiError], news: list[str]) -> None:
+        said = _lines(errors)
+        unread = _unread_files(profile, errors)
+        again = "" if "-" in self._options.paths else " r reads the file again."
+        partial_words = f"{profile.partial}: totals are partial.{again}" if profile.partial else ""
+        news = [*news, *(words for words in (said, unread, partial_words) if words)]
+        if news:
+            severity = "error" if said else "warning" if profile.partial or unread else "information"
+            self._say("\n".join(news), severity=severity)  # type: ignore[arg-type]
+
+    def _cache_later(self, opened: Opened) -> None:
+        """Cache what was read for the next time, once the screen shows it."""
+        self.stop_caching()
         self._cache = cache = opened.cache
         if cache is not None:
-            self.set_timer(KEEP_AFTER, partial(cache.write_behind, *opened.later))
-
-    def on_unmount(self) -> None:
-        """Leave nothing half written."""
-        self.stop_keeping()
-
-    def stop_keeping(self) -> None:
-        """Write no more of what was read."""
-        if self._cache is not None:
-            self._cache.stop()
-
-    def action_undo_smallest(self) -> None:
-        """Undo the smallest thing; never quits."""
-        if self.whole_profile is None or self.reading_again:
-            self.stop_loading()
-            return
-        screen = self.view_screen
-        if screen is None or screen.undo_smallest() or screen.leave_level() or self._leave_view():
-            return
-        self.say("nothing to undo; q quits")
-
-    def on_resize(self, event: Resize) -> None:
-        """Ask for room where there is too little of it."""
-        self._ask_for_room(event.size)
-
-    def _ask_for_room(self, size: Size) -> None:
-        small = size.width < MIN_WIDTH or size.height < MIN_HEIGHT
-        asking = isinstance(self.screen, TooSmallScreen)
-        if small and not asking:
-            self.push_screen(TooSmallScreen(MIN_WIDTH, MIN_HEIGHT))
-        elif not small and asking:
-            self.pop_screen()
+            self._app.set_timer(CACHE_AFTER_S, partial(cache.write_behind, *opened.deferred_results))
 
 
-def _left_out(profile: Profile, told: Iterable[ProftuiError]) -> str:
+def _unread_files(profile: Profile, said: Iterable[ProftuiError]) -> str:
     """The files of folders that could not be read."""
     from tui.loaders.folder import left_out
 
-    found = [why for why in left_out(profile) if why not in set(map(str, told))]
+    found = [why for why in left_out(profile) if why not in set(map(str, said))]
     if not found:
         return ""
-    return f"left out: {found[0]}" if len(found) == 1 else f"{len(found)} files are left out: the issues name them"
+    return f"Not read: {found[0]}" if len(found) == 1 else f"{len(found)} files could not be read: see Issues."
 
 
 def _lines(errors: Iterable[ProftuiError]) -> str:

@@ -6,27 +6,35 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tui.analysis.api import API, API_INSTANCES, api, api_instances
-from tui.analysis.api_errors import API_ERRORS, api_errors, failed, records_results
-from tui.analysis.api_threads import API_THREADS, THREAD_FUNCTIONS, api_threads, of_thread, thread_functions
-from tui.analysis.gpu_work import GPU_WORK, gpu_work, work_of_calls
+from tui.analysis.activities import ACTIVITY_TABLE, activities_of_calls, activities_where
+from tui.analysis.api_calls import (
+    API,
+    API_INSTANCES,
+    THREAD_FUNCTIONS,
+    api_instances,
+    failed,
+    of_thread,
+    records_results,
+    thread_functions,
+)
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_RESULTS, API_TRACE, API_WORK
 from tui.analysis.kernels import kernels
 from tui.fmt import count, duration
 from tui.model.names import short_name
 from tui.screens.kernels import launch_crumb, no_launches, short, spread_not_known
-from tui.screens.linked import Level, Row
-from tui.screens.parts import Part, PartsScreen
-from tui.widgets.details import row_details
-from tui.widgets.kernel_details import below
+from tui.screens.master_detail import Level, Row, shown
+from tui.screens.tabs import PartsScreen, Tab
+from tui.widgets.details.kernel import below
+from tui.widgets.details.pane import row_details
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details
+    from tui.widgets.table.pane import TablePane
+
 
 WORK_SHOWN = 5
 """Launches that the details of a call name."""
@@ -72,8 +80,8 @@ def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFra
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
         if row is None or row["correlation"] is None:
-            return gpu_work(profile)
-        return work_of_calls(profile, session=row["session"], correlations=[row["correlation"]])
+            return activities_where(profile)
+        return activities_of_calls(profile, session=row["session"], correlations=[row["correlation"]])
 
     return work
 
@@ -134,41 +142,39 @@ class ApiCallsScreen(PartsScreen):
 
     VIEW = "api-calls"
     PARTS: ClassVar = (
-        Part(
+        Tab(
             "functions",
             "By function",
             (
-                Level("functions", API, lambda profile, _above: api(profile), short, no_api_calls, 3),
+                Level("functions", *shown("api"), short, no_api_calls, 3),
                 Level("calls", API_INSTANCES, calls_of_function, call_crumb, no_instances, 3),
-                Level("launched", GPU_WORK, launched_by("calls"), launch_crumb, no_work, 1),
+                Level("launched", ACTIVITY_TABLE, launched_by("calls"), launch_crumb, no_work, 1),
             ),
         ),
-        Part(
+        Tab(
             "threads",
             "By thread",
             (
                 Level(
                     "threads",
-                    API_THREADS,
-                    lambda profile, _above: api_threads(profile),
+                    *shown("api_threads"),
                     lambda row: str(row["thread"]),
                     no_instances,
                     2,
                 ),
                 Level("thread_functions", THREAD_FUNCTIONS, functions_of_thread, short, no_instances, 2),
                 Level("thread_calls", API_INSTANCES, calls_of_thread, call_crumb, no_instances, 2),
-                Level("thread_launched", GPU_WORK, launched_by("thread_calls"), launch_crumb, no_work, 1),
+                Level("thread_launched", ACTIVITY_TABLE, launched_by("thread_calls"), launch_crumb, no_work, 1),
             ),
             lacks_calls,
         ),
-        Part(
+        Tab(
             "errors",
             "Failed",
             (
                 Level(
                     "errors",
-                    API_ERRORS,
-                    lambda profile, _above: api_errors(profile),
+                    *shown("api_errors"),
                     lambda row: f"{row['function']} {row['result']}",
                     no_errors,
                 ),
@@ -194,7 +200,7 @@ class ApiCallsScreen(PartsScreen):
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         if row["correlation"] is None:
             return first
-        work = work_of_calls(self.profile, session=row["session"], correlations=[row["correlation"]])
+        work = activities_of_calls(self.profile, session=row["session"], correlations=[row["correlation"]])
         lines = []
         for one in work.head(WORK_SHOWN).iter_rows(named=True):
             delay = None if one["start_ns"] is None else one["start_ns"] - (row["start_ns"] or 0)

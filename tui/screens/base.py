@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from textual import on
+from textual import on, work
 from textual.containers import Container
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+from textual.worker import get_current_worker
 
 from tui.analysis.expert.words import counted
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
@@ -13,29 +18,42 @@ from tui.analysis.issues import issue_counts
 from tui.analysis.iterations.aggregation import range_words, words
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words
-from tui.commands import CommandError, command_words
+from tui.cache.spill import low_memory
 from tui.fitting import clip_middle
+from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
-from tui.model.lacking_memory import ADVICE
-from tui.screens.detailed import DetailedScreen
+from tui.runtime import release_freed_memory
+from tui.textual_patches.compositor import SparingCompositor
+from tui.textual_patches.least_size import LeastSize
 from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
-from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details.pane import DetailPane, Details, below_note, row_details, sections
+from tui.widgets.direct_render import DirectRender
 from tui.widgets.key_footer import KeyFooter
-from tui.widgets.lack_line import LackLine
-from tui.widgets.own_lines import OwnLines
-from tui.widgets.table_pane import TablePane
+from tui.widgets.notices import WarningLine
+from tui.widgets.table.filtering import BUSY_AFTER
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from textual.app import ComposeResult
+    from textual.css.query import DOMQuery
     from textual.dom import DOMNode
-    from textual.widget import Widget
+    from textual.events import ScreenResume
+    from textual.timer import Timer
 
     from tui.model.profile import Profile
     from tui.model.view import TableState
+    from tui.screens.explorer import Explorer
+
+
+ROWS_AT_ONCE: Final = 300_000
+"""Of more launches than this, rows and details are made in a thread."""
+WORKING: Final = "working it out…"
+NOTHING_ABOVE: Final = "nothing above to select"
+
 
 KEY_CELLS: Final = 24
 """Cells of the key that iterations end with, among the facts of the first line."""
@@ -55,7 +73,7 @@ def ranks_in_words(whole: Profile) -> list[str | None]:
     return whole["sessions"].select(rank_words())["rank_words"].to_list()
 
 
-class ViewScreen(DetailedScreen):
+class ViewScreen(LeastSize, Screen[None]):
     """A view of the profile.
 
     A subclass composes its body, fills it in `populate`, and names what the help should say of it.
@@ -79,6 +97,52 @@ class ViewScreen(DetailedScreen):
     _focused_before: Widget | None = None
     """What had the focus before a command was typed."""
 
+    _detail_request: int = 0
+    _detail_said: Timer | None = None
+
+    _styled_for: tuple[object, ...] = ()
+    """All that the styles of widgets depended on when the screen was last shown, or made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = SparingCompositor()
+
+    @property
+    def explorer(self) -> Explorer:
+        """The application."""
+        return cast("Explorer", self.app)
+
+    @property
+    def profile(self) -> Profile:
+        """What to show."""
+        return self.explorer.profile_session.profile
+
+    @property
+    def is_large(self) -> bool:
+        """Whether making rows can take longer than a key may."""
+        profile = self.profile
+        return max(profile["activities"].height, profile["api_calls"].height) > ROWS_AT_ONCE
+
+    @property
+    def panes(self) -> DOMQuery[TablePane]:
+        """Its tables, shown or not."""
+        return self.query(TablePane)
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether rows of its tables are still to come."""
+        return any(not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers)
+
+    @property
+    def table(self) -> TablePane | None:
+        """The table that keys and commands are for: the focused one, or the first that is shown."""
+        focused: DOMNode | None = self.focused
+        while focused is not None:
+            if isinstance(focused, TablePane):
+                return focused
+            focused = focused.parent
+        return next((pane for pane in self.panes if pane.display), None)
+
     def compose(self) -> ComposeResult:
         """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
         # Textual looks at the size once all is laid out: a first picture would be that of a large screen.
@@ -87,12 +151,12 @@ class ViewScreen(DetailedScreen):
         for cells, breakpoints in steps:
             self.add_class(max((least, name) for least, name in breakpoints if least <= cells)[1])
         yield Crumbs(id="crumbs")
-        yield LackLine(id="lack")
+        yield WarningLine(id="lack")
         with Container(id="work"):
             with Container(id="body"):
                 yield from self.compose_body()
             yield DetailPane(id="detail")
-        yield CommandBar(command_words(), id="command-bar")
+        yield CommandBar(self.explorer.command_words(), id="command-bar")
         yield KeyFooter(self._leaving_quits)
 
     def compose_body(self) -> Iterable[Widget]:
@@ -104,7 +168,8 @@ class ViewScreen(DetailedScreen):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        """Fill the view as soon as it is there."""
+        """Fill the view as soon as it is there; every widget has looked up its styles by now."""
+        self._styled_for = self._styled_by()
         self.is_there = True
         self._is_behind = self.is_ahead
         if self.is_ahead:
@@ -112,24 +177,39 @@ class ViewScreen(DetailedScreen):
         self.populate()
         self.show_crumbs()
 
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """Have styles looked up again only where they can be others: that takes as long as to draw all."""
+        event.refresh_styles = event.refresh_styles and self._styled_by() != self._styled_for
+
+    def _styled_by(self) -> tuple[object, ...]:
+        return self.app.theme, self.app.app_focus, self.app.size, self.app.classes
+
+    def on_screen_suspend(self) -> None:
+        """Of an input that memory may not hold, a view that is left keeps no line that it has drawn."""
+        self._styled_for = self._styled_by()
+        if low_memory():
+            for widget in self.walk_children(Widget):
+                widget.refresh()
+            release_freed_memory()
+
     def profile_changed(self) -> None:
         """Another profile is to be shown: at once where the view is on the screen, else when it is gone to."""
         self._is_behind = True
-        if self.program.view_screen is self:
+        if self.explorer.view_screen is self:
             self.catch_up()
 
     def catch_up(self) -> None:
         """Show the present profile, if what is shown is an earlier one."""
         if self._is_behind and self.is_there and self.is_attached:
             self._is_behind = False
-            self.query_one(LackLine).show("")
+            self.query_one(WarningLine).show("")
             self.populate()
             self.show_crumbs()
 
     def draw_ahead(self) -> bool:
         """Draw a little of what the next key may show; whether there is more."""
         focused = self.focused
-        return isinstance(focused, OwnLines) and focused.draw_ahead()
+        return isinstance(focused, DirectRender) and focused.draw_ahead()
 
     def has_to_wait(self, key: str) -> bool:
         """Whether what a key acts on is still being worked out: it is typed again when the view says so.
@@ -148,7 +228,7 @@ class ViewScreen(DetailedScreen):
         if not (self.is_there and self.is_attached):
             return
         self._is_behind = True
-        self.query_one(LackLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
+        self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
 
     def carried_changed(self) -> None:
         """Another filter is carried from view to view, or none."""
@@ -158,7 +238,7 @@ class ViewScreen(DetailedScreen):
             self.show_crumbs()
 
     def _leaving_quits(self) -> bool:
-        return not self.program.history.has_view_before and self.is_there and not self.has_level_above
+        return not self.explorer.navigator.history.has_view_before and self.is_there and not self.has_level_above
 
     # --- where the user is -------------------------------------------------------------------------------------------
 
@@ -168,19 +248,19 @@ class ViewScreen(DetailedScreen):
 
     def show_crumbs(self) -> None:
         """Write the first line anew."""
-        whole = self.program.whole_profile
+        whole = self.explorer.profile_session.whole_profile
         if whole is None or not self.is_there:
             return
         self.query_one(Crumbs).show(
-            [self.program.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
+            [self.explorer.profile_session.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
         )
 
     def _facts(self, whole: Profile) -> list[str]:
-        sessions, session = whole["sessions"].height, self.program.session
+        shown = self.explorer.profile_session
+        sessions, session = whole["sessions"].height, shown.session
         return [
-            self.program.reading_again,
-            self.program.working,
-            f"filter: {self.program.carried} (carried)" if self.program.carried else "",
+            *shown.progress.values(),
+            f"filter: {shown.carried} (carried)" if shown.carried else "",
             f"partial: {whole.partial}" if whole.partial else "",
             issues_to_mind(whole),
             ""
@@ -188,14 +268,14 @@ class ViewScreen(DetailedScreen):
             else f"all {sessions} sessions"
             if session is None
             else f"session {session} of {sessions}",
-            range_words(self.program.profile),
-            f"key {clip_middle(self.program.aggregation.key, KEY_CELLS)}" if self.program.aggregation.key else "",
+            range_words(shown.profile),
+            f"key {clip_middle(shown.aggregation.key, KEY_CELLS)}" if shown.aggregation.key else "",
             self._rank(whole, session if sessions > 1 else 0),
         ]
 
     def about(self, title: str) -> dict[str, str]:
         """What the table of a title is of, for exports: what `tui.output.about.About` wants to know of it."""
-        whole, session = self.program.whole_profile, self.program.session
+        whole, session = self.explorer.profile_session.whole_profile, self.explorer.profile_session.session
         several = whole is not None and whole["sessions"].height > 1
         path = " > ".join(crumb for crumb in self.path() if crumb.lower() != title.lower())
         of = (path, f"session {session}" if several and session is not None else "")
@@ -244,6 +324,10 @@ class ViewScreen(DetailedScreen):
             return True
         return False
 
+    def on_detail_pane_uncovered(self) -> None:
+        """The details lie beside the table again, which they hid in a narrower terminal."""
+        self.focus_table()
+
     def undo_smallest(self) -> bool:
         """Undo the smallest thing within the view; False where there is nothing."""
         if self.query_one("#command-bar").has_class("-open"):
@@ -267,7 +351,7 @@ class ViewScreen(DetailedScreen):
         pane = self.table
         if pane is None or "iteration" not in pane.spec.key:
             return []
-        marked = pane.marked_rows(all_columns=True)
+        marked = pane.model.marked_rows(all_columns=True)
         return marked["iteration"].drop_nulls().to_list() if "iteration" in marked.columns else []
 
     def focus_table(self) -> None:
@@ -286,7 +370,7 @@ class ViewScreen(DetailedScreen):
 
     def _main_table(self) -> TablePane:
         if self.table is None:
-            raise CommandError("there is no table here")
+            raise CommandError("No table in this view.")
         return self.table
 
     def filter_table(self, text: str) -> None:
@@ -309,7 +393,7 @@ class ViewScreen(DetailedScreen):
 
     def choose_grouping(self, text: str) -> None:
         """Group the first table by what a person names."""
-        raise CommandError(f"there is nothing here to group by {text}: that is in Ops and Kernels and in Group Ops")
+        raise CommandError(f"Cannot group by {text} here. Ops and Kernels and Group Ops can.")
 
     def find_in_table(self, text: str) -> None:
         """Find in the main table."""
@@ -323,35 +407,114 @@ class ViewScreen(DetailedScreen):
             wanted = word.lstrip("-").lower()
             match = [c.name for c in pane.spec.columns if wanted in (c.name, c.title.lower(), *c.aliases)]
             if not match:
-                raise CommandError(
-                    f"this table has no column {wanted}; it has {', '.join(c.name for c in pane.spec.columns)}"
-                )
+                raise CommandError(f"No column {wanted}. Columns: {', '.join(c.name for c in pane.spec.columns)}")
             by.append((match[0], word.startswith("-")))
         pane.set_sort(tuple(by))
+
+    # --- details of a row --------------------------------------------------------------------------------------------
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """What the details pane says of a row: every value of it, whole. Called in a thread where there is much."""
+        return row_details(pane.spec, row, frame_columns=pane.frame.columns)
+
+    @on(TablePane.DetailRequested)
+    def _toggle_detail(self, event: TablePane.DetailRequested) -> None:
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.close()
+        elif event.row is not None:
+            if self.is_large:
+                detail.open(sections([("", [("", WORKING, "")])]))
+            self._make_details(event.pane, event.row, self._open_details_pane)
+
+    def _open_details_pane(self, details: Details) -> None:
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.show(details)
+        elif not self.is_large:
+            detail.open(details)
+
+    @on(TablePane.RowHighlighted)
+    def _follow_row(self, event: TablePane.RowHighlighted) -> None:
+        detail = self.query_one(DetailPane)
+        if detail.is_open and event.row is not None and event.pane is self.table:
+            self._make_details(event.pane, event.row, detail.show)
+
+    def show_details_again(self) -> None:
+        """Show the details anew, where they are open: what was written on the row is another."""
+        detail, pane = self.query_one(DetailPane), self.table
+        if detail.is_open and pane is not None and pane.current_row is not None:
+            self._make_details(pane, pane.current_row, detail.show)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, the key that finds is typed like all others."""
+        return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
+
+    def _make_details(self, pane: TablePane, row: dict[str, Any], take: Callable[[Details], None]) -> None:
+        """Work out the details of a row, below what the user wrote on it."""
+        self._detail_request += 1
+        if self._detail_said is not None:
+            self._detail_said.stop()
+        note = self.explorer.notes.note_on(pane, row)
+        above = None if note is None else (note.text, self.explorer.notes.note_origin(note))
+        if not self.is_large:
+            take(_below(above, self.details(pane, row)))
+            return
+        # Details that are there soon replace those of the row before without a word in between.
+        self._detail_said = self.set_timer(BUSY_AFTER, partial(self._say_detail_working, self._detail_request))
+        # After the picture of the move, which a thread at work would hold up.
+        make = partial(self._make_in_thread, self._detail_request, pane, row, above, take)
+        self.call_after_refresh(self._make_if_wanted, self._detail_request, make)
+
+    def _make_if_wanted(self, request: int, make: Callable[[], object]) -> None:
+        # Of rows that the cursor has passed nothing is worked out.
+        if request == self._detail_request:
+            make()
+
+    @work(thread=True, exclusive=True, group="details")
+    def _make_in_thread(
+        self,
+        request: int,
+        pane: TablePane,
+        row: dict[str, Any],
+        above: tuple[str, str] | None,
+        take: Callable[[Details], None],
+    ) -> None:
+        if get_current_worker().is_cancelled:
+            return
+        details = _below(above, self.details(pane, row))
+        self.app.call_from_thread(self._take_details, request, details, take)
+
+    def _say_detail_working(self, request: int) -> None:
+        if request == self._detail_request:
+            self.query_one(DetailPane).show(sections([("", [("", WORKING, "")])]))
+
+    def _take_details(self, request: int, details: Details, take: Callable[[Details], None]) -> None:
+        # The cursor may stand on another row by now.
+        if request == self._detail_request and self.is_attached:
+            self._detail_request += 1
+            take(details)
 
     # --- source lines ------------------------------------------------------------------------------------
 
     @on(TablePane.SourceLineRequested)
     def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:
         row = event.row or {}
-        where = where_from(self.program.whole_profile or self.profile, row)
+        where = where_from(self.explorer.profile_session.whole_profile or self.profile, row)
         if where or event.line is None:
-            self.program.say(where or NO_LINE, severity="warning")
+            self.explorer.say(where or NO_LINE, severity="warning")
             return
         session = row.get("session")
-        self.program.go_to_line(int(event.line), session if isinstance(session, int) else None)
+        self.explorer.navigator.go_to_line(int(event.line), session if isinstance(session, int) else None)
 
     @on(TablePane.TimelineRequested)
     def _go_to_timeline(self, event: TablePane.TimelineRequested) -> None:
         row = event.row
+        self.explorer.go("timeline", lambda timeline: timeline.show_row(row))
 
-        def arrange(screen: ViewScreen) -> None:
-            from tui.screens.timeline import TimelineScreen
-
-            assert isinstance(screen, TimelineScreen)
-            screen.show_row(row)
-
-        self.program.go("timeline", arrange)
+    def show_row(self, row: dict[str, Any]) -> None:
+        """Show a row of another view: the timeline does, which every view can send a row to."""
+        raise NotImplementedError
 
     # --- the command line --------------------------------------------------------------------------------------------
 
@@ -363,8 +526,8 @@ class ViewScreen(DetailedScreen):
     @on(CommandBar.Entered)
     def _run_line(self, event: CommandBar.Entered) -> None:
         if event.line:
-            self.program.run_line(event.line)
-        self.call_after_refresh(self.query_one(CommandBar).pass_on)
+            self.explorer.run_line(event.line)
+        self.call_after_refresh(self.query_one(CommandBar).entry_done)
 
     @on(CommandBar.Closed)
     def _bar_closed(self) -> None:
@@ -372,3 +535,8 @@ class ViewScreen(DetailedScreen):
             self._focused_before.focus()
         else:
             self.focus_table()
+
+
+def _below(note: tuple[str, str] | None, details: Details) -> Details:
+    """The details of a row below the note on it."""
+    return details if note is None else below_note(*note, details)

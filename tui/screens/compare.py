@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import polars as pl
 from textual import on, work
 
-from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.compare.headline import HEADLINE, headline_rows
-from tui.analysis.compare.matching import HOW_ALIKE
-from tui.analysis.compare.parts import PARTS as TABLES
-from tui.analysis.compare.parts import How, Part
-from tui.analysis.compare.tables import CHANGED_OPS, ops_apart
+from tui.analysis.compare.changed_findings import CHANGED_FINDINGS
+from tui.analysis.compare.changes import CHANGED_OPS, HOW_ALIKE, CompareTable, How, ops_apart
+from tui.analysis.compare.changes import PARTS as TABLES
+from tui.analysis.compare.headline import HEADLINE, headline, headline_rows
+from tui.analysis.compare.verdict import verdict_sentence
 from tui.fmt import NULL
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
-from tui.widgets.head_lines import HeadLines, said_lines
-from tui.widgets.part_bar import PartBar
-from tui.widgets.table_pane import TablePane
+from tui.widgets.notices import HeadLines, said_lines
+from tui.widgets.tab_bar import TabBar
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,15 +29,17 @@ if TYPE_CHECKING:
     from tui.analysis.compare.sides import Sides
     from tui.model.history import Place
 
-NOTHING: Final = "Nothing is compared yet: d chooses another file, other iterations or another session."
-NO_ROWS: Final = "Neither side has any."
+NOTHING: Final = "No comparison yet. Press d."
+NO_ROWS: Final = "None on either side."
 WORKING: Final = "comparing…"
-UNTOLD: Final = "i tells why a figure is unknown, and what records it."
+UNTOLD: Final = "i: why a figure is unknown, and how to record it."
+_COLORS: Final = {"REGRESSION": "bold $error", "IMPROVEMENT": "bold $success"}
+"""The color of the verdict, by its first word."""
 _TOLERANTLY: Final = " tolerantly"
 """What follows the name of a part where names are matched that differ."""
 
 
-PARTS: Final = (Part(HEADLINE, lambda sides, _: headline_rows(sides)), *TABLES)
+PARTS: Final = (CompareTable(HEADLINE, lambda sides, _: headline_rows(sides)), *TABLES)
 
 
 class CompareScreen(ViewScreen):
@@ -46,10 +47,10 @@ class CompareScreen(ViewScreen):
 
     VIEW = "compare"
     HELP: ClassVar = (
-        "What was before and what is now; where both have iterations, times and calls are per iteration.\n"
-        "Rows stand in the order of what changed most; what only one side has is new or gone. Differences add up.\n"
-        ", and . go from part to part; o swaps the sides; a matches also kernels, ops and API calls whose names\n"
-        "differ by version, library or GPU: such rows are marked as alike, and enter tells the names of both sides."
+        "Baseline and candidate. Where both have iterations, times and calls are per iteration.\n"
+        "The largest changes come first. What only one side has is new or removed. Differences add up.\n"
+        ", and . switch tabs; o swaps baseline and candidate; a also matches kernels, ops and API calls whose names\n"
+        "differ by version, library or GPU. Such rows are marked alike; enter shows the names of both sides."
     )
     BINDINGS: ClassVar = [*bindings_for(Scope.PARTS), *bindings_for(Scope.COMPARE)]
 
@@ -59,27 +60,34 @@ class CompareScreen(ViewScreen):
         self._tolerant = False
         self._made: dict[tuple[int, bool], pl.DataFrame] = {}
         self._of: Sides | None = None
+        self._sentence = ""
+        """What changed in a sentence, as soon as it is known."""
 
     def compose_body(self) -> Iterable[Widget]:
         """The parts, what is compared, and the table."""
-        yield PartBar([part.spec.title for part in PARTS], id="parts")
+        yield TabBar([part.spec.title for part in PARTS], id="parts")
         yield HeadLines(id="head")
         for part in PARTS:
             yield TablePane(part.spec, id=part.spec.name)
 
     def populate(self) -> None:
         """Show the present comparison; where something else is shown since, another is asked for."""
-        self.program.renew_comparison()
-        sides = self.program.compared
+        self.explorer.comparison.renew()
+        sides = self.explorer.comparison.sides
         if sides is not self._of:
             self._of = sides
+            self._sentence = ""
             self._made.clear()
         self._show_part()
 
     def _head(self, width: int, ascii_only: bool) -> list[Content]:
         assert self._of is not None
         a, b = self._of.a, self._of.b
-        said = [(f"before: {a.label}   now: {b.label}", "bold"), (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", "")]
+        said = [(self._sentence, _COLORS.get(self._sentence.partition(" ")[0], "bold"))] if self._sentence else []
+        said += [
+            (f"Baseline: {a.label}   Candidate: {b.label}", "bold" if not self._sentence else ""),
+            (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", ""),
+        ]
         if self._of.in_part:
             said.append((self._of.in_part, "$warning"))
         if self._of.left_out:
@@ -98,7 +106,7 @@ class CompareScreen(ViewScreen):
 
     def _show_part(self) -> None:
         part = PARTS[self._place]
-        self.query_one(PartBar).show(self._place, [True for _ in PARTS])
+        self.query_one(TabBar).show(self._place, [True for _ in PARTS])
         self.query_one(HeadLines).show(None if self._of is None else self._head)
         for one in PARTS:
             self.query_one(f"#{one.spec.name}").display = one is part
@@ -118,11 +126,14 @@ class CompareScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="compare")
     def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
-        rows = PARTS[place].rows(sides, How(tolerant, self.program.options.gpu))
-        self.app.call_from_thread(self._take, sides, place, tolerant, rows)
+        gpu = self.explorer.options.gpu
+        rows = PARTS[place].rows(sides, How(tolerant, gpu))
+        sentence = self._sentence or verdict_sentence(sides, headline(sides), gpu=gpu)
+        self.app.call_from_thread(self._take, sides, place, tolerant, rows, sentence)
 
-    def _take(self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame) -> None:
+    def _take(self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame, sentence: str) -> None:
         if self.is_attached and sides is self._of:
+            self._sentence = sentence
             self._made[place, tolerant] = rows
             if (place, tolerant) == (self._place, self._tolerant):
                 self._show_part()
@@ -130,22 +141,22 @@ class CompareScreen(ViewScreen):
     @property
     def is_filling(self) -> bool:
         """Whether the sides, or the rows of the part, are still to come."""
-        return self.program.is_comparing or super().is_filling
+        return self.explorer.comparison.is_running or super().is_filling
 
     @property
     def compared_key(self) -> tuple[str, ...]:
         """In what words the comparison was asked for, and what its sides are called, whichever of them was before."""
-        sides = self.program.compared
-        return () if sides is None else (self.program.compared_with, *sorted((sides.a.label, sides.b.label)))
+        sides = self.explorer.comparison.sides
+        return () if sides is None else (self.explorer.comparison.request, *sorted((sides.a.label, sides.b.label)))
 
     def place(self) -> Place:
         """The part, how its names are matched, and what is compared."""
         level = PARTS[self._place].spec.name + _TOLERANTLY * self._tolerant
-        return replace(super().place(), level=level, text=self.program.compared_with)
+        return replace(super().place(), level=level, text=self.explorer.comparison.request)
 
     def restore(self, place: Place) -> None:
         """Compare what was compared, and show the part."""
-        self.program.recall_comparison(place.text)
+        self.explorer.comparison.recall(place.text)
         names = [part.spec.name for part in PARTS]
         level = place.level.removesuffix(_TOLERANTLY)
         if level in names:
@@ -166,8 +177,8 @@ class CompareScreen(ViewScreen):
         """The part before; before the first the last."""
         self._go_to(self._place - 1)
 
-    @on(PartBar.Chosen)
-    def _part_chosen(self, event: PartBar.Chosen) -> None:
+    @on(TabBar.Chosen)
+    def _part_chosen(self, event: TabBar.Chosen) -> None:
         self._go_to(event.place)
 
     def _go_to(self, place: int) -> None:
@@ -180,8 +191,8 @@ class CompareScreen(ViewScreen):
         self.populate()
 
     def action_swap_sides(self) -> None:
-        """What was before becomes what is now."""
-        self.program.swap_sides()
+        """Swap baseline and candidate."""
+        self.explorer.comparison.swap()
 
     @on(TablePane.RowOpened)
     def _open_row(self, event: TablePane.RowOpened) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -13,10 +13,10 @@ from textual.widgets.option_list import Option
 
 from tui.analysis.sessions import session_times
 from tui.fmt import duration
+from tui.model.paths import user_path
 from tui.text import plain
-from tui.widgets.dialog import Dialog
-from tui.widgets.menu_lines import MenuLines
-from tui.widgets.plain_line import PlainLine
+from tui.widgets.dialogs.base import Dialog, MenuLines
+from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 EXPLAINED = """\
-type              before           now
+type              baseline         candidate
 FILE              that file        what is shown
 iterations 3:5    what is shown    these iterations
 iterations 3 5    iteration 3      iteration 5
@@ -40,15 +40,21 @@ class _Paths(Suggester):
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        folder, slash, begun = value.rpartition("/")
-        try:
-            names = sorted(
-                path.name + "/" * path.is_dir() for path in Path(folder + slash or ".").expanduser().iterdir()
-            )
-        except OSError:
-            return None
-        fitting = [name for name in names if begun and name.startswith(begun) and name.isprintable()]
-        return folder + slash + fitting[0] if fitting else None
+        # A folder can be large, or on a slow network: no key waits for it.
+        return await asyncio.to_thread(_completed_path, value)
+
+
+def _completed_path(value: str) -> str | None:
+    """The first path in its folder that begins like a text; None where there is none, or no such folder."""
+    folder, slash, begun = value.rpartition("/")
+    if not begun:
+        return None
+    try:
+        found = [path for path in user_path(folder + slash or ".").iterdir() if path.name.startswith(begun)]
+        names = sorted(path.name + "/" * path.is_dir() for path in found if path.name.isprintable())
+    except (OSError, ValueError):
+        return None
+    return folder + slash + names[0] if names else None
 
 
 class CompareDialog(Dialog[str]):

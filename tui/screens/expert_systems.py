@@ -1,53 +1,59 @@
-"""Expert Systems: what was found, what it costs and what to do about it; what could not be told, and why."""
+"""Expert Systems: what was found, what it costs and what to do about it; which rules do not apply, and why."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 
 from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import EXPERT, FOLDED, expert_rows, gap_of, spec_for
 from tui.analysis.expert.model import State
-from tui.analysis.expert.view import EXPERT, FOLDED, expert_rows, gap_of, spec_for
 from tui.keys import Scope, bindings_for
-from tui.screens.dashboard.doors import Door
-from tui.screens.parts import PartsScreen
-from tui.screens.single import TableScreen
-from tui.widgets.finding_details import finding_details
-from tui.widgets.table_pane import TablePane
+from tui.screens.dashboard.links import Link
+from tui.screens.table_screen import TableScreen
+from tui.screens.tabs import PartsScreen
+from tui.widgets.details.finding import finding_details
+from tui.widgets.details.pane import DetailPane
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
 
-    from tui.analysis.timeline.under import Gap
+    from tui.analysis.timeline.lookup import Gap
     from tui.screens.base import ViewScreen
-    from tui.widgets.details import Details
+    from tui.widgets.details.pane import Details
+
+
+DETAILS_FROM: Final = 100
+"""Cells of a screen that has room for findings and details."""
 
 
 class ExpertSystemsScreen(TableScreen):
-    """One row per finding; rules that could not be told stand together by their reasons, clean ones in one row."""
+    """One row per finding; rules that do not apply are one row, and so are clean ones."""
 
     VIEW = "expert-systems"
     BINDINGS: ClassVar = bindings_for(Scope.EXPERT)
     SPEC: ClassVar = EXPERT
     EMPTY: ClassVar = "no rule applies to this input"
     HELP: ClassVar = (
-        "What the rules found, gravest and dearest first; what could not be told, and why; the clean rules, folded.\n"
-        "Cost is what a finding costs at most, and costs overlap; i shows figures, thresholds and the rows behind it.\n"
-        "enter goes to those rows, of a gap to its place in the timeline (t to the rows); q comes back.\n"
-        "A rules.toml of your own changes thresholds and severities."
+        "Findings by cause, by share of the wall time. Rules that do not apply and clean ones are folded.\n"
+        "Costs are upper bounds, and overlap. i shows figures, thresholds and evidence.\n"
+        "enter opens the rows behind a finding, or its longest gap in the timeline (t: the rows). q comes back.\n"
+        "Your own rules.toml changes thresholds and severities."
     )
 
     def __init__(self) -> None:
         super().__init__()
         self._unfolded = False
+        self._has_shown_details = False
 
     def rows(self) -> pl.DataFrame:
         """The findings."""
-        return expert_rows(findings(self.profile, gpu=self.program.options.gpu), unfolded=self._unfolded)
+        return expert_rows(findings(self.profile, gpu=self.explorer.options.gpu), unfolded=self._unfolded)
 
     def populate(self) -> None:
         """Fill the table."""
@@ -59,13 +65,36 @@ class ExpertSystemsScreen(TableScreen):
         pane.show(rows, empty=self.EMPTY if rows.is_empty() else "", spec=spec_for(self.profile))
         pane.focus_table()
 
+    def show_only(self, query: str) -> None:
+        """Show the rows of a filter alone, those that are folded among them."""
+        if query and not self._unfolded:
+            self._unfolded = True
+            self.populate()
+        super().show_only(query)
+
+    @on(TablePane.RowHighlighted)
+    def _show_details_first(self, event: TablePane.RowHighlighted) -> None:
+        """Details stand beside or below the findings from the beginning, where there is room for both."""
+        if not self._has_shown_details and event.row is not None and self.app.size.width >= DETAILS_FROM:
+            self._has_shown_details = True
+            self.query_one(DetailPane).open(self.details(event.pane, event.row))
+
+    @property
+    def has_level_above(self) -> bool:
+        """Details are a part of the view: they are left with it."""
+        return False
+
+    def leave_level(self) -> bool:
+        """Leave the view at once, unless the details stand instead of the findings."""
+        return self.app.size.width < DETAILS_FROM and super().leave_level()
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Everything that speaks for a finding."""
         return finding_details(row)
 
     @on(TablePane.RowOpened)
     def _open_row(self, event: TablePane.RowOpened) -> None:
-        """Go to the rows behind a finding, or show the clean rules; else the details."""
+        """Go to the rows behind a finding, or show the clean rules; else open the details, and leave them open."""
         row: dict[str, Any] = event.row
         if row["state"] == FOLDED:
             event.prevent_default()
@@ -77,6 +106,9 @@ class ExpertSystemsScreen(TableScreen):
                 self._go_to_gap(gap)
             else:
                 self._go_to_rows(row)
+        elif self.query_one(DetailPane).is_open:
+            # It would close them.
+            event.prevent_default()
 
     def action_show_rows(self) -> None:
         """Go to the rows behind a finding."""
@@ -84,7 +116,7 @@ class ExpertSystemsScreen(TableScreen):
         if row is not None and row["state"] == State.FOUND.value and self._can_go_to(row["view"]):
             self._go_to_rows(row)
         else:
-            self.program.say("there are no rows behind this: i shows what there is")
+            self.explorer.say("No rows behind this. i shows details.")
 
     @on(TablePane.TimelineRequested)
     def _show_on_timeline(self, event: TablePane.TimelineRequested) -> None:
@@ -94,16 +126,16 @@ class ExpertSystemsScreen(TableScreen):
         if gap is not None and self._can_go_to("timeline"):
             self._go_to_gap(gap)
         else:
-            self.program.say("this has no one place in time: enter goes to the rows behind it, T there to theirs")
+            self.explorer.say("No single place in time. Enter opens the rows behind it.")
 
     def _go_to_rows(self, row: Mapping[str, Any]) -> None:
-        self.program.go(row["view"], lambda screen: _show_only(screen, row["part"], row["filter"] or ""))
+        self.explorer.go(row["view"], lambda screen: _show_only(screen, row["part"], row["filter"] or ""))
 
     def _go_to_gap(self, gap: Gap) -> None:
-        Door("timeline", gap=gap).go(self.program)
+        Link("timeline", gap=gap).go(self.explorer)
 
     def _can_go_to(self, view: str | None) -> bool:
-        return view is not None and self.program.availability.get(view, "ok") == "ok"
+        return view is not None and self.explorer.navigator.availability.get(view, "ok") == "ok"
 
 
 def _show_only(screen: ViewScreen, part: str | None, query: str) -> None:

@@ -2,36 +2,104 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
+from textual.content import Content
 
+from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.streams import STREAMS, streams
-from tui.analysis.gpu_work import GPU_WORK, gpu_work
-from tui.analysis.gpus import GPUS, gpus, imbalance_pct
+from tui.analysis.gpus import imbalance_pct
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import DEVICES, START_TIMES
-from tui.analysis.ranks.tables import labels, ranks, several_ranks, straggler_words
-from tui.fmt import percent
+from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_words
+from tui.fitting import cell_width, clip, pad
+from tui.fmt import duration, percent
 from tui.model.columns import COLUMNS
 from tui.screens.kernels import launch_crumb
-from tui.screens.linked import Level, Row
-from tui.screens.parts import Part, PartsScreen
-from tui.screens.rank_parts import rank_parts
-from tui.widgets.details import row_details, whole_value
-from tui.widgets.gpu_lines import GpuBar, gpu_lines
-from tui.widgets.kernel_details import below
+from tui.screens.master_detail import Level, Row, shown
+from tui.screens.ranks import rank_parts
+from tui.screens.tabs import PartsScreen, Tab
+from tui.text import plain
+from tui.widgets.charts.bars import stacked_bar
+from tui.widgets.charts.palette import look_of
+from tui.widgets.details.kernel import below
+from tui.widgets.details.pane import row_details, whole_value
+from tui.widgets.notices import said_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from textual.content import Content
+    from collections.abc import Mapping, Sequence
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
-    from tui.widgets.head_lines import Draw
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details
+    from tui.widgets.notices import Draw
+    from tui.widgets.table.pane import TablePane
+
+
+PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
+"""What the parts of a bar are."""
+SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
+LOOKS: Final[tuple[int | str, ...]] = (0, 1, "memory", "idle")
+"""How they look: idle time as in the other charts, by no color that warns."""
+SPAN_FROM: Final = 70
+"""In so many cells there is room to say what a share is of."""
+MOST: Final = 8
+"""More GPUs than this are in the table below alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBar:
+    """One GPU."""
+
+    label: str
+    parts_ns: tuple[int, int, int, int]
+    """As `PARTS`: they add up to its span."""
+    busy_pct: float | None
+
+
+def gpu_lines(
+    bars: Sequence[GpuBar], said: Sequence[tuple[str, str]], width: int, *, ascii_only: bool
+) -> list[Content]:
+    """A bar a GPU, the legend, and what is said of them.
+
+    Args:
+        bars: The GPUs.
+        said: Sentences and their styles.
+        width: Cells of a line.
+        ascii_only: ASCII characters alone.
+    """
+    labels = [plain(bar.label, ascii_only=ascii_only) for bar in bars]
+    label = min(max((cell_width(text) for text in labels), default=0), max(8, width // 3))
+    lines = []
+    for text, bar in list(zip(labels, bars, strict=True))[:MOST]:
+        span = duration(sum(bar.parts_ns), ascii_only=ascii_only)
+        of = "of its span of" if width >= SPAN_FROM else "of"
+        figure = f"busy {percent(bar.busy_pct, ascii_only=ascii_only)} {of} {span}"
+        room = max(0, width - label - cell_width(figure) - 2)
+        lines.append(
+            Content.assemble(
+                (pad(clip(text, label), label), "$text-muted"),
+                " ",
+                stacked_bar(bar.parts_ns, room, parts=LOOKS, ascii_only=ascii_only),
+                f" {figure}",
+            )
+        )
+    if bars:
+        names = PARTS if width >= 100 else SHORT_PARTS
+        swatches = [
+            piece
+            for part, name in zip(LOOKS, names, strict=True)
+            for piece in (
+                (look_of(part).sign(ascii_only=ascii_only), look_of(part).color),
+                (f" {name}  ", "$text-muted"),
+            )
+        ]
+        more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""
+        lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))
+    return [*lines, *said_lines(said, width, ascii_only=ascii_only)]
+
 
 SHARED: Final = ("comm_ns", "comm_hidden_pct", "copies_ns", "copy_hidden_pct", "both_ways_pct", "concurrent_ns")
 """What of a GPU's overlap its details tell, beside the parts that add up."""
@@ -55,8 +123,8 @@ def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """What ran on the selected stream."""
     row = above.get("streams")
     if row is None:
-        return gpu_work(profile)
-    return gpu_work(profile, one_gpu(row), pl.col("stream").eq_missing(pl.lit(row["stream"], pl.Int64)))
+        return activities_where(profile)
+    return activities_where(profile, one_gpu(row), pl.col("stream").eq_missing(pl.lit(row["stream"], pl.Int64)))
 
 
 def no_streams(profile: Profile) -> str:
@@ -125,14 +193,13 @@ class GpusScreen(PartsScreen):
 
     VIEW = "gpus"
     PARTS: ClassVar = (
-        Part(
+        Tab(
             "gpus",
             "GPUs",
             (
                 Level(
                     "gpus",
-                    GPUS,
-                    lambda profile, _above: gpus(profile),
+                    *shown("gpus"),
                     lambda row: f"GPU {_number(row['device'])}",
                     lambda profile: why_none(profile, DEVICES),
                     2,
@@ -145,7 +212,7 @@ class GpusScreen(PartsScreen):
                     no_streams,
                     2,
                 ),
-                Level("stream_work", GPU_WORK, work_of_stream, launch_crumb, no_streams, 2),
+                Level("stream_work", ACTIVITY_TABLE, work_of_stream, launch_crumb, no_streams, 2),
             ),
             head=gpus_head,
         ),
@@ -154,8 +221,8 @@ class GpusScreen(PartsScreen):
     HELP: ClassVar = (
         "GPUs, their streams and what ran there; . goes on to ranks, iterations, ops and collectives over the ranks.\n"
         "Compute, exposed communication, exposed copies and idle add up to the span: the first that is on counts.\n"
-        "Busy% is of the session's span (the dashboard's utilisation of its wall time). Who comes last is told by "
-        "lengths alone, waits by clocks where they agree."
+        "Busy% is of the session's span (the dashboard's utilization of its wall time). Stragglers are found by "
+        "durations alone, waits by clocks where they agree."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
@@ -166,9 +233,7 @@ class GpusScreen(PartsScreen):
             case "ranks":
                 verdict = straggler_words(self.profile)
                 told = [("Straggler", verdict.said, verdict.how)]
-                return below(
-                    row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Who is waited for", told)]
-                )
+                return below(row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", told)])
         return super().details(pane, row)
 
     def _gpu(self, pane: TablePane, row: Row) -> Details:

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 from textual import on
 
-from tui.analysis.inputs.replayed import replayed_sessions
-from tui.analysis.ops.claimed import claimed_words
-from tui.analysis.ops.op_forest import OP_FOREST
-from tui.analysis.ops.trees import TREES, find_tree, first_tree
-from tui.commands import CommandError
+from tui.analysis.ops.coverage import coverage_note
+from tui.analysis.ops.op_trees import OP_FOREST, TREES, find_tree, first_tree
+from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
+from tui.model.errors import CommandError
 from tui.query.write import equals_filter
-from tui.screens.detailed import WORKING
+from tui.screens.background_screen import BackgroundScreen
+from tui.screens.base import WORKING
 from tui.screens.kernels import no_kernels
-from tui.screens.worked_out import WorkedOutScreen
-from tui.widgets.note_line import NoteLine
-from tui.widgets.part_bar import PartBar
-from tui.widgets.table_pane import TablePane
-from tui.widgets.tree_pane import TreePane
+from tui.widgets.notices import NoteLine
+from tui.widgets.tab_bar import TabBar
+from tui.widgets.table.pane import TablePane
+from tui.widgets.table.tree import TreePane
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.widget import Widget
 
-    from tui.analysis.ops.trees import TreeGrouping
+    from tui.analysis.ops.op_trees import TreeGrouping
     from tui.model.history import Place
     from tui.model.profile import Profile
+
 
 NAMES = tuple(tree.name for tree in TREES)
 
@@ -52,13 +52,13 @@ def which_place(gpu_ns: pl.Series) -> str:
     return f"{len(gpu_ns)} places in the tree: this {'one has most GPU time' if gpu_ns[0] else 'is the first of them'}"
 
 
-class GroupOpsScreen(WorkedOutScreen):
+class GroupOpsScreen(BackgroundScreen):
     """The tree; ``enter`` unfolds a group and goes from an op to its kernels."""
 
     VIEW = "group-ops"
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
-        "Ops in the groups that they ran in; every group has the sum of all that lies in it. b groups otherwise.\n"
+        "Ops in the groups that they ran in; every group shows the sum of what it holds. , and . change the grouping.\n"
         "h and l fold and unfold, z and Z all by a level, ← → go from column to column; enter on an op goes to it.\n"
         "Sorting sorts what lies in one group; a filter keeps the groups around what matches."
     )
@@ -70,7 +70,7 @@ class GroupOpsScreen(WorkedOutScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """By what it is grouped, what lies in no group, and the tree."""
-        yield PartBar([tree.title.removeprefix("by ") for tree in TREES], hint="b B", id="groupings")
+        yield TabBar([tree.title.removeprefix("by ") for tree in TREES], hint=", .", id="groupings")
         yield NoteLine(id="claimed")
         yield TreePane(OP_FOREST, id="tree")
 
@@ -96,9 +96,9 @@ class GroupOpsScreen(WorkedOutScreen):
         profile, grouping = self.profile, self.grouping
         rows = grouping.tree(profile)
         fed = [not tree.why_not(profile) for tree in TREES]
-        self.query_one("#groupings", PartBar).show(NAMES.index(grouping.name), fed)
-        self.query_one("#claimed", NoteLine).show(claimed_words(profile))
-        self.pane.apart = replayed_sessions(profile)
+        self.query_one("#groupings", TabBar).show(NAMES.index(grouping.name), fed)
+        self.query_one("#claimed", NoteLine).show(coverage_note(profile))
+        self.pane.model.apart = replayed_sessions(profile)
         self.pane.show(rows, empty=no_kernels(profile) if rows.is_empty() else "")
         self.pane.focus_table()
 
@@ -110,7 +110,7 @@ class GroupOpsScreen(WorkedOutScreen):
             self._chosen = next(tree for tree in TREES if tree.name == name)
             self.populate()
             self.show_crumbs()
-            self.program.visit(self.place())
+            self.explorer.navigator.visit(self.place())
 
     def choose_grouping(self, text: str) -> None:
         """Group by what a person names.
@@ -138,15 +138,15 @@ class GroupOpsScreen(WorkedOutScreen):
         chosen = fed[(fed.index(self.grouping.name) + step) % len(fed)]
         if chosen == self.grouping.name:
             others = "; ".join(f"{tree.title}: {tree.why_not(self.profile)}" for tree in TREES if tree.name not in fed)
-            self.program.say(f"grouped {self.grouping.title} alone; {others}")
+            self.explorer.say(f"grouped {self.grouping.title} alone; {others}")
         self.group_by(chosen)
 
-    @on(PartBar.Chosen)
-    def _grouping_clicked(self, event: PartBar.Chosen) -> None:
+    @on(TabBar.Chosen)
+    def _grouping_clicked(self, event: TabBar.Chosen) -> None:
         try:
             self.choose_grouping(NAMES[event.place])
         except CommandError as error:
-            self.program.say(str(error), severity="warning")
+            self.explorer.say(str(error), severity="warning")
 
     # --- to a place and from it --------------------------------------------------------------------------------------
 
@@ -168,11 +168,11 @@ class GroupOpsScreen(WorkedOutScreen):
             .sort("gpu_self_ns", descending=True, nulls_last=True, maintain_order=True)
         )
         if found.is_empty():
-            self.program.say(f"{op} is not in the tree {self.grouping.title}", severity="warning")
+            self.explorer.say(f"{op} is not in the tree {self.grouping.title}", severity="warning")
             return
         self.pane.reveal(int(found["row"][0]))
         if found.height > 1:
-            self.program.say(which_place(found["gpu_self_ns"]))
+            self.explorer.say(which_place(found["gpu_self_ns"]))
 
     @on(TablePane.RowOpened)
     def _open(self, event: TablePane.RowOpened) -> None:
@@ -186,7 +186,7 @@ class GroupOpsScreen(WorkedOutScreen):
         terms = [equals_filter("op", row["op"], ColumnKind.TEXT)]
         if self.profile["sessions"].height > 1:
             terms.append(equals_filter("session", row["session"], ColumnKind.NUMBER))
-        self.program.go("ops-and-kernels", lambda screen: screen.show_only(" ".join(terms)))
+        self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(" ".join(terms)))
 
     def path(self) -> list[str]:
         """By what it is grouped."""

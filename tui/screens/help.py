@@ -1,14 +1,13 @@
-"""Help: the keys that work here and everywhere, what the view means, and what each column is."""
+"""Help in two pages: the keys for the task at hand with a legend, then all keys and columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.table import Table
 from rich.text import Text
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui.keys import ACTIONS, Action, Scope
@@ -16,7 +15,10 @@ from tui.keys.action import MOVE
 from tui.text import plain
 from tui.views import VIEWS, view
 from tui.widgets.ascii_text import SPELLED, in_ascii
-from tui.widgets.plain_line import PlainLine
+from tui.widgets.charts.palette import look_of
+from tui.widgets.dialogs.base import Dialog
+from tui.widgets.level_text import LevelText
+from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,14 +31,50 @@ if TYPE_CHECKING:
 Entry = tuple[str, str]
 """What stands at the left (a key, a column's title), and what it means."""
 
+MOST_KEYS: Final = 12
+"""Keys on the first page."""
+OWN_KEYS: Final = 5
+"""Of these, keys that only the present view has."""
+ESSENTIAL: Final = (
+    "table.open",
+    "timeline.open",
+    "table.detail",
+    "table.find",
+    "timeline.find",
+    "log.find",
+    "table.filter",
+    "table.sort",
+    "table.timeline",
+    "app.views",
+    "app.back",
+    "app.compare",
+    "table.export",
+    "table.mark",
+    "app.command",
+    "app.undo",
+    "app.next-pane",
+)
+"""Keys that most tasks need, the most important first."""
+LEGEND: Final = (
+    ("tensor", "kernels on tensor cores"),
+    ("other", "other kernels"),
+    ("unknown", "kernels: tensor core use unknown"),
+    ("memory", "memcpy"),
+    ("memset", "memset"),
+    ("dataloader", "data loading"),
+    ("io", "I/O"),
+    ("cpu", "CPU"),
+    ("idle", "idle"),
+)
+"""Uses of time, by their look in bars."""
 TERMINAL_NOTES = (
-    "Hold shift (option on a Mac) while dragging to select with the terminal; --no-mouse leaves the mouse to it.",
-    "esc feels slow in tmux until `set -sg escape-time 10` is in its configuration; q and backspace go back as well.",
-    "Copying goes through the terminal (OSC 52); tmux needs `set -g set-clipboard on`.",
+    "Select text with the terminal: hold shift (option on a Mac) while dragging. --no-mouse turns the mouse off.",
+    "tmux delays esc: put `set -sg escape-time 10` into its configuration. q and backspace also go back.",
+    "Copying goes through the terminal (OSC 52). tmux needs `set -g set-clipboard on`.",
 )
 KEPT_NOTES = (
-    "Notes (M), where you left a file, and how you arrange tables are kept under ~/.local/state/proftui (or "
-    "$XDG_STATE_HOME), readable by you alone and never beside your files; :forget deletes what is kept of this file.",
+    "Notes (M), your last place in a file and the columns of tables are kept under ~/.local/state/proftui (or "
+    "$XDG_STATE_HOME), readable by you alone. :forget deletes what is kept for this file.",
 )
 
 
@@ -53,8 +91,8 @@ OF_SOME_VIEWS = (
 """Where keys work that only some views have."""
 
 
-class HelpScreen(ModalScreen[None]):
-    """What can be done here; ``/`` narrows it to lines that hold a text.
+class HelpScreen(Dialog[None]):
+    """Help for a view: ``tab`` turns the page, ``/`` shows the lines of both pages that contain a text.
 
     Args:
         below: The view that the help is for.
@@ -62,7 +100,8 @@ class HelpScreen(ModalScreen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("escape,q,question_mark,f1", "leave", "Leave"),
+        ("escape,q,question_mark,f1", "leave", "Close"),
+        ("tab,shift+tab,full_stop,comma", "turn", "Other page"),
         ("slash", "search", "Find"),
         ("j,down", "scroll(1)", "Down"),
         ("k,up", "scroll(-1)", "Up"),
@@ -81,8 +120,8 @@ class HelpScreen(ModalScreen[None]):
         }
         #help-title { padding: 0 1; color: $accent; text-style: bold; }
         #help-body { height: 1fr; padding: 0 1; }
-        #about { padding-top: 1; }
-        #columns { height: auto; }
+        #about, #legend { padding-top: 1; }
+        #columns, .page { height: auto; }
         .column { width: 1fr; height: auto; padding-right: 2; }
         Input { display: none; height: 1; border: none; padding: 0 1; }
         Input.-open { display: block; }
@@ -94,6 +133,7 @@ class HelpScreen(ModalScreen[None]):
         super().__init__()
         self._below = below
         self._availability = availability
+        self._is_second = False
         self._here = _keys_here(below)
         taken = {key for action in self._here for key in action.keys.split(",")}
         self._everywhere = [
@@ -105,15 +145,19 @@ class HelpScreen(ModalScreen[None]):
         # Textual would look at the width once all is laid out, and lay it out again.
         self.set_class(self._below.has_class("-narrow"), "-narrow")
         with Vertical(id="help"):
-            yield Static(Content(f"{view(self._below.VIEW).title}: help    / find   esc close"), id="help-title")
+            yield Static(id="help-title")
             with VerticalScroll(id="help-body"):
-                yield Static(id="column")
-                yield Static(id="under-cursor")
-                yield Static(id="about")
-                with Horizontal(id="columns"):
-                    yield Static(id="here", classes="column")
-                    yield Static(id="everywhere", classes="column")
-                yield Static(id="notes")
+                with Vertical(id="first-page", classes="page"):
+                    yield Static(id="about")
+                    yield Static(id="essential")
+                    yield Static(id="column")
+                    yield LevelText(id="under-cursor")
+                    yield Static(id="legend")
+                with Vertical(id="second-page", classes="page"):
+                    with Horizontal(id="columns"):
+                        yield Static(id="here", classes="column")
+                        yield Static(id="everywhere", classes="column")
+                    yield Static(id="notes")
             yield PlainLine(placeholder="text to find", compact=True)
 
     def on_mount(self) -> None:
@@ -121,7 +165,19 @@ class HelpScreen(ModalScreen[None]):
         self._write("")
         self.query_one("#help-body").focus()
 
+    def action_turn(self) -> None:
+        """Show the other page."""
+        self._is_second = not self._is_second
+        self._write("")
+        self.query_one("#help-body").scroll_home(animate=False)
+
     def _write(self, needle: str) -> None:
+        title, other = view(self._below.VIEW).title, "first page" if self._is_second else "all keys"
+        self.query_one("#help-title", Static).update(Content(f"{title}: help    tab {other}   / find   esc close"))
+        self.query_one("#first-page").display = bool(needle) or not self._is_second
+        self.query_one("#second-page").display = bool(needle) or self._is_second
+        self.query_one("#essential", Static).update(self._table({"Keys": _keys(self._essential(), needle)}))
+        self.query_one("#legend", Static).update(self._legend(needle))
         about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
         table = self._below.table
         under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
@@ -130,7 +186,7 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#about").display = bool(about)
         meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
         signs = [entry for entry in self._below.signs() if _holds(needle, *entry)]
-        self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": meant, "Signs": signs}))
+        self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": meant, "Legend": signs}))
         self.query_one("#under-cursor").display = bool(meant or signs)
         self.query_one("#here", Static).update(self._table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
@@ -141,6 +197,25 @@ class HelpScreen(ModalScreen[None]):
         notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
         kept = [("", note) for note in KEPT_NOTES if _holds(needle, note)]
         self.query_one("#notes", Static).update(self._table({"Columns": meanings, "Kept": kept, "Terminal": notes}))
+
+    def _essential(self) -> list[Action]:
+        """The keys for the task at hand: those of the view alone, then those that most tasks need."""
+        own = [action for action in self._here if action.scope in OF_SOME_VIEWS and action.group != MOVE]
+        own.sort(key=lambda action: -action.footer)
+        known = {action.id: action for action in [*self._here, *self._everywhere]}
+        found = [*own[:OWN_KEYS], *(known[name] for name in ESSENTIAL if name in known)]
+        return list(dict.fromkeys(found))[:MOST_KEYS]
+
+    def _legend(self, needle: str) -> Content:
+        """The looks of the uses of time, in their colors; the timeline has a legend of its own."""
+        if self._below.signs() or not _holds(needle, *(words for _, words in LEGEND)):
+            return Content("")
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        parts: list[Content | tuple[str, str]] = [("Bars  ", "bold underline")]
+        for name, words in LEGEND:
+            look = look_of(name)
+            parts += [(look.sign(ascii_only=ascii_only) * 2, look.color), Content(f" {words}   ")]
+        return Content.assemble(*parts)
 
     def _table(self, blocks: Mapping[str, Sequence[Entry]]) -> Table:
         """Headed blocks of two columns, the second one wrapped within itself."""

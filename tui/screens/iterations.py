@@ -7,34 +7,38 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 from textual import on, work
+from textual.widgets import Input, Static
 
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import ITERATIONS as NEEDED
-from tui.analysis.inputs.replayed import replayed_sessions
+from tui.analysis.iterations.candidate_keys import KEY_CHOICES, holding, key_choices
 from tui.analysis.iterations.chart import chart_rows
-from tui.analysis.iterations.times import iteration_times
-from tui.analysis.iterations.uses import ITERATIONS_WITH_USES, iterations_with_uses
-from tui.commands import CommandError
+from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iteration_times, iterations_with_uses
+from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
-from tui.screens.base import ViewScreen
-from tui.screens.detailed import ROWS_AT_ONCE, WORKING
+from tui.model.errors import CommandError
+from tui.screens.base import ROWS_AT_ONCE, WORKING, ViewScreen
 from tui.screens.kernels_by_iteration import KernelsByIterationScreen, found_words
-from tui.widgets.details import row_details
-from tui.widgets.iteration_chart import LEAST_SHOWN, IterationChart
-from tui.widgets.iteration_drawing import Around
-from tui.widgets.iteration_words import no_zoom, readout, summary
-from tui.widgets.table_pane import TablePane
+from tui.text import plain
+from tui.widgets.charts.iteration_bars import Around
+from tui.widgets.charts.iteration_chart import LEAST_SHOWN, IterationChart, no_zoom, readout, summary
+from tui.widgets.details.pane import row_details
+from tui.widgets.dialogs.base import Dialog, open_dialog
+from tui.widgets.table.pane import TablePane
+from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
     from textual.dom import DOMNode
     from textual.widget import Widget
 
     from tui.analysis.iterations.chart import Bar
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
+    from tui.widgets.details.pane import Details
 
 
 class IterationsScreen(ViewScreen):
@@ -43,7 +47,7 @@ class IterationsScreen(ViewScreen):
     VIEW = "iterations"
     BINDINGS: ClassVar = bindings_for(Scope.ITERATIONS)
     HELP: ClassVar = (
-        "All iterations as recorded, else found from 0 as the pattern of launches that repeats (K: by a key instead).\n"
+        "All iterations as recorded, else found from 0 as the pattern of launches that repeats (E: by a key instead).\n"
         "A bar is the time from start to end: a GPU in kernels or memory work, else the CPU at work; other: the rest.\n"
         "b begins and ends a span, a shows only that in every view, p the steady iterations, A what was shown before."
     )
@@ -65,7 +69,7 @@ class IterationsScreen(ViewScreen):
     @property
     def profile(self) -> Profile:
         """All iterations, whichever the other views show."""
-        return self.program.all_iterations
+        return self.explorer.profile_session.all_iterations
 
     @property
     def chart(self) -> IterationChart:
@@ -98,10 +102,10 @@ class IterationsScreen(ViewScreen):
             self._fill(profile)
 
     def _fill(self, profile: Profile) -> None:
-        rows = iterations_with_uses(profile, self.program.aggregation)
+        rows = iterations_with_uses(profile, self.explorer.profile_session.aggregation)
         self._times = {row["session"]: row for row in iteration_times(profile).iter_rows(named=True)}
         self._worst, self._slowest = 0, None
-        self._pane.apart = replayed_sessions(profile)
+        self._pane.model.apart = replayed_sessions(profile)
         self._pane.show(rows, empty=why_none(profile, NEEDED) if rows.is_empty() else "")
         row = self._pane.current_row
         self._show_chart(row["session"] if row is not None else 0)  # type: ignore[arg-type]
@@ -114,11 +118,13 @@ class IterationsScreen(ViewScreen):
         own = chart_rows(rows.with_row_index("row"), session) if rows.height else rows
         chart = self.chart
         chart.display = own.height > 0
-        text = summary(self.profile, self._times.get(session), self.program.aggregation, session=session)
+        text = summary(
+            self.profile, self._times.get(session), self.explorer.profile_session.aggregation, session=session
+        )
         chart.show(own, Around(text, self._readout))
 
     def _readout(self, bar: Bar) -> str:
-        return readout(self.chart.rows, bar, self._times.get(self._session), ascii_only=self.program.ascii_only)
+        return readout(self.chart.rows, bar, self._times.get(self._session), ascii_only=self.explorer.ascii_only)
 
     def path(self) -> list[str]:
         """How they were found, where they are not recorded; the whole of it is in the reports."""
@@ -140,12 +146,12 @@ class IterationsScreen(ViewScreen):
         self._follow_table()
 
     def _follow_table(self) -> None:
-        row, at = self._pane.current_row, self._pane.table.kept_row
+        row, at = self._pane.current_row, self._pane.table.model.kept_row
         if row is None:
             return
         if row["session"] != self._session:
             self._show_chart(row["session"])  # type: ignore[arg-type]
-        at = at if at is not None else self._pane.table.rows.source_row(self._pane.table.cursor_row)
+        at = at if at is not None else self._pane.table.model.rows.source_row(self._pane.table.model.cursor_row)
         place = self._chart_row(at)
         if place is not None:
             self.chart.follow(place)
@@ -162,7 +168,7 @@ class IterationsScreen(ViewScreen):
 
     def _go_to_row(self, row: int) -> None:
         """Put the cursor of the table on a row of the frame, if the filter leaves it."""
-        place = self._pane.table.rows.shown_row(row)
+        place = self._pane.table.model.rows.shown_row(row)
         if place is not None:
             self._pane.table.move_to(place)
 
@@ -178,7 +184,7 @@ class IterationsScreen(ViewScreen):
         before = chart.window
         chart.zoom(step)
         if chart.window == before and chart.rows.height:
-            self.program.say(no_zoom(chart.rows.height, step, LEAST_SHOWN))
+            self.explorer.say(no_zoom(chart.rows.height, step, LEAST_SHOWN))
 
     def action_fit_chart(self) -> None:
         """All iterations in the chart; where all are, only those that the other views show."""
@@ -198,7 +204,7 @@ class IterationsScreen(ViewScreen):
             numbered = self._pane.frame.with_row_index("row").drop_nulls(["iteration", "duration_ns"])
             self._slowest = numbered.sort("duration_ns", "row", descending=[True, False])["row"]
         if self._slowest.is_empty():
-            self.program.say("no iteration has a time")
+            self.explorer.say("no iteration has a time")
             return
         at = self._worst % len(self._slowest)
         self._worst += 1
@@ -217,36 +223,37 @@ class IterationsScreen(ViewScreen):
         first, last = chart.marked or (chart.cursor, chart.cursor)
         numbers = chart.rows["iteration"].slice(first, last - first + 1).drop_nulls()
         if numbers.is_empty():
-            self.program.say("this work belongs to no iteration", severity="warning")
+            self.explorer.say("this work belongs to no iteration", severity="warning")
             return
-        self._choose(Aggregation(int(numbers.min()), int(numbers.max()), self.program.aggregation.key))  # type: ignore[arg-type]
+        self._choose(Aggregation(int(numbers.min()), int(numbers.max()), self.explorer.profile_session.aggregation.key))  # type: ignore[arg-type]
 
     def action_aggregate_steady(self) -> None:
         """Show the longest stretch of steady iterations in every view."""
         times = self._times.get(self._session)
         if times is None or times["steady_first"] is None:
-            self.program.say("no three iterations one after the other take about the same time", severity="warning")
+            self.explorer.say("no three iterations one after the other take about the same time", severity="warning")
             return
-        self._choose(Aggregation(times["steady_first"], times["steady_last"], self.program.aggregation.key))
+        self._choose(
+            Aggregation(times["steady_first"], times["steady_last"], self.explorer.profile_session.aggregation.key)
+        )
 
     def action_pick_key(self) -> None:
         """Choose what iterations end with."""
-        from tui.screens.key_picker import KeyPicker
 
         def picked(key: str | None) -> None:
             if key is not None:
                 self._choose(Aggregation(key=key or None))
 
-        self.program.push_screen(KeyPicker(self.profile, self.program.aggregation.key), picked)
+        open_dialog(self.app, KeyPicker(self.profile, self.explorer.profile_session.aggregation.key), picked)
 
     def _choose(self, wanted: Aggregation) -> None:
         self.chart.forget_span()
         try:
-            self.program.choose_iterations(wanted)
+            self.explorer.profile_session.choose_iterations(wanted)
         except CommandError as error:
-            self.program.say(str(error), severity="error")
+            self.explorer.say(str(error), severity="error")
             return
-        self.program.say(f"every view shows {wanted.words or 'all iterations'}; A goes back")
+        self.explorer.say(f"every view shows {wanted.words or 'all iterations'}; A goes back")
 
     @on(TablePane.RowOpened)
     def _row_opened(self, event: TablePane.RowOpened) -> None:
@@ -263,7 +270,7 @@ class IterationsScreen(ViewScreen):
             self.action_aggregate()
             return
         if row["aggregated"] is False:
-            self.program.say("the other views leave this iteration out: a shows it, A shows all again")
+            self.explorer.say("the other views leave this iteration out: a shows it, A shows all again")
             return
         session, iteration = row["session"], row["iteration"]
 
@@ -271,7 +278,7 @@ class IterationsScreen(ViewScreen):
             assert isinstance(screen, KernelsByIterationScreen)
             screen.open_iteration(session, iteration)
 
-        self.program.go("kernels-by-iteration", arrange)
+        self.explorer.go("kernels-by-iteration", arrange)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Every value of an iteration; whether it is chosen only where some are."""
@@ -283,3 +290,98 @@ class IterationsScreen(ViewScreen):
     def action_toggle_row_detail(self) -> None:
         """Details of the iteration under the cursor."""
         self._pane.action_toggle_detail()
+
+
+NONE = ""
+"""What the dialog gives for no key: iterations as recorded, else as found."""
+
+
+class KeyPicker(Dialog[str]):
+    """Candidates in a table; what is typed narrows them.
+
+    Args:
+        profile: With all iterations.
+        present: The key that cuts it now.
+    """
+
+    TITLE_TEXT = "Iterations end with"
+    KEYS = "type to narrow  ↑ ↓ choose  enter take  ctrl+r no key  esc leave"
+    KEYS_IN_ASCII = "type to narrow  up, down choose  enter take  ctrl+r no key  esc leave"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape", "leave", "Leave"),
+        ("down", "step(1)", "Down"),
+        ("up", "step(-1)", "Up"),
+        ("pagedown,ctrl+d", "step(10)", "Page down"),
+        ("pageup,ctrl+u", "step(-10)", "Page up"),
+        ("ctrl+r", "no_key", "As recorded or found"),
+    ]
+    DEFAULT_CSS = """
+    KeyPicker {
+        & > .dialog--box { max-width: 160; width: 96%; height: 90%; }
+        #typed { border: none; height: 1; padding: 0; }
+        #present { color: $text-muted; height: auto; }
+    }
+    """
+
+    def __init__(self, profile: Profile, present: str | None) -> None:
+        super().__init__()
+        self._profile = profile
+        self._present = present
+        self._rows: pl.DataFrame | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """What is the key now, the line to type in, and the candidates."""
+        now = f"Now {plain(self._present)}" if self._present else "No key: iterations are as recorded, else as found"
+        yield Static(now, id="present", markup=False)
+        yield PlainLine(placeholder="part of a name", id="typed", compact=True)
+        yield TablePane(KEY_CHOICES, id="keys", title="Keys")
+
+    def on_mount(self) -> None:
+        """Look for candidates in a thread: of millions of launches that takes a while."""
+        view = self.query_one(TablePane)
+        view.table.can_focus = False
+        view.show(pl.DataFrame(schema={column.name: pl.String for column in KEY_CHOICES.columns}), empty="looking…")
+        self.query_one(Input).focus()
+        self._look()
+
+    @work(thread=True, exclusive=True, group="keys")
+    def _look(self) -> None:
+        rows = key_choices(self._profile)
+        self.app.call_from_thread(self._found, rows)
+
+    def _found(self, rows: pl.DataFrame) -> None:
+        if self.is_attached:
+            self._rows = rows
+            self._narrow(self.query_one(Input).value)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._narrow(event.value)
+
+    def _narrow(self, text: str) -> None:
+        if self._rows is None:
+            return
+        view = self.query_one(TablePane)
+        view.table.model.kept_row = None
+        rows = holding(self._rows, text)
+        empty = "nothing comes three times or more" if self._rows.is_empty() else "no name holds this"
+        view.show(rows, empty=empty)
+
+    @on(Input.Submitted)
+    def _take(self) -> None:
+        row = self.query_one(TablePane).current_row if self._rows is not None else None
+        if row is not None:
+            self.dismiss(str(row["name"]))
+
+    @on(TablePane.RowOpened)
+    def _row_opened(self) -> None:
+        self._take()
+
+    def action_step(self, step: int) -> None:
+        """So many rows down, or up where negative."""
+        table = self.query_one(TablePane).table
+        table.move_to(table.model.cursor_row + step)
+
+    def action_no_key(self) -> None:
+        """Iterations as they were recorded or found."""
+        self.dismiss(NONE)

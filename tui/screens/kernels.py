@@ -7,26 +7,54 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 
 from tui.analysis.duration_spread import spread, variants
+from tui.analysis.estimated_savings import estimated_savings
+from tui.analysis.hardware_metrics import measured_metrics
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import GPU_WORK, START_TIMES
-from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.launches.profile_next import profile_next
-from tui.analysis.what_if import what_if
+from tui.analysis.kernels import LAUNCHES, kernels, launches
+from tui.analysis.launches.config import launch_config
+from tui.analysis.launches.origin import launch_origin, neighbors
+from tui.analysis.launches.profiling_command import profiling_command
+from tui.analysis.occupancy import advice_for
 from tui.fitting import shorten_symbol
 from tui.model.names import short_name
-from tui.screens.launch import details_of_launch
-from tui.screens.linked import Level, LinkedTablesScreen, Row
-from tui.widgets.details import row_details
-from tui.widgets.kernel_details import below, gain_lines, next_lines, slow_lines, variant_lines
-from tui.widgets.spark import histogram_line
+from tui.screens.master_detail import Level, MasterDetailScreen, Row, shown
+from tui.widgets.charts.sparkline import histogram_line
+from tui.widgets.details.kernel import below, gain_lines, next_lines, slow_lines, variant_lines
+from tui.widgets.details.launch import launch_details
+from tui.widgets.details.pane import row_details
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.analysis.inputs.recording import Need
+    from tui.analysis.inputs.needs import Need
     from tui.model.profile import Profile
-    from tui.widgets.details import Details, Line
-    from tui.widgets.table_pane import TablePane
+    from tui.screens.base import ViewScreen
+    from tui.widgets.details.pane import Details, Line
+    from tui.widgets.table.pane import TablePane
+
+
+def details_of_launch(screen: ViewScreen, activity: int) -> Details:
+    """Everything that is known of a launch.
+
+    Args:
+        screen: Whose profile it is of.
+        activity: Its number, the column ``activity``.
+    """
+    profile = screen.profile
+    config = launch_config(profile, activity, gpu=screen.explorer.options.gpu)
+    # Another session may have measured it, whichever session is shown.
+    measured = measured_metrics(screen.explorer.profile_session.whole_profile or profile, activity)
+    return launch_details(
+        config,
+        launch_origin(profile, activity),
+        *neighbors(profile, activity),
+        measured,
+        has_log=bool(profile.texts),
+        advice=advice_for(config),
+        gains=estimated_savings(profile, pl.Series([activity], dtype=pl.UInt32)),
+        further=profiling_command(profile, activity),
+    )
 
 
 SPREAD_CELLS: Final = 56
@@ -56,9 +84,7 @@ def no_kernels(profile: Profile) -> str:
     return why_none(profile, GPU_WORK)
 
 
-KERNEL_LEVEL = Level(
-    "kernels", KERNELS, lambda profile, _above: kernels(profile), lambda row: short(row), no_kernels, 2
-)
+KERNEL_LEVEL = Level("kernels", *shown("kernels"), lambda row: short(row), no_kernels, 2)
 
 
 def launch_crumb(row: Row) -> str:
@@ -85,7 +111,7 @@ def short(row: Row) -> str:
     return shorten_symbol(short_name(str(row["name"])).rpartition("::")[2], 32)
 
 
-class LaunchScreen(LinkedTablesScreen):
+class LaunchScreen(MasterDetailScreen):
     """Linked tables that end in launches: their details are the launch config."""
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
@@ -110,12 +136,12 @@ class LaunchScreen(LinkedTablesScreen):
         blocks = [
             ("Slow launches", slow_lines(told)),
             ("Variants with most time", variant_lines(variants(self.profile, rows))),
-            ("If it were", gain_lines(what_if(self.profile, rows["activity"]))),
+            ("If it were", gain_lines(estimated_savings(self.profile, rows["activity"]))),
         ]
         if row["kind"] == "kernel" and told is not None:
             # One that is like most of the others.
             near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - told.median_ns).abs(), "activity")
-            further = profile_next(self.profile, near["activity"][0])
+            further = profiling_command(self.profile, near["activity"][0])
             blocks.append(("To profile a typical launch in depth", next_lines(further)))
         return below(first, blocks)
 
@@ -124,7 +150,7 @@ class LaunchScreen(LinkedTablesScreen):
         durations = rows["duration_ns"]
         if durations.len() < 2:
             return []
-        line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.program.ascii_only)
+        line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.explorer.ascii_only)
         differ = durations.drop_nulls().n_unique() > 1
         return [("Durations", line, "of its launches, on a logarithmic scale" if differ else "each of its launches")]
 
@@ -140,7 +166,7 @@ class KernelsScreen(LaunchScreen):
     VIEW = "kernels"
     LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)
     HELP: ClassVar = (
-        "Kernels, copies and sets by name; below, the launches of the one under the cursor.\n"
+        "Kernels, copies and memsets by name; below, the launches of the one under the cursor.\n"
         "Time% is the share of all GPU time of the session; durations of different streams can overlap in time.\n"
         "enter on a launch shows its configuration and theoretical occupancy; "
         "L shows its line, where the input has lines."

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import START_TIMES
 from tui.analysis.iterations.tables import reasons
-from tui.analysis.iterations.work import ITERATION_LAUNCHES, ITERATION_WORK, iteration_work, launches_of_iteration
+from tui.analysis.iterations.work import ITERATION_LAUNCHES, launches_of_iteration
 from tui.fitting import clip_middle
 from tui.screens.kernels import LaunchScreen, launch_crumb
-from tui.screens.linked import Level, Row
+from tui.screens.master_detail import Level, Row, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +39,7 @@ def nothing_launched(_profile: Profile) -> str:
     return "nothing was launched on a GPU in this iteration"
 
 
-ITERATION_LEVEL = Level(
-    "iterations", ITERATION_WORK, lambda profile, _above: iteration_work(profile), iteration_crumb, why_no_iterations, 2
-)
+ITERATION_LEVEL = Level("iterations", *shown("iteration_work"), iteration_crumb, why_no_iterations, 2)
 
 
 def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tui.analysis.iterations.op_work import ITERATION_OPS, launches_of_iteration_op, ops_of_iteration
-from tui.analysis.iterations.work import ITERATION_LAUNCHES, launches_of_iteration
-from tui.analysis.ops.tables import has_recorded_ops
+from tui.analysis.iterations.work import (
+    ITERATION_LAUNCHES,
+    ITERATION_OPS,
+    launches_of_iteration,
+    launches_of_iteration_op,
+    ops_of_iteration,
+)
+from tui.analysis.ops.ops_by_name import has_recorded_ops
 from tui.fitting import clip_middle
 from tui.screens.kernels import launch_crumb
 from tui.screens.kernels_by_iteration import ITERATION_LEVEL, IterationLaunchScreen, nothing_launched
-from tui.screens.linked import Level, Row
+from tui.screens.master_detail import Level, Row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

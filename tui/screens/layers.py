@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tui.analysis.gpu_work import GPU_WORK, gpu_work
+from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import LAYERS as NEEDED
-from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers, layers_of_total, work_of_layer
+from tui.analysis.layers import LAYERS, layers, layers_of_total, work_of_layer
 from tui.fmt import duration, percent
 from tui.screens.kernels import launch_crumb
-from tui.screens.linked import Level, Row
-from tui.screens.parts import Part, PartsScreen
-from tui.widgets.kernel_details import below
+from tui.screens.master_detail import Level, Row, shown
+from tui.screens.tabs import PartsScreen, Tab
+from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details
+    from tui.widgets.table.pane import TablePane
 
 OTHERS_SHOWN = 12
 """Further rows of the same layer that its details tell."""
@@ -30,7 +30,7 @@ OTHERS_SHOWN = 12
 def work_of_selected(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """GPU work of the selected layer."""
     row = above.get("layers")
-    return gpu_work(profile) if row is None else work_of_layer(profile, row)
+    return activities_where(profile) if row is None else work_of_layer(profile, row)
 
 
 def of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -66,22 +66,21 @@ class LayersScreen(PartsScreen):
 
     VIEW = "layers"
     PARTS: ClassVar = (
-        Part(
+        Tab(
             "layers",
             "Layers",
             (
-                Level("layers", LAYERS, lambda profile, _above: layers(profile), layer_crumb, no_layers, 3),
-                Level("layer_work", GPU_WORK, work_of_selected, launch_crumb, no_work, 1),
+                Level("layers", *shown("layer_times"), layer_crumb, no_layers, 3),
+                Level("layer_work", ACTIVITY_TABLE, work_of_selected, launch_crumb, no_work, 1),
             ),
         ),
-        Part(
+        Tab(
             "totals",
             "Totals by phase",
             (
                 Level(
                     "layer_totals",
-                    LAYER_TOTALS,
-                    lambda profile, _above: layer_totals(profile),
+                    *shown("layer_totals"),
                     lambda row: f"{row['phase']}, {row['executor']}",
                     no_layers,
                     1,

@@ -1,4 +1,4 @@
-"""The screen that is there at once, while the files are read."""
+"""The screen that is shown while the files are read."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from textual.widgets import ProgressBar, Static
 
 from tui.fmt import size
 from tui.text import plain
-from tui.widgets.files_read import FilesRead, summary
-from tui.widgets.so_far import SoFarTable
+from tui.textual_patches.least_size import LeastSize
+from tui.widgets.load_preview import FilesRead, PreviewTable, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual.app import ComposeResult
 
-    from tui.loaders.base import LoadProgress
-    from tui.loaders.preview import SoFar
+    from tui.loaders.progress import LoadPreview, LoadProgress
 
 
-HOW: Final = "esc stops and keeps what is there   Q quits"
-STOPPING: Final = "stopping: what was read is put together   Q quits"
-AT_END: Final = "all is read and is put together"
+HOW: Final = "Esc: stop, keep partial data   Q: quit"
+STOPPING: Final = "Stopping: building tables from what was read   Q: quit"
+AT_END: Final = "file read; step 2 of 2: building tables…"
+_LEAST_SHARE: Final = 0.15
+"""Before so much of a file is read, the time that is left is not estimated."""
 _EVERY_S: Final = 0.5
-"""After so long what is said is looked at again, also where nothing new comes."""
+"""After so long the words are brought up to date, also where no progress is reported."""
 _SILENT_S: Final = 1.0
-"""A loader that says nothing for so long is past the reading."""
+"""A loader that reports nothing for so long has read the file."""
 _SHOWN_AFTER_S: Final = 0.8
-"""What is read sooner than this is not worth a table that comes and goes."""
+"""A file that is read sooner shows no preview."""
 _OTHER_LINES: Final = 10
-"""Of the screen: what stands around the table."""
+"""Lines of the screen around the table."""
 
 
 class _AsciiBar(BarRenderable):
@@ -44,8 +45,8 @@ class _AsciiBar(BarRenderable):
     HALF_BAR_RIGHT = " "
 
 
-class LoadingScreen(Screen[None]):
-    """Says what is read, how far it has come, what it holds so far, and how to stop.
+class LoadingScreen(LeastSize, Screen[None]):
+    """Shows what is read, how far, a preview, and how to stop.
 
     Args:
         paths: The files, as they were given.
@@ -70,7 +71,7 @@ class LoadingScreen(Screen[None]):
         self._heard = self._began
         self._progress: LoadProgress | None = None
         self._is_stopping = False
-        self._so_far: SoFar | None = None
+        self._so_far: LoadPreview | None = None
         """What is shown of it."""
 
     def compose(self) -> ComposeResult:
@@ -82,12 +83,12 @@ class LoadingScreen(Screen[None]):
                 bar.BAR_RENDERABLE = _AsciiBar
             yield bar
             yield Static(id="state")
-            yield SoFarTable()
+            yield PreviewTable()
             yield FilesRead()
             yield Static(Content(HOW), id="how")
 
     def on_mount(self) -> None:
-        """Look again and again: a screen on which nothing moves looks dead."""
+        """Bring the words up to date now and then: a screen on which nothing changes looks dead."""
         self.set_interval(_EVERY_S, self._show_state)
 
     @staticmethod
@@ -103,19 +104,18 @@ class LoadingScreen(Screen[None]):
         what = summary(progress.files) if progress.files else f"Reading {self._shown(progress.source)}"
         self.query_one("#what", Static).update(Content(what))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
-        self.query_one("#percentage").display = progress.bytes_total is not None
         self._show_state()
         if progress.files:
             self.query_one(FilesRead).show(
                 progress.files, self.query_one("#state").size.width, self.size.height - _OTHER_LINES
             )
-        table = self.query_one(SoFarTable)
-        if progress.so_far is None:
+        table = self.query_one(PreviewTable)
+        if progress.preview is None:
             table.display = False
-        elif progress.so_far is not self._so_far and self._heard - self._source_began >= _SHOWN_AFTER_S:
-            self._so_far = progress.so_far
+        elif progress.preview is not self._so_far and self._heard - self._source_began >= _SHOWN_AFTER_S:
+            self._so_far = progress.preview
             width = self.query_one("#state").size.width
-            table.show(progress.so_far, _share(progress), width, self.size.height - _OTHER_LINES)
+            table.show(progress.preview, _share(progress), width, self.size.height - _OTHER_LINES)
 
     def show_stopping(self) -> None:
         """Say that no more is read."""
@@ -128,15 +128,17 @@ class LoadingScreen(Screen[None]):
             return
         is_past = not self._is_stopping and now - self._heard > _SILENT_S
         words = state_words(progress, self._heard - self._source_began, now - self._source_began, is_past=is_past)
+        # The second step has no share: 100 % would stand there for seconds.
+        self.query_one("#percentage").display = not (is_past or _is_read(progress) or progress.bytes_total is None)
         self.query_one("#state", Static).update(Content(words))
         if is_past:
-            self.query_one("#how", Static).update(Content("Q quits"))
+            self.query_one("#how", Static).update(Content("Q: quit"))
         elif not self._is_stopping:
             self.query_one("#how", Static).update(Content(HOW))
 
 
 def state_words(progress: LoadProgress, heard_s: float, seconds: float, *, is_past: bool) -> str:
-    """How much has been read, how fast, and for how long; past the last byte what is done then, and no speed.
+    """How much has been read, how fast, and for how long; after the last byte the second step, and no speed.
 
     Args:
         progress: What the loader said last.
@@ -144,10 +146,14 @@ def state_words(progress: LoadProgress, heard_s: float, seconds: float, *, is_pa
         seconds: The time from the beginning to now.
         is_past: Whether it has been silent for so long that the reading is over.
     """
-    is_over = is_past or (progress.bytes_total is not None and progress.bytes_read >= progress.bytes_total)
-    rows = [f"{progress.rows:,} rows"] if progress.rows and progress.so_far is None else []
+    is_over = is_past or _is_read(progress)
+    rows = [f"{progress.rows:,} rows"] if progress.rows and progress.preview is None else []
     pace = [size(progress.bytes_read), AT_END] if is_over else [*_amount(progress), *_speed(progress, heard_s)]
     return "   ".join([*pace, *rows, f"{seconds:.0f} s"])
+
+
+def _is_read(progress: LoadProgress) -> bool:
+    return progress.bytes_total is not None and progress.bytes_read >= progress.bytes_total
 
 
 def _share(progress: LoadProgress) -> float | None:
@@ -160,12 +166,13 @@ def _amount(progress: LoadProgress) -> list[str]:
 
 
 def _speed(progress: LoadProgress, seconds: float) -> list[str]:
-    """Bytes a second, and the time that is left at that speed where it can be told."""
+    """Bytes a second, and the time that is left at that speed, where that can be estimated."""
     if seconds < 1 or not progress.bytes_read:
         return []
     speed = progress.bytes_read / seconds
     left = (progress.bytes_total or 0) - progress.bytes_read
-    return [f"{size(speed)}/s", *([f"about {_in_words(left / speed)} left"] if left > 0 else [])]
+    is_known = left > 0 and (_share(progress) or 0) >= _LEAST_SHARE
+    return [f"{size(speed)}/s", *([f"about {_in_words(left / speed)} left"] if is_known else [])]
 
 
 def _in_words(seconds: float) -> str:

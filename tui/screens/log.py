@@ -18,10 +18,9 @@ from tui.model.history import Place
 from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
 from tui.text import plain
+from tui.widgets.app_services import copy_text
 from tui.widgets.ascii_text import SPELLED, in_ascii
-from tui.widgets.copying import copy_text
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.details import Details, Line, sections, whole_value
+from tui.widgets.details.pane import DetailPane, Details, Line, sections, whole_value
 from tui.widgets.find_bar import FindBar
 from tui.widgets.log_view import LogView
 
@@ -78,7 +77,7 @@ class LogScreen(ViewScreen):
         if not self._source:
             self._show_status(0)
             return
-        whole = self.program.whole_profile or self.profile
+        whole = self.explorer.profile_session.whole_profile or self.profile
         mine = pl.col("session").is_in(whole["sessions"].filter(pl.col("source") == self._source)["session"].implode())
         parsed = [whole[name].filter(mine)["line"].drop_nulls().to_numpy() for name in ROW_FRAMES]
         issues = whole["issues"].filter(mine | pl.col("session").is_null())["line"].drop_nulls().to_numpy()
@@ -90,7 +89,7 @@ class LogScreen(ViewScreen):
 
     def show_line(self, line: int, session: int | None) -> None:
         """Go to a line of the source that a session came from."""
-        whole = self.program.whole_profile
+        whole = self.explorer.profile_session.whole_profile
         if session is not None and whole is not None:
             source = whole["sessions"].filter(pl.col("session") == session)["source"].item()
             if source != self._source:
@@ -123,11 +122,11 @@ class LogScreen(ViewScreen):
             )
             return
         text = f"line {line:,} of {self.log_view.line_count:,}"
-        written = self.program.note_at(self._note_place(line))
+        written = self.explorer.notes.note_at(self._note_place(line))
         if written is not None and not note:
             note = f"note: {written.text.splitlines()[0]}"
         note = note or self._marked_in_words()
-        ascii_only = self.program.ascii_only
+        ascii_only = self.explorer.ascii_only
         said = plain(f"{text} · {note}")
         said = in_ascii(Content(said.translate(SPELLED))).plain if ascii_only else said
         said = whole_pieces(said, self.app.size.width - PADDING, ascii_only=ascii_only)
@@ -154,7 +153,7 @@ class LogScreen(ViewScreen):
 
     def _read_from(self, line: int) -> Details:
         """Every row that came from a line, and every issue about it."""
-        whole = self.program.whole_profile or self.profile
+        whole = self.explorer.profile_session.whole_profile or self.profile
         mine = whole["sessions"].filter(pl.col("source") == self._source)["session"].implode()
         blocks: list[tuple[str, list[Line]]] = []
         for name in (*ROW_FRAMES, "issues"):
@@ -179,19 +178,19 @@ class LogScreen(ViewScreen):
         text = self.profile.texts.get(self._source)
         if text is not None:
             lines = text.lines(self.log_view.cursor_line, 1)
-            self.program.say(copy_text(self.app, "".join(lines)))
+            self.explorer.say(copy_text(self.app, "".join(lines)))
 
     # --- notes -------------------------------------------------------------------------------------------------------
 
     def _note_place(self, line: int) -> RowPlace:
-        return self.program.note_spot("lines", (self._source, line))
+        return self.explorer.notes.note_spot("lines", (self._source, line))
 
     def action_write_note(self) -> None:
         """Ask for a note on the line."""
         if self._source:
             line = self.log_view.cursor_line
             source = f"{self._source}, " if len(self.profile.texts) > 1 else ""
-            self.program.write_note(self._note_place(line), f"{source}line {line:,}")
+            self.explorer.notes.write_note(self._note_place(line), f"{source}line {line:,}")
 
     def show_spot(self, _table: str, key: Sequence[object]) -> None:
         """Go to the line of a note."""
@@ -202,7 +201,7 @@ class LogScreen(ViewScreen):
         if self._source == source and isinstance(line, int) and 0 < line <= self.log_view.line_count:
             self.log_view.go_to(line)
         else:
-            self.program.say("the line is not there any more", severity="warning")
+            self.explorer.say("the line is not there any more", severity="warning")
 
     def show_details_again(self) -> None:
         """Tell the note on the line anew."""
@@ -221,7 +220,7 @@ class LogScreen(ViewScreen):
         if text and self._source:
             self._search(self.log_view.cursor_line, 1, include_start=True)
         else:
-            self.query_one(FindBar).pass_on()
+            self.query_one(FindBar).entry_done()
 
     @on(FindBar.Entered)
     def _find_entered(self, event: FindBar.Entered) -> None:
@@ -235,7 +234,7 @@ class LogScreen(ViewScreen):
     def action_next_match(self, direction: int) -> None:
         """Go to the next match, or the previous one."""
         if not self._needle or not self._source:
-            self.program.say("nothing to find yet: / begins")
+            self.explorer.say("nothing to find yet: / begins")
             return
         self._search(self.log_view.cursor_line, direction, include_start=False)
 
@@ -263,11 +262,11 @@ class LogScreen(ViewScreen):
         self.log_view.go_to(line)
         self.log_view.show_match(line)
         self._show_status(line, "went round the end" if wrapped else "")
-        self.query_one(FindBar).pass_on()
+        self.query_one(FindBar).entry_done()
 
     def _found_nothing(self, line: int, needle: str) -> None:
         self._show_status(line, f"{needle!r} stands nowhere in this text")
-        self.query_one(FindBar).pass_on()
+        self.query_one(FindBar).entry_done()
 
     def action_next_issue(self) -> None:
         """Go to the next line that an issue is about."""
@@ -279,7 +278,7 @@ class LogScreen(ViewScreen):
 
     def _go_to_next(self, lines: Any, nothing: str) -> None:
         if not len(lines):
-            self.program.say(nothing)
+            self.explorer.say(nothing)
             return
         index = int(np.searchsorted(lines, self.log_view.cursor_line, side="right"))
         self.log_view.go_to(int(lines[index % len(lines)]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
+from textual.content import Content
 
-from tui.analysis.gpu_work import GPU_WORK, gpu_work
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import ALLOCATIONS, COPIES, START_TIMES, UNIFIED_MEMORY
-from tui.analysis.transfers.allocations import (
+from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.allocations import (
     ALLOCATION_EVENTS,
     ALLOCATOR_ITERATIONS,
     ALLOCATORS,
@@ -20,24 +20,123 @@ from tui.analysis.transfers.allocations import (
     memory_curve,
     memory_of,
 )
-from tui.analysis.transfers.copy_runs import TINY_RUNS, tiny_runs
-from tui.analysis.transfers.moves import SINGLE_TRANSFERS, single_transfers
-from tui.analysis.transfers.tables import TRANSFER_SIZES, TRANSFERS, transfer_share, transfer_sizes, transfers
-from tui.analysis.transfers.unified import UNIFIED, unified_memory
-from tui.fmt import count, duration, percent
-from tui.screens.detailed import NOTHING_ABOVE
-from tui.screens.linked import Level, Row
-from tui.screens.parts import Part, PartsScreen
-from tui.widgets.head_lines import said_lines
-from tui.widgets.memory_lines import MemoryCurve, memory_lines
+from tui.analysis.copies import SINGLE_TRANSFERS, TINY_RUNS, single_transfers, tiny_runs
+from tui.analysis.inputs.capabilities import how_to_record, why_none
+from tui.analysis.inputs.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
+from tui.analysis.memory_snapshot import (
+    MEMORY_ALLOCATIONS,
+    MEMORY_BLOCKS,
+    MEMORY_DEVICES,
+    MEMORY_PEAK,
+    MEMORY_SEGMENTS,
+    memory_allocations,
+    memory_devices,
+    memory_peak,
+    segment_blocks,
+    segments_held,
+)
+from tui.analysis.transfer_summary import (
+    TRANSFER_SIZES,
+    TRANSFERS,
+    UNIFIED,
+    transfer_share,
+    transfer_sizes,
+    transfers,
+    unified_memory,
+)
+from tui.fitting import cell_width, pad
+from tui.fmt import count, duration, percent, size
+from tui.screens.base import NOTHING_ABOVE
+from tui.screens.master_detail import Level, Row
+from tui.screens.tabs import PartsScreen, Tab
+from tui.text import plain
+from tui.widgets.charts.sparkline import area
+from tui.widgets.notices import said_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
-    from tui.widgets.head_lines import Draw
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details
+    from tui.widgets.notices import Draw
+    from tui.widgets.table.pane import TablePane
+
+
+TALL: Final = 4
+"""Lines of the curve of a single memory."""
+MOST: Final = 6
+"""More memories than this are in the table below alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCurve:
+    """One memory."""
+
+    label: str
+    peak_bytes: int
+    first_ns: int | None
+    last_ns: int | None
+    """None: the input has the order of events, no times."""
+    most: Callable[[int], npt.NDArray[np.float64]]
+    """For a number of steps, the most that was allocated in each."""
+    marks: tuple[tuple[int, int], ...]
+    """Number and start of each iteration."""
+
+
+def memory_lines(curves: Sequence[MemoryCurve], width: int, *, ascii_only: bool) -> list[Content]:
+    """The curves, from nothing to their own peak; below a single one the iterations, where they begin.
+
+    Args:
+        curves: The memories.
+        width: Cells of a line.
+        ascii_only: ASCII characters alone.
+    """
+    shown = curves[:MOST]
+    lines = TALL if len(shown) == 1 else 1
+    heads = [[plain(curve.label), size(curve.peak_bytes)] for curve in shown]
+    texts = [head if lines > 1 else [" ".join(head)] for head in heads]
+    label = max((cell_width(text) for head in texts for text in head), default=0)
+    room = max(8, width - label - 1)
+    drawn: list[Content] = []
+    for curve, head in zip(shown, texts, strict=True):
+        held = curve.most(room) / max(1, curve.peak_bytes)
+        for place, line in enumerate(area(held.tolist(), lines, ascii_only=ascii_only)):
+            text = pad(head[place] if place < len(head) else "", label)
+            drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$kind-memory")))
+    if len(shown) == 1:
+        drawn.append(Content.styled(" " * (label + 1) + _axis(shown[0], room, ascii_only=ascii_only), "$text-muted"))
+    elif len(curves) > MOST:
+        drawn.append(Content.styled(f"and {len(curves) - MOST} more below", "$text-muted"))
+    return drawn
+
+
+def _axis(curve: MemoryCurve, room: int, *, ascii_only: bool) -> str:
+    """Where iterations begin, as far as their numbers have room; else how long it all took."""
+    if curve.first_ns is None or curve.last_ns is None:
+        note = "in order of events, no times recorded"
+        return note.rjust(room) if len(note) <= room else ""
+    span = curve.last_ns - curve.first_ns
+    mark = "|" if ascii_only else "╵"
+    cells = [" "] * room
+    free = 0
+    for number, start_ns in curve.marks:
+        at = max(0, round((start_ns - curve.first_ns) / span * room)) if span else 0
+        text = f"{mark}{number}"
+        if free <= at and at + len(text) <= room:
+            cells[at : at + len(text)] = text
+            free = at + len(text) + 1
+    note = (
+        f" iterations; {duration(span, ascii_only=ascii_only)} in all"
+        if curve.marks
+        else duration(span, ascii_only=ascii_only)
+    )
+    line = "".join(cells).rstrip()
+    if len(line) + cell_width(note) <= room:
+        return line + " " * (room - len(line) - cell_width(note)) + note
+    return line
 
 
 def _same(row: Row, *names: str) -> list[pl.Expr]:
@@ -82,8 +181,8 @@ def unified_work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """The single migrations and faults of a name."""
     row = above.get("unified")
     if row is None:
-        return gpu_work(profile)
-    return gpu_work(profile, pl.col("kind") == "um", *_same(row, "session", "device", "name"))
+        return activities_where(profile)
+    return activities_where(profile, pl.col("kind") == "um", *_same(row, "session", "device", "name"))
 
 
 def iterations_of_memory(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -131,6 +230,46 @@ def lacks_unified(profile: Profile) -> str:
 def lacks_allocations(profile: Profile) -> str:
     """Why there is nothing of an allocator."""
     return "" if profile["memory_events"].height else why_none(profile, ALLOCATIONS)
+
+
+def lacks_copies(profile: Profile) -> str:
+    """Why there are no copies in a memory snapshot, which never holds any; empty of other inputs."""
+    return no_copies(profile) if profile["memory_segments"].height and profile["activities"].is_empty() else ""
+
+
+def lacks_snapshot(profile: Profile) -> str:
+    """Why it is not known what the allocator holds."""
+    return "" if profile["memory_segments"].height else why_none(profile, SNAPSHOT)
+
+
+def allocations_of_stack(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The allocations of a stack that were alive at the peak."""
+    row, rows = above.get("memory_peak"), memory_allocations(profile)
+    if row is None:
+        return rows.clear()
+    same = (pl.col(name).cast(pl.String).eq_missing(pl.lit(row[name], pl.String)) for name in ("call_site", "stack"))
+    return rows.filter(
+        "at_peak", pl.col("session") == row["session"], pl.col("device").eq_missing(row["device"]), *same
+    )
+
+
+def blocks_of_segment(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The blocks of a segment."""
+    row = above.get("segments_held")
+    return segment_blocks(profile, row["session"] if row else -1, row["segment"] if row else -1)
+
+
+def segments_of_device(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The segments of a GPU."""
+    row, rows = above.get("memory_devices"), segments_held(profile)
+    if row is None:
+        return rows.clear()
+    return rows.filter(pl.col("session") == row["session"], pl.col("device").eq_missing(row["device"]))
+
+
+def site(row: Row) -> str:
+    """A stack in the path."""
+    return str(row["call_site"] or "no call site")
 
 
 def copies_head(profile: Profile) -> Draw | None:
@@ -191,16 +330,17 @@ class MemoryScreen(PartsScreen):
 
     VIEW = "memory"
     PARTS: ClassVar = (
-        Part(
+        Tab(
             "copies",
-            "Copies and sets",
+            "Memcpy and memset",
             (
                 Level("transfers", TRANSFERS, lambda profile, _: transfers(profile), direction, no_copies),
                 Level("copies_of_transfer", SINGLE_TRANSFERS, copies_of_transfer, copy_crumb, no_single_copies),
             ),
-            head=copies_head,
+            lacks_copies,
+            copies_head,
         ),
-        Part(
+        Tab(
             "sizes",
             "By size",
             (
@@ -213,10 +353,11 @@ class MemoryScreen(PartsScreen):
                 ),
                 Level("copies_of_size", SINGLE_TRANSFERS, copies_of_size, copy_crumb, no_single_copies),
             ),
+            lacks_copies,
         ),
-        Part(
+        Tab(
             "runs",
-            "Tiny, in runs",
+            "Small-copy bursts",
             (
                 Level(
                     "tiny_runs",
@@ -227,8 +368,9 @@ class MemoryScreen(PartsScreen):
                 ),
                 Level("copies_of_run", SINGLE_TRANSFERS, copies_of_run, copy_crumb, no_runs),
             ),
+            lacks_copies,
         ),
-        Part(
+        Tab(
             "unified",
             "Unified memory",
             (
@@ -239,11 +381,11 @@ class MemoryScreen(PartsScreen):
                     lambda row: str(row["name"]),
                     lacks_unified,
                 ),
-                Level("unified_work", GPU_WORK, unified_work, copy_crumb, no_single_copies),
+                Level("unified_work", ACTIVITY_TABLE, unified_work, copy_crumb, no_single_copies),
             ),
             lacks_unified,
         ),
-        Part(
+        Tab(
             "allocator",
             "Allocator",
             (
@@ -274,11 +416,71 @@ class MemoryScreen(PartsScreen):
             lacks_allocations,
             allocator_head,
         ),
+        Tab(
+            "peak",
+            "At the peak",
+            (
+                Level("memory_peak", MEMORY_PEAK, lambda profile, _: memory_peak(profile), site, lacks_snapshot),
+                Level(
+                    "allocations_of_stack",
+                    MEMORY_ALLOCATIONS,
+                    allocations_of_stack,
+                    lambda row: f"allocation {row['allocation']}",
+                    lacks_snapshot,
+                ),
+            ),
+            lacks_snapshot,
+            allocator_head,
+        ),
+        Tab(
+            "held",
+            "Segments",
+            (
+                Level(
+                    "memory_devices",
+                    MEMORY_DEVICES,
+                    lambda profile, _: memory_devices(profile),
+                    lambda row: f"GPU {row['device']}",
+                    lacks_snapshot,
+                ),
+                Level(
+                    "segments_held",
+                    MEMORY_SEGMENTS,
+                    segments_of_device,
+                    lambda row: f"segment {row['segment']}",
+                    lacks_snapshot,
+                ),
+                Level(
+                    "segment_blocks",
+                    MEMORY_BLOCKS,
+                    blocks_of_segment,
+                    lambda row: f"block {row['address']:#x}",
+                    lacks_snapshot,
+                ),
+            ),
+            lacks_snapshot,
+        ),
+        Tab(
+            "lifetimes",
+            "Lifetimes",
+            (
+                Level(
+                    "memory_allocations",
+                    MEMORY_ALLOCATIONS,
+                    lambda profile, _: memory_allocations(profile),
+                    lambda row: f"allocation {row['allocation']}",
+                    lacks_snapshot,
+                ),
+            ),
+            lacks_snapshot,
+        ),
     )
     HELP: ClassVar = (
-        "Copies and sets by direction and kind of memory, by size, and tiny ones that follow each other; . goes on.\n"
+        "Memcpy and memset by direction and kind of memory, by size, and bursts of small copies; . goes on.\n"
         "Rates faster than the GPU's memory are marked and left out of what was achieved; no ceiling says why.\n"
-        "Allocator is what PyTorch's own memory events say: the curve is what was allocated, on the CPU's clock."
+        "Allocator is what PyTorch's own memory events say: the curve is what was allocated, on the CPU's clock.\n"
+        "At the peak: what was alive when most was active, by call stack; . goes on to single allocations.\n"
+        "Segments: what the allocator holds at the end, with its free blocks; Lifetimes: allocations, largest first."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.widgets.menu_lines import MenuLines
+from tui.widgets.dialogs.base import Dialog, MenuLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +32,7 @@ def menu_width(screen: int) -> int:
     return min(WIDEST, screen * 96 // 100)
 
 
-class MenuScreen(ModalScreen[str | None]):
+class MenuScreen(Dialog[str]):
     """Choose one line with ``enter``, or leave with ``esc`` or ``q``.
 
     Args:
@@ -41,6 +40,7 @@ class MenuScreen(ModalScreen[str | None]):
         options: Id and text of every line.
         disabled: Ids that cannot be chosen.
         current: The id that the cursor begins on.
+        is_at_end: Whether it begins at its end instead.
         keys: Keys that choose an id at once: those that its line begins with.
     """
 
@@ -76,10 +76,12 @@ class MenuScreen(ModalScreen[str | None]):
         disabled: frozenset[str] = frozenset(),
         current: str = "",
         keys: Mapping[str, str] | None = None,
+        is_at_end: bool = False,
     ) -> None:
         super().__init__()
         self._title, self._lines, self._dim, self._current = title, options, disabled, current
         self._keys = keys or {}
+        self._is_at_end = is_at_end
 
     def compose(self) -> ComposeResult:
         """A title and the lines."""
@@ -91,7 +93,9 @@ class MenuScreen(ModalScreen[str | None]):
     def on_mount(self) -> None:
         """Begin on the current line."""
         names = [name for name, _ in self._lines]
-        if self._current in names:
+        if self._is_at_end:
+            self.action_last()
+        elif self._current in names:
             self.query_one(OptionList).highlighted = names.index(self._current)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -103,10 +107,6 @@ class MenuScreen(ModalScreen[str | None]):
         if event.key in self._keys:
             event.stop()
             self.dismiss(self._keys[event.key])
-
-    def action_leave(self) -> None:
-        """Choose nothing."""
-        self.dismiss(None)
 
     def action_down(self) -> None:
         """A line down."""
@@ -121,5 +121,7 @@ class MenuScreen(ModalScreen[str | None]):
         self.query_one(OptionList).action_first()
 
     def action_last(self) -> None:
-        """The last line."""
-        self.query_one(OptionList).action_last()
+        """The last line; those behind it that cannot be chosen are shown too."""
+        lines = self.query_one(OptionList)
+        lines.action_last()
+        lines.scroll_end(animate=False)

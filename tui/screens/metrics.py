@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tui.analysis.gpu_work import GPU_WORK, gpu_work
+from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.hardware_metrics import METRICS, launches_measured
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import METRICS as NEEDED
 from tui.analysis.inputs.needs import START_TIMES
-from tui.analysis.metrics import METRICS, launches_measured, metrics
 from tui.fitting import shorten_symbol
 from tui.fmt import metric
 from tui.model.names import short_name
 from tui.screens.kernels import launch_crumb
-from tui.screens.linked import Level, Row
-from tui.screens.parts import Part, PartsScreen
-from tui.widgets.kernel_details import below
+from tui.screens.master_detail import Level, Row, shown
+from tui.screens.tabs import PartsScreen, Tab
+from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details
+    from tui.widgets.table.pane import TablePane
+
 
 OTHERS_SHOWN = 40
 """Further metrics of a kernel that the details of one tell."""
@@ -33,7 +34,7 @@ OTHERS_SHOWN = 40
 def launches_of_metric(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """The launches of the selected metric's kernel."""
     row = above.get("metrics")
-    return gpu_work(profile) if row is None else launches_measured(profile, row)
+    return activities_where(profile) if row is None else launches_measured(profile, row)
 
 
 def no_metrics(profile: Profile) -> str:
@@ -56,21 +57,20 @@ class MetricsScreen(PartsScreen):
 
     VIEW = "metrics"
     PARTS: ClassVar = (
-        Part(
+        Tab(
             "metrics",
             "Metrics",
             (
                 Level(
                     "metrics",
-                    METRICS,
-                    lambda profile, _above: metrics(profile),
+                    *shown("hardware_metrics"),
                     lambda row: shorten_symbol(short_name(str(row["kernel"])), 32),
                     no_metrics,
                     3,
                 ),
                 Level(
                     "metric_launches",
-                    GPU_WORK,
+                    ACTIVITY_TABLE,
                     launches_of_metric,
                     launch_crumb,
                     no_launches,

@@ -9,21 +9,21 @@ from textual import on
 
 from tui.analysis.inputs.capabilities import how_to_record, missing
 from tui.analysis.inputs.needs import OPS, START_TIMES
-from tui.analysis.ops.claimed import claimed_words
-from tui.analysis.ops.rules import UNKNOWN
-from tui.analysis.ops.type_summary import FOLDS, OP_TYPE_SUMMARY, op_type_summary
-from tui.analysis.ops.work import recorded_sessions
+from tui.analysis.ops.coverage import coverage_note
+from tui.analysis.ops.op_attribution import recorded_sessions
+from tui.analysis.ops.op_type_rules import UNKNOWN
+from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter
-from tui.screens.detailed import WORKING
+from tui.screens.background_screen import BackgroundScreen
+from tui.screens.base import WORKING
 from tui.screens.kernels import no_kernels
-from tui.screens.single import TableScreen
-from tui.screens.worked_out import WorkedOutScreen
-from tui.widgets.details import row_details
-from tui.widgets.kernel_details import below
-from tui.widgets.note_line import NoteLine
-from tui.widgets.table_pane import TablePane
+from tui.screens.table_screen import TableScreen
+from tui.widgets.details.kernel import below
+from tui.widgets.details.pane import row_details
+from tui.widgets.notices import NoteLine
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     import polars as pl
     from textual.widget import Widget
 
-    from tui.analysis.ops.type_summary import ColumnFold
+    from tui.analysis.ops.op_types import ColumnFold
     from tui.model.columns import Column
     from tui.model.history import Place
     from tui.model.view import TableSpec
-    from tui.widgets.details import Details
+    from tui.widgets.details.pane import Details
+
 
 NO_CALLS: Final = "totals do not tell one call from another"
 
@@ -82,13 +83,13 @@ def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
         term = equals_filter("op_type", op_type, text)
         if recorded and op_type == UNKNOWN:
             term = f"({term} | {equals_filter('op_type', None, text)})"
-        terms = [term, *(['!op:"(no op: "'] if recorded else [])]
+        terms = [term, *(['!op:"(unattributed: "'] if recorded else [])]
     if several:
         terms.append(equals_filter("session", row["session"], ColumnKind.NUMBER))
     return " ".join(terms)
 
 
-class OpTypesScreen(TableScreen, WorkedOutScreen):
+class OpTypesScreen(TableScreen, BackgroundScreen):
     """One row an op type; ``enter`` goes to its ops."""
 
     VIEW = "op-types"
@@ -128,7 +129,7 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
             self._pane.focus_table()
             return
         super().populate()
-        self.query_one("#claimed", NoteLine).show(claimed_words(self.profile))
+        self.query_one("#claimed", NoteLine).show(coverage_note(self.profile))
         self._show_titles()
 
     def restore(self, place: Place) -> None:
@@ -139,7 +140,7 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
     @on(TablePane.StateChanged)
     def _show_titles(self) -> None:
         pane = self._pane
-        spec = titled(pane.state.hidden, figures_known(pane.frame), ascii_only=self.program.ascii_only)
+        spec = titled(pane.state.hidden, figures_known(pane.frame), ascii_only=self.explorer.ascii_only)
         if spec != pane.spec:
             pane.show(pane.frame, empty=self.empty() if pane.frame.is_empty() else "", spec=spec)
 
@@ -150,7 +151,7 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
             why = f": {NO_CALLS}: {how_to_record(self.profile, START_TIMES)}" if self._holds_totals() else ""
             self.notify(f"no time of a call is known to unfold{why}", markup=False)
             return
-        here = pane.table.cursor_column
+        here = pane.model.cursor_column
         folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(here)) or FOLDS
         others = frozenset(name for fold in folds for name in fold.others)
         hidden = pane.state.hidden
@@ -182,4 +183,4 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
         recorded = row["session"] in recorded_sessions(self.profile).to_list()
         several = self.profile["sessions"].height > 1
         query = ops_filter(row, recorded=recorded, several=several)
-        self.program.go("ops-and-kernels", lambda screen: screen.show_only(query))
+        self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(query))

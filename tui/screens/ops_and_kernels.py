@@ -8,32 +8,31 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 from textual import on
 
+from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.inputs.capabilities import missing, why_none
 from tui.analysis.inputs.needs import GPU_WORK
 from tui.analysis.kernels import LAUNCHES
-from tui.analysis.ops.drill import (
+from tui.analysis.ops.groupings import GROUPINGS, grouping_of
+from tui.analysis.ops.op_details import (
     KERNELS_OF_OP,
     activities_of_recorded_op,
     kernels_of_recorded_op,
     launches_of_recorded_op,
     op_calls,
 )
-from tui.analysis.ops.groupings import GROUPINGS, grouping_of
-from tui.analysis.ops.tables import OP_KERNELS, OPS, has_recorded_ops, kernels_of_op, ops, ops_spec
+from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_of_op, ops_spec
 from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
-from tui.analysis.what_if import what_if
-from tui.commands import CommandError
 from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
+from tui.model.errors import CommandError
 from tui.model.view import TableState
-from tui.screens.detailed import WORKING
+from tui.screens.background_screen import BackgroundScreen
+from tui.screens.base import WORKING
 from tui.screens.group_ops import GroupOpsScreen
 from tui.screens.kernels import LaunchScreen, launch_crumb, launches_of_kernel, no_kernels, no_launches, short
-from tui.screens.linked import Level, Row
-from tui.screens.worked_out import WorkedOutScreen
-from tui.widgets.kernel_details import below, gain_lines
-from tui.widgets.op_details import op_details
-from tui.widgets.part_bar import PartBar
+from tui.screens.master_detail import Level, Row, shown
+from tui.widgets.details.kernel import below, gain_lines, op_details
+from tui.widgets.tab_bar import TabBar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,8 +44,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
     from tui.screens.base import ViewScreen
-    from tui.widgets.details import Details
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details
+    from tui.widgets.table.pane import TablePane
 
 OP_CRUMB: Final = 40
 """Cells of an op in the path."""
@@ -58,7 +57,7 @@ def is_recorded(row: Row) -> bool:
 
 
 def selection(row: Row) -> dict[str, Any]:
-    """What tells a recorded op, or work without an op, apart: arguments of `tui.analysis.ops.drill`."""
+    """What tells a recorded op, or work without an op, apart: arguments of `tui.analysis.ops.op_details`."""
     reason = row["why_no_op"]
     return {"session": row["session"], "op": None if reason else row["op"], "why_no_op": reason}
 
@@ -105,8 +104,7 @@ TITLES: Final = ("by name", *(grouping.title for grouping in GROUPINGS))
 NAME_LEVELS: Final = (
     Level(
         "ops",
-        OPS,
-        lambda profile, _above: ops(profile),
+        *shown("ops"),
         lambda row: clip_middle(str(row["op"]), OP_CRUMB),
         no_kernels,
         3,
@@ -158,7 +156,7 @@ def _reveal(screen: ViewScreen, session: int, op: str, group: str | None) -> Non
     screen.reveal(session=session, op=op, group=group)
 
 
-class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
+class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
     """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.
 
     The first table can be grouped otherwise than by name; each grouping keeps its own filter and order.
@@ -169,7 +167,7 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
         "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.\n"
-        "b groups the first table by input shape, launch config, your own classes of kernels (kernel_classes.toml) or "
+        ". groups the first table by input shape, launch config, your own classes of kernels (kernel_classes.toml) or "
         "op instance.\n"
         "Where ops are not recorded (nvprof), kernel names tell them by rules (op_types.toml) that you can extend."
     )
@@ -189,7 +187,7 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """By what the ops are grouped, and the tables."""
-        yield PartBar([title.removeprefix("by ") for title in TITLES], hint="b B", id="groupings")
+        yield TabBar([title.removeprefix("by ") for title in TITLES], hint=", .", id="groupings")
         yield from super().compose_body()
 
     def populate(self) -> None:
@@ -212,7 +210,7 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
 
     def _show_groupings(self) -> None:
         fed = (True, *(not candidate.why_not(self.profile) for candidate in GROUPINGS))
-        self.query_one("#groupings", PartBar).show(NAMES.index(self._grouped_by), fed)
+        self.query_one("#groupings", TabBar).show(NAMES.index(self._grouped_by), fed)
 
     def _take(self, name: str) -> None:
         """Arrange the first table as the grouping was left; its rows are still to be filled."""
@@ -236,7 +234,7 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
             self._take(name)
             self._level = 0
             self.populate()
-            self.program.visit(self.place())
+            self.explorer.navigator.visit(self.place())
 
     def choose_grouping(self, text: str) -> None:
         """Group by what a person names.
@@ -272,14 +270,14 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
             passed.append(f"{candidate.title}: {reason}")
         self.group_by(NAMES[place])
         if passed:
-            self.program.say(f"not {'; not '.join(passed)}")
+            self.explorer.say(f"not {'; not '.join(passed)}")
 
-    @on(PartBar.Chosen)
-    def _grouping_clicked(self, event: PartBar.Chosen) -> None:
+    @on(TabBar.Chosen)
+    def _grouping_clicked(self, event: TabBar.Chosen) -> None:
         try:
             self.choose_grouping(NAMES[event.place])
         except CommandError as error:
-            self.program.say(str(error), severity="warning")
+            self.explorer.say(str(error), severity="warning")
 
     def action_show_in_tree(self) -> None:
         """Go to the place of the op in the tree of groups; of a launch, to that of the op that launched it."""
@@ -289,13 +287,13 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
             launcher = self.profile["ops"].join(here.select("op"), on="op", how="semi")
             if launcher.height:
                 session, name, group = launcher.select("session", "name", "group").row(0)
-                self.program.go("group-ops", lambda screen: _reveal(screen, session, name, group))
+                self.explorer.go("group-ops", lambda screen: _reveal(screen, session, name, group))
                 return
         op = self.selected.get("ops")
         if op is None or op.get("op") is None:
-            self.program.say("that is no op: the tree is one of ops", severity="warning")
+            self.explorer.say("that is no op: the tree is one of ops", severity="warning")
             return
-        self.program.go("group-ops", lambda screen: _reveal(screen, op["session"], op["op"], None))
+        self.explorer.go("group-ops", lambda screen: _reveal(screen, op["session"], op["op"], None))
 
     def show_only(self, query: str) -> None:
         """Show the ops of a filter by name: what other views ask for is written for that table."""
@@ -324,14 +322,14 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a recorded op what its calls were like, of other groups what they would gain; the rest as for launches."""
         if pane.id == "ops" and self.grouping is not None:
-            gains = what_if(self.profile, self.grouping.activities(self.profile, row))
+            gains = estimated_savings(self.profile, self.grouping.activities(self.profile, row))
             return below(super().details(pane, row), [("If its GPU work were", gain_lines(gains))])
         if pane.id != "ops" or not is_recorded(row) or row["why_no_op"]:
             return super().details(pane, row)
         chosen = selection(row)
         kernels_ns = kernels_of_recorded_op(self.profile, **chosen)["total_ns"].sum()
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
-        gains = what_if(self.profile, activities_of_recorded_op(self.profile, **chosen))
+        gains = estimated_savings(self.profile, activities_of_recorded_op(self.profile, **chosen))
         told = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
         return below(told, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 

@@ -1,4 +1,4 @@
-"""The command palette; where no colour is sent its line under the cursor is in reverse, as the rows of tables are."""
+"""The command palette; where no color is sent its line under the cursor is in reverse, as the rows of tables are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from textual.command import CommandList, CommandPalette, SearchIcon
 from textual.widgets import Input
+
+from tui.textual_patches.least_size import LeastSize
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -24,11 +26,11 @@ class ReversedLines(CommandList):
         return strip.apply_style(Style(reverse=True)) if is_cursor else strip
 
 
-class Palette(CommandPalette):
+class Palette(LeastSize, CommandPalette):
     """Textual's own, without the picture of a lens, which few terminals have in black or in ASCII.
 
     Args:
-        in_reverse: The line under the cursor is told by reverse, not by a colour.
+        in_reverse: The line under the cursor is told by reverse, not by a color.
     """
 
     def __init__(self, *, in_reverse: bool) -> None:

@@ -6,42 +6,37 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 
-from tui.analysis.gpu_work import GPU_WORK, gpu_work
+from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_TRACE
 from tui.analysis.inputs.needs import RANGES as NEEDED
-from tui.analysis.range_depths import (
-    NAMES_AT_DEPTH,
-    RANGE_DEPTHS,
-    at_depth,
-    names_at_depth,
-    ranges_around,
-    ranges_by_depth,
-    work_in_range,
-)
 from tui.analysis.ranges import (
     INSTANCES_MEANWHILE,
+    NAMES_AT_DEPTH,
     RANGE_INSTANCES,
-    RANGES,
     RANGES_MEANWHILE,
+    at_depth,
     instances_of,
-    ranges_by_name,
+    names_at_depth,
+    ranges_around,
     ranges_by_other_threads,
+    work_in_range,
 )
 from tui.fitting import clip_middle
 from tui.fmt import count, duration
 from tui.model.names import short_name
 from tui.screens.kernels import launch_crumb
-from tui.screens.linked import Level, Row
-from tui.screens.parts import Part, PartsScreen
-from tui.widgets.kernel_details import below
+from tui.screens.master_detail import Level, Row, shown
+from tui.screens.tabs import PartsScreen, Tab
+from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details, Line
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details, Line
+    from tui.widgets.table.pane import TablePane
+
 
 NAMES_SHOWN: Final = 10
 """Kernels that the details of a range name."""
@@ -101,7 +96,7 @@ def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Ma
 
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
-        return gpu_work(profile) if row is None else work_in_range(profile, row, meanwhile=meanwhile)
+        return activities_where(profile) if row is None else work_in_range(profile, row, meanwhile=meanwhile)
 
     return work
 
@@ -138,34 +133,33 @@ class RangesScreen(PartsScreen):
 
     VIEW = "ranges"
     PARTS: ClassVar = (
-        Part(
+        Tab(
             "names",
             "By name",
             (
-                Level("ranges", RANGES, lambda profile, _above: ranges_by_name(profile), crumb, no_ranges, 3),
+                Level("ranges", *shown("ranges_by_name"), crumb, no_ranges, 3),
                 Level("instances", RANGE_INSTANCES, instances_of_selected("ranges"), number, no_instances, 2),
-                Level("range_work", GPU_WORK, launched_in("instances"), launch_crumb, no_work, 2),
+                Level("range_work", ACTIVITY_TABLE, launched_in("instances"), launch_crumb, no_work, 2),
             ),
         ),
-        Part(
+        Tab(
             "depths",
             "By depth",
             (
                 Level(
                     "depths",
-                    RANGE_DEPTHS,
-                    lambda profile, _above: ranges_by_depth(profile),
+                    *shown("ranges_by_depth"),
                     lambda row: f"depth {row['depth']}",
                     no_instances,
                     2,
                 ),
                 Level("depth_names", NAMES_AT_DEPTH, names_of_depth, crumb, no_instances, 3),
                 Level("depth_instances", RANGE_INSTANCES, instances_at_depth, number, no_instances, 2),
-                Level("depth_work", GPU_WORK, launched_in("depth_instances"), launch_crumb, no_work, 2),
+                Level("depth_work", ACTIVITY_TABLE, launched_in("depth_instances"), launch_crumb, no_work, 2),
             ),
             lacks_single,
         ),
-        Part(
+        Tab(
             "meanwhile",
             "By other threads",
             (
@@ -187,7 +181,7 @@ class RangesScreen(PartsScreen):
                 ),
                 Level(
                     "meanwhile_work",
-                    GPU_WORK,
+                    ACTIVITY_TABLE,
                     launched_in("meanwhile_instances", meanwhile=True),
                     launch_crumb,
                     no_work_meanwhile,
@@ -200,8 +194,8 @@ class RangesScreen(PartsScreen):
     HELP: ClassVar = (
         "NVTX ranges and annotations by name, each of them, and what was launched in one; . goes to them by depth.\n"
         "GPU time is of the work that the range's own thread launched between its start and its end, whenever it ran;\n"
-        "Others' GPU time of what other threads of its process launched in that time, as PyTorch's autograd thread\n"
-        "does; there is none where one thread launches all.\n"
+        "GPU time (other threads) is work that other threads launched meanwhile, such as PyTorch's autograd\n"
+        "thread; there is none where one thread launches all.\n"
         "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
     )
 
@@ -220,7 +214,7 @@ class RangesScreen(PartsScreen):
             [
                 ("Lies in", around),
                 ("Launched in it", by_name(own) or [("nothing", "", no_work(self.profile))]),
-                ("Launched meanwhile by other threads, told by time", by_name(others)),
+                ("Launched meanwhile by other threads, matched by time", by_name(others)),
             ],
         )
 

@@ -16,15 +16,14 @@ from tui.analysis.notes import notes_frame
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
-from tui.output.exportable import sql_tables
 from tui.query.sql.faults import SHOW_TABLES
+from tui.query.sql.profile_tables import sql_tables
 from tui.query.sql.result import numbered, result_spec
 from tui.query.sql.run import Tables, run
-from tui.screens.base import ViewScreen
-from tui.screens.detailed import WORKING
+from tui.screens.base import WORKING, ViewScreen
 from tui.text import plain
 from tui.widgets.sql_editor import EXAMPLE, SqlEditor
-from tui.widgets.table_pane import TablePane
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,20 +62,20 @@ class SqlScreen(ViewScreen):
 
     def populate(self) -> None:
         """Ask again of what is shown now."""
-        self.tables = sql_tables(self.profile, self._notes, gpu=self.program.options.gpu)
+        self.tables = sql_tables(self.profile, self._notes, gpu=self.explorer.options.gpu)
         editor = self.query_one(SqlEditor)
         editor.tables = self.tables
-        has_kernels = self.program.availability.get("kernels", OK) == OK
+        has_kernels = self.explorer.navigator.availability.get("kernels", OK) == OK
         editor.placeholder = EXAMPLE if has_kernels else _example(self.profile)
         if not editor.lines_run:
-            editor.lines_run = self.program.queries.texts()
+            editor.lines_run = self.explorer.session_restore.queries.texts()
         self._show_none(WORKING, is_coming=True)
         self._run(self._asked)
         if self.focused is None:
             editor.focus()
 
     def _notes(self) -> pl.DataFrame:
-        return notes_frame(self.program.notes.all, self.program.files)
+        return notes_frame(self.explorer.notes.store.all, self.explorer.session_restore.files)
 
     def run(self, text: str) -> None:
         """Put a query into the editor and run it."""
@@ -86,7 +85,7 @@ class SqlScreen(ViewScreen):
 
     @on(SqlEditor.Run)
     def _entered(self, event: SqlEditor.Run) -> None:
-        self.program.keep_query(event.text)
+        self.explorer.session_restore.keep_query(event.text)
         self._run(event.text)
 
     def _run(self, text: str) -> None:
@@ -115,7 +114,7 @@ class SqlScreen(ViewScreen):
         pane.show(found, spec=result_spec(found), empty="The query finds no rows.")
         rows = f"{count(found.height)} row{'' if found.height == 1 else 's'}"
         self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
-        self.query_one(SqlEditor).pass_on()
+        self.query_one(SqlEditor).entry_done()
 
     def _show_none(self, why: str, *, is_coming: bool = False) -> None:
         """Say why there are no rows, where none were shown yet."""
@@ -127,7 +126,7 @@ class SqlScreen(ViewScreen):
         self._show_none(NOT_YET)
         self._say(f"! {said}", wrong=True)
         self.type_on()
-        self.query_one(SqlEditor).pass_on()
+        self.query_one(SqlEditor).entry_done()
 
     def type_on(self) -> None:
         """Go to the query, wherever here the user was."""
@@ -142,7 +141,7 @@ class SqlScreen(ViewScreen):
     def _to_rows(self) -> None:
         self.query_one("#result", TablePane).focus_table()
         if not self._is_running():
-            self.query_one(SqlEditor).pass_on()
+            self.query_one(SqlEditor).entry_done()
 
     def _is_running(self) -> bool:
         return any(worker.group == "sql" and not worker.is_finished for worker in self.workers)
@@ -154,7 +153,7 @@ class SqlScreen(ViewScreen):
             # Polars cannot be interrupted; what memory a join may take is bounded.
             self._show_none(NOT_YET)
             self._say("given up: it computes on unseen until it is done or you quit")
-            self.query_one(SqlEditor).pass_on()
+            self.query_one(SqlEditor).entry_done()
             return True
         return super().undo_smallest()
 

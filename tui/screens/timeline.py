@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from textual import on
 
-from tui.analysis.timeline.ruler import exactly
+from tui.analysis.timeline.lookup import name_of, places_of
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import name_of, places_of
+from tui.analysis.timeline.window import exactly
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.history import Place
@@ -18,10 +18,10 @@ from tui.query.write import equals_filter
 from tui.screens.timeline_finding import TimelineFinding
 from tui.screens.timeline_gaps import TimelineGaps
 from tui.state.notes import RowPlace
-from tui.widgets.copying import copy_text
-from tui.widgets.detail_pane import DetailPane
+from tui.widgets.app_services import copy_text
+from tui.widgets.details.pane import DetailPane
 from tui.widgets.find_bar import FindBar
-from tui.widgets.timeline_view import JUMP_SHARE, MOVE_IDS, TimelineView
+from tui.widgets.timeline.view import JUMP_SHARE, MOVE_IDS, TimelineView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
     ]
     HELP: ClassVar = (
         "A cell shows what took most of its time in the lane; the less of it was busy, the lighter. Blank: a gap.\n"
-        "Signs lists every glyph, from hardly busy to busy all the time.\n"
+        "The legend lists every glyph, from hardly busy to busy all the time.\n"
         "The % before a lane is how much of the time on the screen it was busy. Times are by the input's own clock.\n"
         "Sessions stand together where the input tells how their clocks compare; else S chooses which one is shown."
     )
@@ -65,46 +65,46 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         """The line of the input that the thing under the cursor comes from."""
         view = self.lanes
         if view.item is None or view.shown is None:
-            self.program.say("nothing is on here")
+            self.explorer.say("nothing is on here")
             return
         lane = view.shown.lanes[view.lane]
         line = self.profile[lane.frame]["line"][int(lane.rows[view.item])]
         if line is None:
-            self.program.say("this does not come from one line of the input", severity="warning")
+            self.explorer.say("this does not come from one line of the input", severity="warning")
         else:
-            self.program.go_to_line(int(line), lane.session)
+            self.explorer.navigator.go_to_line(int(line), lane.session)
 
     def action_show_row_of(self) -> None:
         """Go to the row of what is under the cursor: the launch, or the call, range or op by its name."""
         view = self.lanes
         if view.item is None or view.shown is None:
-            self.program.say("nothing is on here: n goes to the next")
+            self.explorer.say("nothing is on here: n goes to the next")
             return
         lane = view.shown.lanes[view.lane]
         row = self.profile[lane.frame].row(int(lane.rows[view.item]), named=True)
         if lane.frame == "ops":
             # Its row there has a direction, which is that of all of its calls.
             only = equals_filter("op", row["name"], ColumnKind.TEXT)
-            self.program.go("ops-and-kernels", lambda screen: screen.show_only(only))
+            self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(only))
         else:
-            self.program.go_to_row(_row_place(lane.frame, row))
+            self.explorer.notes.go_to_row(_row_place(lane.frame, row))
 
     def action_copy_item(self) -> None:
         """Copy the name of what is under the cursor."""
         view = self.lanes
         if view.item is not None and view.shown is not None:
             name = name_of(self.profile, view.shown.lanes[view.lane], view.item)
-            self.program.say(copy_text(self.app, name))
+            self.explorer.say(copy_text(self.app, name))
 
     def action_write_note(self) -> None:
         """Ask for a note on what is under the cursor."""
         view, place = self.lanes, self.note_place()
         if place is None or view.item is None or view.shown is None:
-            self.program.say("nothing is on here to write a note on: n goes to the next")
+            self.explorer.say("nothing is on here to write a note on: n goes to the next")
             return
         lane = view.shown.lanes[view.lane]
         at = exactly(int(lane.starts[view.item]) + view.shift(view.lane))
-        self.program.write_note(place, f"{name_of(self.profile, lane, view.item)}, {title(lane)}, at {at}")
+        self.explorer.notes.write_note(place, f"{name_of(self.profile, lane, view.item)}, {title(lane)}, at {at}")
 
     def show_spot(self, table: str, key: Sequence[object]) -> None:
         """Go to what a note is on."""
@@ -124,7 +124,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
                 if len(found):
                     self.lanes.put_on_item(place, int(found[0]), closer=True)
                     return
-        self.program.say("that is not there any more", severity="warning")
+        self.explorer.say("that is not there any more", severity="warning")
 
     # --- moving ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         """From GPU work to the call that launched it, and back."""
         self._find_links()
         if not self.lanes.links:
-            self.program.say("the input does not tell what this launched or was launched by")
+            self.explorer.say("the input does not tell what this launched or was launched by")
             return
         self.lanes.put_on_item(*self.lanes.links[0])
 
@@ -203,7 +203,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         elif isinstance(row.get("name"), str):
             self._begin_to_find(row["name"], whole=True)
             return
-        self.program.say("the input does not tell when this was", severity="warning")
+        self.explorer.say("the input does not tell when this was", severity="warning")
 
     # --- place -------------------------------------------------------------------------------------------------------
 

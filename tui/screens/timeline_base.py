@@ -11,31 +11,33 @@ from textual.widgets import Static
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import START_TIMES
 from tui.analysis.timeline.drawing import legend, signs
-from tui.analysis.timeline.marks import iteration_marks
-from tui.analysis.timeline.shown import Shown, shown_lanes
-from tui.analysis.timeline.under import linked_rows, places_of
+from tui.analysis.timeline.lookup import linked_rows, places_of, top_of_gpus
+from tui.analysis.timeline.shown import Shown, iteration_marks, shown_lanes
 from tui.fmt import count
 from tui.screens.base import ViewScreen
 from tui.screens.timeline_item import details_of_item
 from tui.text import plain
-from tui.widgets import table_view
+from tui.widgets.app_services import later
 from tui.widgets.ascii_text import in_ascii
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.details import below_note
+from tui.widgets.details.pane import DetailPane, below_note
 from tui.widgets.find_bar import FindBar
-from tui.widgets.later import later
-from tui.widgets.timeline_view import TimelineView
-from tui.widgets.timeline_words import on_screen, under_cursor
+from tui.widgets.level_text import LevelText
+from tui.widgets.table import filtering
+from tui.widgets.timeline.lanes import HEAD
+from tui.widgets.timeline.top_work import TopWork
+from tui.widgets.timeline.view import TimelineView, on_screen, under_cursor
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
     from collections.abc import Callable, Iterable
 
+    import polars as pl
     from textual.widget import Widget
 
     from tui.model.profile import Profile
     from tui.state.notes import RowPlace
-    from tui.widgets.details import Details
+    from tui.widgets.details.pane import Details
+
 
 AT_ONCE: Final = 100_000
 """Up to so many launches and calls the lanes are made before the next key is looked at; more go to a thread."""
@@ -55,11 +57,14 @@ class TimelineBase(ViewScreen):
         self._then: Callable[[], None] | None = None
         """What is to be done as soon as the lanes are there."""
         self._settling: TimerHandle | None = None
+        self._top_of: tuple[Profile, Shown, int, int, int] | None = None
+        """What the top work was worked out of."""
 
     def compose_body(self) -> Iterable[Widget]:
         """The lanes, two lines below them, and a bar to find names."""
         yield TimelineView(id="lanes")
-        yield Static(id="timeline-item")
+        yield TopWork(id="timeline-top")
+        yield LevelText(id="timeline-item")
         yield Static(id="timeline-place")
         yield FindBar(id="find-bar")
 
@@ -81,7 +86,7 @@ class TimelineBase(ViewScreen):
 
     def signs(self) -> list[tuple[str, str]]:
         """Every glyph of its lanes, from hardly to always busy, and the other signs."""
-        shown, ascii_only = self.lanes.shown, self.program.ascii_only
+        shown, ascii_only = self.lanes.shown, self.explorer.ascii_only
         found = legend(shown.lanes if shown is not None else (), ascii_only=ascii_only)
         return [(glyphs, words) for _, glyphs, words in found] + signs(ascii_only=ascii_only)
 
@@ -89,8 +94,8 @@ class TimelineBase(ViewScreen):
         """What is under the cursor, below what the user wrote on it."""
         told = details_of_item(self, self.lanes)
         place = self.note_place()
-        note = self.program.note_at(place) if place is not None else None
-        return told if note is None else below_note(note.text, self.program.note_origin(note), told)
+        note = self.explorer.notes.note_at(place) if place is not None else None
+        return told if note is None else below_note(note.text, self.explorer.notes.note_origin(note), told)
 
     def note_place(self) -> RowPlace | None:
         """Where a note on what is under the cursor is kept; None where nothing is."""
@@ -100,9 +105,9 @@ class TimelineBase(ViewScreen):
         lane = view.shown.lanes[view.lane]
         if lane.on_gpu:
             number = int(self.profile["activities"]["activity"][int(lane.rows[view.item])])
-            return self.program.note_spot("activities", (lane.session, number))
+            return self.explorer.notes.note_spot("activities", (lane.session, number))
         start_ns = int(lane.starts[view.item])
-        return self.program.note_spot(lane.frame, (lane.session, lane.pid, lane.tid, lane.depth, start_ns))
+        return self.explorer.notes.note_spot(lane.frame, (lane.session, lane.pid, lane.tid, lane.depth, start_ns))
 
     def show_details_again(self) -> None:
         """Show the details anew, where they are open."""
@@ -152,6 +157,7 @@ class TimelineBase(ViewScreen):
         if shown.lanes:
             view.put_on_item(0, 0)
         self._show_status()
+        self._show_top_work()
         self.show_crumbs()
         then, self._then = self._then, None
         if then is not None:
@@ -176,6 +182,7 @@ class TimelineBase(ViewScreen):
     @on(TimelineView.Resized)
     def _resized(self) -> None:
         self._show_status()
+        self._show_top_work()
         if self.lanes.shown is not None:
             self.show_details_again()
 
@@ -189,7 +196,7 @@ class TimelineBase(ViewScreen):
         """Write a line below the lanes: it stays until the cursor moves, and is there sooner than a message."""
         content = Content(plain(text))
         self.query_one(f"#timeline-{line}", Static).update(
-            in_ascii(content) if self.program.ascii_only else content,
+            in_ascii(content) if self.explorer.ascii_only else content,
             # One line, whatever it says.
             layout=False,
         )
@@ -199,11 +206,40 @@ class TimelineBase(ViewScreen):
         self._show_status()
         if self._settling is not None:
             self._settling.cancel()
-        self._settling = later(self, table_view.SETTLED_AFTER, self._settled)
+        self._settling = later(self, filtering.SETTLED_AFTER, self._settled)
+
+    def _show_top_work(self) -> None:
+        """What takes most of the GPU time on the screen, in the lines that the lanes do not need."""
+        view, panel = self.lanes, self.query_one(TopWork)
+        if view.shown is None or view.window is None:
+            return
+        needed = HEAD + len(view.reachable()) + 2
+        panel.make_room(view.size.height + panel.lines - needed)
+        looked_at = (self.profile, view.shown, view.window.first_ns, view.window.last_ns, panel.lines)
+        if panel.lines and not self._is_top_of(looked_at):
+            self._top_of = looked_at
+            self._work_out_top(*looked_at[:4])
+
+    def _is_top_of(self, looked_at: tuple[Profile, Shown, int, int, int]) -> bool:
+        """Whether the top work was worked out of this: profiles and lanes are the same objects, not equal ones."""
+        known = self._top_of
+        return (
+            known is not None and known[0] is looked_at[0] and known[1] is looked_at[1] and known[2:] == looked_at[2:]
+        )
+
+    @work(thread=True, exclusive=True, group="top work")
+    def _work_out_top(self, profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> None:
+        rows = top_of_gpus(profile, shown, first_ns, last_ns)
+        self.app.call_from_thread(self._take_top, shown, rows)
+
+    def _take_top(self, shown: Shown, rows: pl.DataFrame) -> None:
+        if self.is_attached and shown is self.lanes.shown:
+            self.query_one(TopWork).show(rows)
 
     def _settled(self) -> None:
         """The cursor rests: what belongs to what is under it, and its details."""
         self._settling = None
+        self._show_top_work()
         self._find_links()
         self.show_details_again()
 

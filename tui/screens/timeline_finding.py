@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual import on, work
 
-from tui.analysis.timeline.find import find_name
+from tui.analysis.timeline.lookup import find_name
 from tui.text import plain
 from tui.widgets.find_bar import FindBar
 
 if TYPE_CHECKING:
-    from tui.analysis.timeline.find import Hits
+    from tui.analysis.timeline.lookup import Hits
     from tui.analysis.timeline.shown import Shown
     from tui.model.profile import Profile
+
+
 from tui.screens.timeline_base import TimelineBase
 
 
@@ -38,7 +40,7 @@ class TimelineFinding(TimelineBase):
         self._needle, self._found_at = text, None
         if not text or shown is None:
             self._show_hits(None)
-            self._pass_on()
+            self._entry_done()
         else:
             self._search(self.profile, shown, text, whole)
 
@@ -50,17 +52,17 @@ class TimelineFinding(TimelineBase):
     def _found(self, shown: Shown, text: str, hits: Hits) -> None:
         # Other lanes may be shown by now, or another name, or none, be looked for.
         if shown is not self.lanes.shown or text != self._needle:
-            self._pass_on()
+            self._entry_done()
             return
         self._show_hits(hits)
         if len(hits.starts):
             self._next_hit(hits, 1)
         else:
-            self.program.say(f"{plain(self._needle)} stands nowhere here")
-        self._pass_on()
+            self.explorer.say(f"{plain(self._needle)} stands nowhere here")
+        self._entry_done()
 
-    def _pass_on(self) -> None:
-        self.query_one(FindBar).pass_on()
+    def _entry_done(self) -> None:
+        self.query_one(FindBar).entry_done()
 
     def _show_hits(self, hits: Hits | None) -> None:
         self.lanes.hits = hits
@@ -75,7 +77,7 @@ class TimelineFinding(TimelineBase):
             return
         start = int(hits.starts[place])
         if (start < view.cursor_ns) if step > 0 else (start > view.cursor_ns):
-            self.program.say("went round the end")
+            self.explorer.say("went round the end")
         self._found_at = place
         view.put_on_item(int(hits.lanes[place]), int(hits.items[place]))
 
@@ -105,4 +107,4 @@ class TimelineFinding(TimelineBase):
         if 0 <= item < len(lane.starts):
             view.put_on_item(view.lane, item)
         else:
-            self.program.say(f"this is the {'last' if step > 0 else 'first'} in the lane")
+            self.explorer.say(f"this is the {'last' if step > 0 else 'first'} in the lane")

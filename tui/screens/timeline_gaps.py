@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from tui.analysis.timeline.ruler import exactly_alike
+from tui.analysis.timeline.lookup import Interval, lane_of_gpu, longest_gaps, names_around
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import Stretch, lane_of_gpu, longest_gaps, names_around
+from tui.analysis.timeline.window import exactly_alike
 from tui.fitting import cell_width
 from tui.fmt import duration
 from tui.labels import Cutter
 from tui.screens.menu import MenuScreen, menu_width
 from tui.screens.timeline_base import TimelineBase
 from tui.text import plain
+from tui.widgets.dialogs.base import open_dialog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.analysis.timeline.under import Gap
+    from tui.analysis.timeline.lookup import Gap
     from tui.model.profile import Profile
-    from tui.widgets.timeline_view import TimelineView
+    from tui.widgets.timeline.view import TimelineView
+
 
 AROUND: Final = 4
 """Cells of the menu's border and scroll bar, and a blank before the names end."""
@@ -31,7 +33,7 @@ GAP_SHARE: Final = 0.4
 """Of the screen, that a gap takes when it is gone to from the list."""
 
 
-def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> MenuScreen:
+def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Interval]) -> MenuScreen:
     """The menu; it gives the place of a gap in the list as text."""
     assert view.shown is not None, "gaps are of a lane"
     lane, ascii_only = view.shown.lanes[view.lane], view.ascii_only
@@ -91,14 +93,14 @@ class TimelineGaps(TimelineBase):
             return
         found = longest_gaps(view.shown.lanes[view.lane], GAPS_LISTED)
         if not found:
-            self.program.say("no gap in this lane is long enough to be told")
+            self.explorer.say("no gap in this lane is long enough to be told")
             return
 
         def chosen(place: str | None) -> None:
             if place is not None:
                 self._go_to_gap(found[int(place)])
 
-        self.app.push_screen(gaps_menu(self.profile, view, found), chosen)
+        open_dialog(self.app, gaps_menu(self.profile, view, found), chosen)
 
     def show_gap(self, gap: Gap) -> None:
         """Show a gap of a GPU, the cursor in it, as soon as the lanes are there."""
@@ -111,9 +113,9 @@ class TimelineGaps(TimelineBase):
         lane = lane_of_gpu(view.shown.lanes, gap.session, gap.device)
         if lane is not None:
             view.put_cursor(view.cursor_ns, lane=lane)
-            self._go_to_gap(Stretch(gap.start_ns, gap.start_ns + gap.length_ns))
+            self._go_to_gap(Interval(gap.start_ns, gap.start_ns + gap.length_ns))
 
-    def _go_to_gap(self, gap: Stretch) -> None:
+    def _go_to_gap(self, gap: Interval) -> None:
         view = self.lanes
         shift = view.shift(view.lane)
         view.zoom_to(gap.start_ns + shift, gap.end_ns + shift, GAP_SHARE)

@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING, Final
 
 from tui.analysis.gpu_time.host_calls import NO_CALL, calls_during
 from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, in_short
-from tui.analysis.timeline.looks import TITLES, Look
-from tui.analysis.timeline.ruler import exactly
+from tui.analysis.timeline.item_kinds import TITLES, ItemKind
+from tui.analysis.timeline.lookup import gap_at, items_at, names_around, names_at
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import gap_at, items_at, names_around, names_at
+from tui.analysis.timeline.window import exactly
 from tui.fitting import shorten_symbol
 from tui.fmt import count, duration
 from tui.model.columns import columns
 from tui.model.view import TableSpec
-from tui.screens.launch import details_of_launch
-from tui.widgets.details import LABEL_GAP, Details, row_details, sections
+from tui.screens.kernels import details_of_launch
+from tui.widgets.details.pane import LABEL_GAP, Details, row_details, sections
 
 if TYPE_CHECKING:
     from tui.analysis.timeline.lanes import Lane
-    from tui.analysis.timeline.under import Stretch
+    from tui.analysis.timeline.lookup import Interval
     from tui.model.profile import Profile
     from tui.screens.base import ViewScreen
-    from tui.widgets.details import Line
-    from tui.widgets.timeline_view import TimelineView
+    from tui.widgets.details.pane import Line
+    from tui.widgets.timeline.view import TimelineView
+
 
 NAMES_SHOWN: Final = 6
 NAME_CELLS: Final = 40
@@ -40,7 +41,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
     if item is None:
         return sections([(f"Nothing in {title(lane)}", _gap(screen.profile, view, lane, first))])
     row = int(lane.rows[item])
-    look = Look(int(lane.looks[item]))
+    look = ItemKind(int(lane.looks[item]))
     glyphs = in_short((ASCII_GLYPHS if view.ascii_only else GLYPHS)[look])
     if lane.on_gpu:
         told = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
@@ -78,7 +79,7 @@ def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[L
     ]
 
 
-def _meanwhile(profile: Profile, lane: Lane, gap: Stretch) -> list[Line]:
+def _meanwhile(profile: Profile, lane: Lane, gap: Interval) -> list[Line]:
     """What the CPU did in a gap of a GPU, where API calls tell."""
     if not lane.on_gpu:
         return []

@@ -1,4 +1,4 @@
-"""What is shown where the terminal is too small for anything else."""
+"""What is shown while the terminal is too small for anything else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tui.textual_patches.least_size import MIN_HEIGHT, MIN_WIDTH
 from tui.widgets.ascii_text import in_ascii
 
 if TYPE_CHECKING:
@@ -17,12 +18,7 @@ if TYPE_CHECKING:
 
 
 class TooSmallScreen(ModalScreen[None]):
-    """Asks for room in the middle, and says how to leave; it goes when there is enough.
-
-    Args:
-        width: Cells that are needed.
-        height: Lines that are needed.
-    """
+    """Asks for a larger terminal, and says how to quit; it closes when there is room."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("Q,ctrl+q", "app.quit", "Quit")]
     DEFAULT_CSS = """
@@ -33,16 +29,14 @@ class TooSmallScreen(ModalScreen[None]):
     }
     """
 
-    def __init__(self, width: int, height: int) -> None:
-        super().__init__()
-        self._needed = f"{width}×{height}"
-
     def compose(self) -> ComposeResult:
         """What it says."""
         yield Static(self._words())
 
     def _words(self) -> Content:
-        words = Content(f"needs {self._needed}, is {self.app.size.width}×{self.app.size.height}\nQ quits")
+        words = Content(
+            f"Terminal too small: {self.app.size.width}×{self.app.size.height} (need {MIN_WIDTH}×{MIN_HEIGHT})\nQ quits"
+        )
         return in_ascii(words) if getattr(self.app, "ascii_only", False) else words
 
     def on_resize(self, _event: Resize) -> None:

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from textual.content import Content
+
 from tui.analysis.expert.words import counted
 from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
-from tui.analysis.summaries import other_summaries
-from tui.fmt import count, duration, metric
-from tui.screens.dashboard.doors import Door, door_of_gpu_name, door_of_layers, door_of_reason, door_of_system
-from tui.screens.dashboard.panels import Entry, fraction
-from tui.widgets.bars import BarRow
-from tui.widgets.details import Details, sections
-from tui.widgets.needs import need_text
+from tui.analysis.tool_report import other_summaries
+from tui.fmt import brief_duration, count, metric
+from tui.screens.dashboard.entries import Entry, fraction
+from tui.screens.dashboard.links import Link, link_of_gpu_name, link_of_layers, link_of_reason, link_of_system
+from tui.text import plain
+from tui.widgets.charts.bars import BarRow
+from tui.widgets.details.pane import Details, sections
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from tui.analysis.dashboard import Dashboard
-    from tui.analysis.inputs.recording import Need
+    from tui.analysis.inputs.needs import Need
     from tui.model.profile import Profile
-    from tui.widgets.details import Line
+    from tui.widgets.details.pane import Line
+
+
+def need_text(need: Need) -> Details:
+    """What is missing and what it would show, then how to record it."""
+    gives = (f"  {plain(need.gives)}", "$text-muted")
+    heading = Content.assemble((f"no {plain(need.name)}", "bold $warning"), gives)
+    return Details(((4, heading), (4, Content(f"  {plain(need.record)}"))))
+
 
 SESSION_ROWS: Final = 6
 """Sessions that the dashboard shows; the menu of sessions shows all."""
@@ -41,17 +51,17 @@ def session_entries(whole: Profile, *, ascii_only: bool) -> list[Entry]:
                 str(row["session"]),
                 " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["short"]) if part),
                 fraction(row["gpu_ns"], most),
-                duration(row["gpu_ns"], ascii_only=ascii_only)
+                brief_duration(row["gpu_ns"], ascii_only=ascii_only)
                 if row["gpu_ns"] is not None
                 else str(row["holds"]).partition(",")[0],
             ),
-            Door(session=row["session"]),
+            Link(session=row["session"]),
             row,
         )
         for row in largest.sort("session").iter_rows(named=True)
     ]
     if times.height > len(entries):
-        entries.append(Entry(BarRow("all", f"and {times.height - len(entries)} shorter ones", None, "S: all"), Door()))
+        entries.append(Entry(BarRow("all", f"and {times.height - len(entries)} shorter ones", None, "S: all"), Link()))
     return entries
 
 
@@ -62,10 +72,10 @@ def layer_entries(profile: Profile, *, ascii_only: bool) -> list[Entry]:
     told = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
     entries = []
     for row in totals.iter_rows(named=True):
-        figures = "  ".join(duration(row[name], ascii_only=ascii_only) for name in told)
+        figures = "  ".join(brief_duration(row[name], ascii_only=ascii_only) for name in told)
         label = f"{row['phase']}, {row['executor']}"
         entries.append(
-            Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), door_of_layers(row), row)
+            Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), link_of_layers(row), row)
         )
     return entries
 
@@ -77,16 +87,16 @@ def layers_note(profile: Profile) -> str:
 
 def tool_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     """What the recording tool says itself: its figures, then its findings, apart from ours."""
-    door = Door("tool-report")
+    link = Link("tool-report")
     entries = []
     for row in board.tool_says.iter_rows(named=True):
         value = row["tool_value"]
         share = value / 100 if row["unit"] == "%" and value is not None else None
         figure = metric(value, row["unit"], ascii_only=ascii_only) if value is not None else ""
-        entries.append(Entry(BarRow(str(row["number"]), row["tool_name"] or "", share, figure), door, row))
+        entries.append(Entry(BarRow(str(row["number"]), row["tool_name"] or "", share, figure), link, row))
     if entries and board.tool_rows > len(entries):
         more = f"and {count(board.tool_rows - len(entries))} more"
-        entries.append(Entry(BarRow("more", more, None, ""), door))
+        entries.append(Entry(BarRow("more", more, None, ""), link))
     return entries
 
 
@@ -94,31 +104,31 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     """What else there is to look at: issues, metrics, other summaries, the log."""
     entries = []
     if board.left_out:
-        entries.append(Entry(BarRow("left-out", "replayed kernels are left out", None, "see System"), Door("metrics")))
+        entries.append(Entry(BarRow("left-out", "replayed kernels are left out", None, "see System"), Link("metrics")))
     found = [
         counted(number, severity, "info" if severity == "info" else "")
         for severity, number in board.issues.items()
         if number
     ]
     if found:
-        entries.append(Entry(BarRow("issues", f"issues: {', '.join(found)}", None, ""), Door("issues")))
+        entries.append(Entry(BarRow("issues", f"issues: {', '.join(found)}", None, ""), Link("issues")))
     # The gravest in words: where a log holds no times, they are what there is to know.
     for place, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
         line = f"line {count(row['line'])}" if row["line"] is not None else ""
         # The words of the input stand below the reason, as in the report: together they would be cut.
         words = [(row["reason"] or "", line), *([(f"| {row['text']}", "")] if row["text"] else [])]
         entries += [
-            Entry(BarRow(f"issue {place} {number}", f"  {text}", None, value, sentence=True), Door("issues"), row)
+            Entry(BarRow(f"issue {place} {number}", f"  {text}", None, value, sentence=True), Link("issues"), row)
             for number, (text, value) in enumerate(words)
         ]
     if metrics := profile["metrics"].height:
-        entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Door("metrics")))
+        entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Link("metrics")))
     if others := other_summaries(profile).height:
         told = BarRow("summaries", "other summaries", None, f"{count(others)} rows")
-        entries.append(Entry(told, Door("summaries")))
+        entries.append(Entry(told, Link("summaries")))
     for source, text in list(profile.texts.items())[:1]:
         told = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
-        entries.append(Entry(told, Door("log")))
+        entries.append(Entry(told, Link("log")))
     return entries
 
 
@@ -126,9 +136,9 @@ def system_entries(board: Dashboard, *, ascii_only: bool) -> tuple[list[Entry], 
     """What the input says of the system, the GPUs first, and how each is written."""
     found: dict[Line, Entry] = {}
 
-    def add(line: Line, door: Door, values: Mapping[str, Any]) -> None:
+    def add(line: Line, link: Link, values: Mapping[str, Any]) -> None:
         label, value, _ = line
-        found.setdefault(line, Entry(BarRow(f"{len(found)} {label}", f"{label} {value}", None, ""), door, values))
+        found.setdefault(line, Entry(BarRow(f"{len(found)} {label}", f"{label} {value}", None, ""), link, values))
 
     for row in board.devices.iter_rows(named=True):
         facts = []
@@ -139,11 +149,11 @@ def system_entries(board: Dashboard, *, ascii_only: bool) -> tuple[list[Entry], 
         if row["facts_source"] == "table":
             facts.append("by its name")
         name = f"GPU {row['device'] if row['device'] is not None else '?'}"
-        add((name, row["name"] or "unknown", ", ".join(facts)), door_of_gpu_name(row), row)
+        add((name, row["name"] or "unknown", ", ".join(facts)), link_of_gpu_name(row), row)
     for fact in board.system:
-        add((fact.label, fact.written(ascii_only=ascii_only), ""), door_of_system(fact.name), {})
+        add((fact.label, fact.written(ascii_only=ascii_only), ""), link_of_system(fact.name), {})
     if board.left_out:
-        add(("Left out", board.left_out, ""), Door("metrics"), {})
+        add(("Left out", board.left_out, ""), Link("metrics"), {})
     return list(found.values()), [Details((line,)) for line in sections([("", list(found))]).lines]
 
 
@@ -157,7 +167,7 @@ def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[
     entries = [
         Entry(
             BarRow(need.name, need.missing, None, ""),
-            door_of_reason(need.missing) if need.missing in reasons else None,
+            link_of_reason(need.missing) if need.missing in reasons else None,
         )
         for need in needs
     ]

@@ -1,44 +1,39 @@
-"""What the panels of the dashboard have in common: lines that are doors, with what each of them means."""
+"""What the panels of the dashboard have in common: lines that are links, with what each of them means."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
+from textual.content import Content
 from textual.message import Message
+from textual.widgets import Static
 
 from tui.analysis.definitions import definition
-from tui.fmt import metric
-from tui.model.columns import COLUMNS, ColumnKind
-from tui.widgets.bar_list import BarList, SortableBarList
-from tui.widgets.details import Details, sections, whole_value
+from tui.fmt import format_value
+from tui.screens.dashboard.entries import Entry, entry_details, meaning
+from tui.screens.dashboard.time_entries import iteration_note
+from tui.text import plain
+from tui.widgets.charts.bar_list import BarList, SortableBarList, TextList
+from tui.widgets.charts.bars import StackedBar
+from tui.widgets.charts.iteration_overview import TimesChart
+from tui.widgets.charts.sparkline import BusyChart
+from tui.widgets.details.pane import Details, sections
 from tui.widgets.panel import Panel
-from tui.widgets.stacked import StackedBar
+from tui.widgets.stat_strip import StatStrip
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from textual.widget import Widget
 
-    from tui.screens.dashboard.doors import Door
-    from tui.widgets.bars import BarRow
-    from tui.widgets.details import Line
+    from tui.analysis.dashboard import Fact
+    from tui.analysis.dashboard.parts import IterationCourse
+    from tui.widgets.charts.sparkline import BusyLane
+
 
 WAITING: Final = "…"
 """What stands where something is still being worked out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A line of a panel."""
-
-    row: BarRow
-    door: Door | None = None
-    """Where it leads; None: there are no rows behind it."""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    """What is known of it, by the names of columns, for the details."""
-    metric: str = ""
-    """The figure that it is, where that is not the panel's own."""
 
 
 class ChartPanel(Panel):
@@ -166,40 +161,186 @@ class ChartPanel(Panel):
         self.post_message(self.DetailRequested(self, self._entry(event.key)))
 
 
-def fraction(value: float | None, most: object) -> float | None:
-    """The length of a bar; None where it is unknown."""
-    return value / most if value is not None and isinstance(most, int | float) and most else None
+SHOWN: Final = (
+    "wall_ns",
+    "busy_pct",
+    "tc_efficiency_pct",
+    "gpu_ns",
+    "unlaunched_ns",
+    "launches",
+    "graph_launches",
+    "kernels",
+    "iterations",
+    "iteration_avg_ns",
+    "iteration_cpu_ns",
+    "iteration_gpu_ns",
+    "iteration_std_ns",
+    "iteration_median_ns",
+    "iteration_p95_ns",
+    "api_ns",
+    "api_outside_ns",
+    "api_calls",
+)
+"""The figures that stand here, in their order: the others have panels of their own."""
+OF_ITERATIONS: Final = "iteration_"
+"""How the names begin of what is not worth saying where there are no iterations."""
 
 
-def aligned(*columns: Sequence[str]) -> list[str]:
-    """Figures of several columns as one text a line, each column as wide as its widest."""
-    widths = [max(map(len, column), default=0) for column in columns]
-    return [
-        "  ".join(text.rjust(width) for text, width in zip(texts, widths, strict=True))
-        for texts in zip(*columns, strict=True)
-    ]
+class StatPanel(Panel):
+    """A title and the figures.
+
+    Args:
+        title: Our own words.
+        id: The widget's id.
+    """
+
+    class _Of(Message):
+        def __init__(self, fact: Fact, details: Details) -> None:
+            super().__init__()
+            self.fact = fact
+            self.details = details
+
+    class Opened(_Of):
+        """The user wants the rows behind a figure."""
+
+    class Highlighted(_Of):
+        """The cursor is on another figure."""
+
+    class DetailRequested(_Of):
+        """The user wants to know what a figure is."""
+
+    def __init__(self, title: str, *, id: str) -> None:  # noqa: A002
+        self._strip = StatStrip(id=id.removesuffix("-panel"))
+        super().__init__(title, self._strip, id=id)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """The figures that are known."""
+        return self._strip.facts
+
+    @property
+    def current(self) -> Fact | None:
+        """The figure under the cursor."""
+        return self._strip.current
+
+    @property
+    def details(self) -> Details | None:
+        """What the figure under the cursor is."""
+        return fact_details(self.current) if self.current is not None else None
+
+    def wait(self) -> None:
+        """Say that the figures are being worked out."""
+        self._strip.show([])
+        self.annotate(WAITING)
+
+    def show(self, facts: Sequence[Fact]) -> None:
+        """Show other figures."""
+        by_name = {fact.name: fact for fact in facts}
+        shown = [by_name[name] for name in SHOWN if name in by_name]
+        self._strip.show([f for f in shown if f.value is not None or not f.name.startswith(OF_ITERATIONS)])
+        self.annotate("")
+
+    @on(StatStrip.Opened)
+    @on(StatStrip.Highlighted)
+    @on(StatStrip.DetailRequested)
+    def _pass_on(self, event: StatStrip.Opened | StatStrip.Highlighted | StatStrip.DetailRequested) -> None:
+        event.stop()
+        kinds = {
+            StatStrip.Opened: StatPanel.Opened,
+            StatStrip.Highlighted: StatPanel.Highlighted,
+            StatStrip.DetailRequested: StatPanel.DetailRequested,
+        }
+        self.post_message(kinds[type(event)](event.fact, fact_details(event.fact)))
 
 
-def meaning(name: str) -> list[Line]:
-    """What a figure means, for the details."""
-    known = definition(name)
-    return [
-        ("Means", known.means, ""),
-        ("Formula", known.formula, ""),
-        *([("Unit", known.unit, "when exported")] if known.unit else []),
-        ("Defined by", known.source, ""),
-    ]
+def fact_details(fact: Fact) -> Details:
+    """A figure with what it was worked out from, and what it means."""
+    known = definition(fact.name)
+    value = format_value(fact.kind, fact.value)
+    return sections(
+        [
+            ("", [(fact.label, value, ""), ("From", fact.source, "")]),
+            (known.title, meaning(fact.name)),
+        ]
+    )
 
 
-def entry_details(entry: Entry, name: str) -> Details:
-    """Every value of a line, whole, and what its figure means."""
-    lines: list[Line] = [("", entry.row.label, "")]
-    for column, value in entry.values.items():
-        if value is None:
-            continue
-        known = COLUMNS.get(column)
-        kind = known.kind if known is not None else ColumnKind.TEXT
-        text = metric(value, entry.values.get("unit")) if kind is ColumnKind.MEASURE else whole_value(kind, value)
-        lines.append((known.title if known is not None else column, text, ""))
-    of = entry.metric or name
-    return sections([("", lines), *([(definition(of).title, meaning(of))] if of else [])])
+class AdvicePanel(ChartPanel):
+    """Where to begin, above the gravest findings."""
+
+    DEFAULT_CSS = """
+    AdvicePanel .guidance { height: auto; text-style: bold; }
+    """
+
+    def above(self) -> Sequence[Widget]:
+        """The sentence."""
+        return [Static(classes="guidance")]
+
+    def say(self, guidance: str) -> None:
+        """Say where to begin, or why nothing can be said."""
+        self.query_one(".guidance", Static).update(Content(plain(guidance)))
+        self.query_one(".guidance").display = bool(guidance)
+        self.display = bool(guidance or self.entries)
+
+
+class IterationsPanel(ChartPanel):
+    """The iterations of a session and what each was used for; of several sessions, of the one under the cursor."""
+
+    _courses: Sequence[IterationCourse] = ()
+    _is_all = False
+
+    def above(self) -> Sequence[Widget]:
+        """The chart."""
+        return [TimesChart()]
+
+    def show_courses(self, courses: Sequence[IterationCourse], *, is_all: bool) -> None:
+        """Draw the iterations of the session under the cursor, or else of the first.
+
+        Args:
+            courses: Of each session.
+            is_all: What they were used for is not still being worked out.
+        """
+        self._courses, self._is_all = courses, is_all
+        session = self.current.values.get("session") if self.current is not None else None
+        here = [course for course in courses if course.session == session]
+        self._draw(next(iter([*here, *courses]), None))
+
+    @on(ChartPanel.Highlighted)
+    def _draw_session(self, event: ChartPanel.Highlighted) -> None:
+        if len(self._courses) > 1:
+            session = event.entry.values["session"]
+            self._draw(next(course for course in self._courses if course.session == session))
+
+    def _draw(self, course: IterationCourse | None) -> None:
+        self.annotate(iteration_note(self._courses, course))
+        self.query_one(TimesChart).show(course.times if course is not None else None, is_all=self._is_all)
+
+
+class TextPanel(ChartPanel):
+    """Labels and values instead of bars, as long as they are.
+
+    Args:
+        title: Our own words.
+        id: The widget's id.
+    """
+
+    def __init__(self, title: str, *, id: str) -> None:  # noqa: A002
+        self._list = TextList(id=id.removesuffix("-panel"))
+        super().__init__(title, "", id=id, bars=self._list)
+
+    def fill_texts(self, entries: Sequence[Entry], texts: Sequence[Details]) -> None:
+        """Show other lines; how each is written comes beside it."""
+        self.fill(entries)
+        self._list.show_texts([entry.row for entry in entries], texts)
+
+
+class UtilizationPanel(ChartPanel):
+    """Busy time over time, below the shares."""
+
+    def compose(self) -> Iterable[Widget]:
+        """The chart."""
+        yield BusyChart(id="busy")
+
+    def show_lanes(self, lanes: Sequence[BusyLane], span_ns: int) -> None:
+        """Draw GPUs over the same span of time."""
+        self.query_one(BusyChart).show(lanes, span_ns)

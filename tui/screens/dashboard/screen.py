@@ -1,4 +1,4 @@
-"""Dashboard: what is wrong and where the time went, at a glance; every line is a door to the rows behind it."""
+"""Dashboard: what is wrong and where the time went, at a glance; every line is a link to the rows behind it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from textual.binding import Binding
 from textual.events import DescendantFocus
 
 from tui.analysis.dashboard import ORDERS
-from tui.analysis.dashboard.times import iteration_spreads
+from tui.analysis.dashboard.parts import iteration_spreads
 from tui.analysis.definitions import definition
-from tui.analysis.inputs.replayed import replayed_sessions, without_sessions
+from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
-from tui.screens.dashboard.doors import Door, door_of_fact
-from tui.screens.dashboard.fact_panel import FactPanel
-from tui.screens.dashboard.filled import FilledDashboard
-from tui.screens.dashboard.panels import ChartPanel, Entry
-from tui.widgets.bar_list import BarList
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.fact_strip import FactStrip
+from tui.screens.dashboard.links import Link, link_of_fact
+from tui.screens.dashboard.panel_loading import LoadedDashboard
+from tui.screens.dashboard.panels import ChartPanel, StatPanel
+from tui.widgets.charts.bar_list import BarList
+from tui.widgets.details.pane import DetailPane
 from tui.widgets.panel import EdgePassed, Panel
+from tui.widgets.stat_strip import StatStrip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,16 +29,17 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.analysis.dashboard import Fact
+    from tui.screens.dashboard.entries import Entry
     from tui.state.notes import RowPlace
 
 
-class DashboardScreen(FilledDashboard):
-    """Its lines are doors, have details, and can be had in several orders."""
+class DashboardScreen(LoadedDashboard):
+    """Its lines are links, have details, and can be had in several orders."""
 
     HELP: ClassVar = (
         "The profile at a glance. j and k go through the lines of all panels, tab from panel to panel, enter to the "
         "rows behind a line.\n"
-        "i tells what a line is and how it is worked out; s puts the top ops and kernels in order of time, calls or "
+        "i explains a figure and how it is computed; s sorts the top ops and kernels by time, calls or "
         "average.\n"
         "What the input does not hold is unknown, and the last panel says which command records it."
     )
@@ -50,15 +50,15 @@ class DashboardScreen(FilledDashboard):
         if isinstance(binding, Binding) and binding.id == "app.next-pane"
     ] + [binding for binding in bindings_for(Scope.APP) if getattr(binding, "id", "") == "app.write-note"]
 
-    def doors(self) -> list[Door]:
-        """Every door of what is shown."""
-        entries = [entry.door for panel in self.query(ChartPanel) if panel.display for entry in panel.entries]
-        facts = [self._door_of(fact) for fact in self.query_one(FactPanel).facts]
-        return [door for door in (*entries, *facts) if door is not None]
+    def links(self) -> list[Link]:
+        """Every link of what is shown."""
+        entries = [entry.link for panel in self.query(ChartPanel) if panel.display for entry in panel.entries]
+        facts = [self._link_of(fact) for fact in self.query_one(StatPanel).facts]
+        return [link for link in (*entries, *facts) if link is not None]
 
     @on(EdgePassed)
     def _to_next_panel(self, event: EdgePassed) -> None:
-        panels = [widget for widget in self.focus_chain if isinstance(widget, BarList | FactStrip)]
+        panels = [widget for widget in self.focus_chain if isinstance(widget, BarList | StatStrip)]
         place = next((place for place, panel in enumerate(panels) if panel is self.focused), None)
         if place is None or not 0 <= place + event.step < len(panels):
             return
@@ -71,21 +71,21 @@ class DashboardScreen(FilledDashboard):
 
     @on(ChartPanel.Opened)
     def _open(self, event: ChartPanel.Opened) -> None:
-        if event.entry.door is None:
-            self.program.say("there are no rows behind this line; i tells what it is")
+        if event.entry.link is None:
+            self.explorer.say("there are no rows behind this line; i tells what it is")
         else:
-            event.entry.door.go(self.program)
+            event.entry.link.go(self.explorer)
 
-    @on(FactPanel.Opened)
-    def _open_fact(self, event: FactPanel.Opened) -> None:
-        self._door_of(event.fact).go(self.program)
+    @on(StatPanel.Opened)
+    def _open_fact(self, event: StatPanel.Opened) -> None:
+        self._link_of(event.fact).go(self.explorer)
 
-    def _door_of(self, fact: Fact) -> Door:
+    def _link_of(self, fact: Fact) -> Link:
         facts = self._board.performance if self._board is not None else ()
         left_out = replayed_sessions(self.profile)
         # More than one session has them only where each has its own, and the figures are of none.
         iterated = iteration_spreads(without_sessions(self.profile, left_out))["session"]
-        return door_of_fact(fact, facts, left_out=left_out, iterated=iterated[0] if len(iterated) == 1 else None)
+        return link_of_fact(fact, facts, left_out=left_out, iterated=iterated[0] if len(iterated) == 1 else None)
 
     @on(ChartPanel.SortRequested)
     def _sort(self, event: ChartPanel.SortRequested) -> None:
@@ -94,8 +94,8 @@ class DashboardScreen(FilledDashboard):
         self._show_top((event.panel.id or "").removesuffix("-panel"), self._board, event.panel.next_order(ORDERS))
 
     @on(ChartPanel.DetailRequested)
-    @on(FactPanel.DetailRequested)
-    def _toggle_details(self, event: ChartPanel.DetailRequested | FactPanel.DetailRequested) -> None:
+    @on(StatPanel.DetailRequested)
+    def _toggle_details(self, event: ChartPanel.DetailRequested | StatPanel.DetailRequested) -> None:
         detail = self.query_one(DetailPane)
         if detail.is_open:
             detail.close()
@@ -104,8 +104,8 @@ class DashboardScreen(FilledDashboard):
             detail.open(event.details)
 
     @on(ChartPanel.Highlighted)
-    @on(FactPanel.Highlighted)
-    def _follow(self, event: ChartPanel.Highlighted | FactPanel.Highlighted) -> None:
+    @on(StatPanel.Highlighted)
+    def _follow(self, event: ChartPanel.Highlighted | StatPanel.Highlighted) -> None:
         detail = self.query_one(DetailPane)
         if detail.is_open:
             detail.show(event.details)
@@ -113,8 +113,8 @@ class DashboardScreen(FilledDashboard):
     @on(DescendantFocus)
     def _follow_to_panel(self) -> None:
         detail = self.query_one(DetailPane)
-        panel = next((one for one in self.query("ChartPanel, FactPanel") if one.has_focus_within), None)
-        if detail.is_open and isinstance(panel, ChartPanel | FactPanel) and panel.details is not None:
+        panel = next((one for one in self.query("ChartPanel, StatPanel") if one.has_focus_within), None)
+        if detail.is_open and isinstance(panel, ChartPanel | StatPanel) and panel.details is not None:
             self._detailed = self.focused
             detail.show(panel.details)
 
@@ -128,27 +128,32 @@ class DashboardScreen(FilledDashboard):
             self._detailed.focus()
         return closed
 
+    def on_detail_pane_uncovered(self) -> None:
+        """Back to the line that the details are of."""
+        if self._detailed is not None and self._detailed.focusable:
+            self._detailed.focus()
+
     # --- notes -------------------------------------------------------------------------------------------------------
 
     def action_write_note(self) -> None:
         """Ask for a note on the panel that has the focus."""
         panel = next((panel for panel in self.query(Panel) if panel.has_focus_within), None)
         if panel is None:
-            self.program.action_write_note()
+            self.explorer.action_write_note()
         else:
-            self.program.write_note(self._note_place(panel), panel.title)
+            self.explorer.notes.write_note(self._note_place(panel), panel.title)
 
     def _note_place(self, panel: Panel) -> RowPlace:
-        return self.program.note_spot("panels", (panel.id,), self.VIEW)
+        return self.explorer.notes.note_spot("panels", (panel.id,), self.VIEW)
 
     def show_spot(self, _table: str, key: Sequence[object]) -> None:
         """Go to the panel of a note."""
         for panel in self.query(Panel):
-            lines = next(iter(panel.query("BarList, FactStrip")), None)
+            lines = next(iter(panel.query("BarList, StatStrip")), None)
             if panel.id == key[0] and panel.display and lines is not None:
                 lines.focus()
                 return
-        self.program.say("the panel is not there any more", severity="warning")
+        self.explorer.say("the panel is not there any more", severity="warning")
 
     def show_details_again(self) -> None:
         """Tell the notes on panels anew."""
@@ -167,7 +172,7 @@ class DashboardScreen(FilledDashboard):
 
     def _show_remarks(self) -> None:
         for panel in self.query(Panel):
-            note = self.program.note_at(self._note_place(panel))
+            note = self.explorer.notes.note_at(self._note_place(panel))
             panel.remark(note.text.splitlines()[0] if note is not None else "")
 
     def explained(self) -> list[str]:
@@ -178,8 +183,8 @@ class DashboardScreen(FilledDashboard):
                 entry: Entry | None = panel.current
                 own = [entry.metric] if entry is not None and entry.metric else []
                 return list(dict.fromkeys([*own, panel.metric]))
-        fact = self.query_one(FactPanel).current
-        return [fact.name] if self.query_one(FactPanel).has_focus_within and fact is not None else []
+        fact = self.query_one(StatPanel).current
+        return [fact.name] if self.query_one(StatPanel).has_focus_within and fact is not None else []
 
     def help_entries(self) -> list[tuple[str, str]]:
         """What the figure under the cursor means."""

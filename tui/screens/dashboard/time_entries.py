@@ -1,4 +1,4 @@
-"""Lines of the panels about the course of time: wall time, utilisation, iterations, idle gaps, findings."""
+"""Lines of the panels about the course of time: wall time, utilization, iterations, idle gaps, findings."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.analysis.expert.words import percent
 from tui.analysis.gpu_time.breakdown import Category
-from tui.fmt import count, duration
+from tui.fmt import brief_duration, count
 from tui.labels import tell_symbols_apart
-from tui.screens.dashboard.doors import (
-    Door,
-    door_of_category,
-    door_of_finding,
-    door_of_gap,
-    door_of_gpu,
-    door_of_iteration,
+from tui.screens.dashboard.entries import Entry, aligned, fraction
+from tui.screens.dashboard.links import (
+    Link,
     iteration_filter,
+    link_of_category,
+    link_of_finding,
+    link_of_gap,
+    link_of_gpu,
+    link_of_iteration,
 )
-from tui.screens.dashboard.panels import Entry, aligned, fraction
-from tui.widgets.bars import BarRow
-from tui.widgets.iteration_bars import PARTS
+from tui.widgets.charts.bars import BarRow
+from tui.widgets.charts.iteration_bars import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.analysis.dashboard.advice import Advice
-    from tui.analysis.dashboard.times import IterationCourse
+    from tui.analysis.dashboard.parts import IterationCourse
     from tui.model.profile import Profile
 
 SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}
@@ -44,18 +45,21 @@ FEW: Final = 2
 
 
 def finding_entries(advice: Advice, *, several: bool, ascii_only: bool) -> list[Entry]:
-    """The gravest findings in words."""
+    """The most expensive findings, one a cause."""
     lines = []
     for row in advice.gravest.iter_rows(named=True):
         sign = SIGNS.get(row["severity"] or "", TOOLS_OWN)
         where = f"session {row['session']}: " if several and row["session"] is not None else ""
-        label = f"{sign:2} {row['rule'] or row['tool'] or '':3} {where}{row['problem']}"
-        cost = duration(row["cost_ns"], ascii_only=ascii_only) if row["cost_ns"] is not None else ""
+        label = f"{sign:2} {where}{row['problem']}"
+        cost = percent(row["cost_pct"]) if row["cost_pct"] is not None else ""
         lines.append(
             Entry(
                 BarRow(f"{row['rule']} {row['problem']}", label, None, cost, sentence=True),
-                door_of_finding(row),
-                {name: row[name] for name in ("severity", "recommendation", "cost_basis", "session")},
+                link_of_finding(row),
+                {
+                    name: row[name]
+                    for name in ("severity", "recommendation", "cost_ns", "cost_basis", "all_rules", "session")
+                },
             )
         )
     return lines
@@ -72,11 +76,11 @@ def wall_entries(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> l
                 row["category"],
                 row["category"],
                 fraction(row["time_ns"], most),
-                duration(row["time_ns"], ascii_only=ascii_only),
+                brief_duration(row["time_ns"], ascii_only=ascii_only),
                 row["wall_pct"],
                 part=LOOK_OF[Category(row["category"])],
             ),
-            door_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None,
+            link_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None,
             {**row, "total_ns": row["time_ns"]},
         )
         for row in known.iter_rows(named=True)
@@ -88,8 +92,8 @@ def wall_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
     if rows.is_empty():
         return ""
     untold = rows.filter(rows["time_ns"].is_null())["category"].to_list()
-    whole = f"{'of ' if len(untold) <= FEW else ''}{duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
-    return f"{whole}; not told: {', '.join(untold)}" if untold else whole
+    whole = f"{'of ' if len(untold) <= FEW else ''}{brief_duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
+    return f"{whole}; not recorded: {', '.join(untold)}" if untold else whole
 
 
 def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> list[Entry]:
@@ -110,32 +114,32 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) 
                     str(session),
                     f"session {session}: GPU work",
                     fraction(on_gpu, wall),
-                    f"of {duration(wall, ascii_only=ascii_only)}",
+                    f"of {brief_duration(wall, ascii_only=ascii_only)}",
                     100 * on_gpu / wall if wall else None,
                 ),
-                Door(session=int(str(session))),
+                Link(session=int(str(session))),
                 {"session": session, "wall_ns": wall},
             )
         )
         for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= TOLD_APART else ():
-            door = door_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None
+            link = link_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None
             entries.append(
                 Entry(
                     BarRow(
                         f"{session} {row['category']}",
                         f"  {row['category']}",
                         fraction(row["time_ns"], wall),
-                        duration(row["time_ns"], ascii_only=ascii_only),
+                        brief_duration(row["time_ns"], ascii_only=ascii_only),
                         row["wall_pct"],
                     ),
-                    replace(door, filter=f"{door.filter} session={session}".strip()) if door is not None else None,
+                    replace(link, filter=f"{link.filter} session={session}".strip()) if link is not None else None,
                     row,
                 )
             )
     return entries
 
 
-def utilisation_entries(devices: pl.DataFrame, *, several_sessions: bool, ascii_only: bool) -> list[Entry]:
+def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool, ascii_only: bool) -> list[Entry]:
     """Busy time of each GPU; of a single one its idle time as well."""
     known = devices.drop_nulls("busy_ns")
     entries = []
@@ -152,10 +156,10 @@ def utilisation_entries(devices: pl.DataFrame, *, several_sessions: bool, ascii_
                     f"{name} {word}",
                     f"{name} {word}",
                     fraction(share, 100),
-                    duration(row[column], ascii_only=ascii_only),
+                    brief_duration(row[column], ascii_only=ascii_only),
                     share,
                 ),
-                door_of_gpu(row),
+                link_of_gpu(row),
                 {name: row[name] for name in ("session", "device", "busy_ns", "idle_ns", "busy_pct")},
                 "busy_pct" if column == "busy_ns" else "idle_ns",
             )
@@ -177,9 +181,9 @@ def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -
                 word,
                 f"{word}: iteration {row['iteration']}",
                 fraction(row["duration_ns"], most),
-                duration(row["duration_ns"], ascii_only=ascii_only),
+                brief_duration(row["duration_ns"], ascii_only=ascii_only),
             ),
-            door_of_iteration(row),
+            link_of_iteration(row),
             row,
         )
         for word, row in ends[: times.height]
@@ -193,9 +197,9 @@ def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -
                     "steady",
                     f"steady: {first} to {last}, mean",
                     fraction(mean, most),
-                    duration(mean, ascii_only=ascii_only),
+                    brief_duration(mean, ascii_only=ascii_only),
                 ),
-                Door("iterations", iteration_filter(first, last, courses[0].session)),
+                Link("iterations", iteration_filter(first, last, courses[0].session)),
                 {"iterations": spread["steady_iterations"], "avg_ns": mean},
             )
         )
@@ -208,7 +212,7 @@ def _means(courses: Sequence[IterationCourse], *, ascii_only: bool) -> list[Entr
     sign = "x" if ascii_only else "×"
     figures = aligned(
         [f"{count(spread['iterations'])} {sign}" for spread in spreads],
-        [duration(spread["avg_ns"], ascii_only=ascii_only) for spread in spreads],
+        [brief_duration(spread["avg_ns"], ascii_only=ascii_only) for spread in spreads],
     )
     return [
         Entry(
@@ -218,7 +222,7 @@ def _means(courses: Sequence[IterationCourse], *, ascii_only: bool) -> list[Entr
                 fraction(spread["avg_ns"], most),
                 figure,
             ),
-            Door("iterations", f"session={spread['session']}"),
+            Link("iterations", f"session={spread['session']}"),
             spread,
         )
         for spread, figure in zip(spreads, figures, strict=True)
@@ -252,10 +256,10 @@ def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[
                 f"{_place(row) if several else ''}{_when(row) if by_iteration else row['cpu_in'] or ''}{arrow}"
                 f"{names.get(row['after'], '?')}".strip(),
                 fraction(row["duration_ns"], most),
-                duration(row["duration_ns"], ascii_only=ascii_only),
+                brief_duration(row["duration_ns"], ascii_only=ascii_only),
                 row["span_pct"],
             ),
-            door_of_gap(row),
+            link_of_gap(row),
             row,
         )
         for row in rows.iter_rows(named=True)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.dashboard import ORDERS, REST, top
-from tui.analysis.dashboard.uses import Use
-from tui.analysis.ops.rules import UNKNOWN
-from tui.fmt import count, duration, rate, size
-from tui.screens.dashboard.doors import (
-    Door,
-    door_of_copies,
-    door_of_group,
-    door_of_name,
-    door_of_op,
-    door_of_tensor_cores,
-    door_of_use,
+from tui.analysis.dashboard.board import Use
+from tui.analysis.ops.op_type_rules import UNKNOWN
+from tui.fmt import brief_duration, brief_rate, brief_size, count
+from tui.screens.dashboard.entries import Entry, aligned, fraction
+from tui.screens.dashboard.links import (
+    Link,
+    link_of_copies,
+    link_of_group,
+    link_of_name,
+    link_of_op,
+    link_of_tensor_cores,
+    link_of_use,
 )
-from tui.screens.dashboard.panels import Entry, aligned, fraction
 from tui.text import plain
-from tui.widgets.bars import BarRow
+from tui.widgets.charts.bars import BarRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,23 +36,23 @@ _LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um")
 LOOK_OF: Final[Mapping[str, str]] = dict(zip(Use, _LOOKS, strict=True))
 """What each use of GPU time is drawn as."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
-UNCLAIMED: Final = "unknown: no rule claims it"
+UNCLAIMED: Final = "unclassified"
 UNTOLD: Final = "–"
 """In place of a number of calls that the input does not tell."""
 
 
 def op_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
     """The first ops in an order."""
-    return _top_entries(board.ops, order, board.counted_ops, "op", door_of_op, ascii_only=ascii_only)
+    return _top_entries(board.ops, order, board.counted_ops, "op", link_of_op, ascii_only=ascii_only)
 
 
 def kernel_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
     """The first kernels in an order."""
 
-    def door(row: dict[str, Any]) -> Door:
-        return door_of_name("kernels", row)
+    def link(row: dict[str, Any]) -> Link:
+        return link_of_name("kernels", row)
 
-    return _top_entries(board.kernels, order, "calls", "name", door, ascii_only=ascii_only)
+    return _top_entries(board.kernels, order, "calls", "name", link, ascii_only=ascii_only)
 
 
 def _top_entries(
@@ -60,7 +60,7 @@ def _top_entries(
     order: str,
     counted: str,
     label: str,
-    door: Callable[[dict[str, Any]], Door],
+    link: Callable[[dict[str, Any]], Link],
     *,
     ascii_only: bool,
 ) -> list[Entry]:
@@ -71,7 +71,7 @@ def _top_entries(
         order: One of `ORDERS`.
         counted: The column that says how often.
         label: The column of names.
-        door: Where a row leads.
+        link: Where a row leads.
         ascii_only: ASCII characters alone.
     """
     by = counted if order == "calls" else order
@@ -82,7 +82,7 @@ def _top_entries(
     figures = aligned(
         *([[_sign(row) for row in records]] if any(map(_sign, records)) else []),
         [_times(row[counted], ascii_only=ascii_only) for row in records],
-        [duration(row[shown], ascii_only=ascii_only) for row in records],
+        [brief_duration(row[shown], ascii_only=ascii_only) for row in records],
     )
     return [
         Entry(
@@ -94,7 +94,7 @@ def _top_entries(
                 row["time_pct"],
                 symbol=label == "name",
             ),
-            door(row),
+            link(row),
             row,
         )
         for row, figure in zip(records, figures, strict=True)
@@ -137,7 +137,7 @@ def split_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     return _parts(
         board.split,
         "group",
-        lambda row: door_of_group(row, rest=REST),
+        lambda row: link_of_group(row, rest=REST),
         ascii_only=ascii_only,
         words={UNKNOWN: UNCLAIMED},
     )
@@ -145,13 +145,13 @@ def split_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
 
 def use_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     """GPU time by what it went into."""
-    return _parts(board.gpu_uses, "use", lambda row: door_of_use(row["use"]), looks=LOOK_OF, ascii_only=ascii_only)
+    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), looks=LOOK_OF, ascii_only=ascii_only)
 
 
 def _parts(
     rows: pl.DataFrame,
     label: str,
-    door: Callable[[dict[str, Any]], Door],
+    link: Callable[[dict[str, Any]], Link],
     *,
     ascii_only: bool,
     words: Mapping[str, str] | None = None,
@@ -165,11 +165,11 @@ def _parts(
                 row[label],
                 (words or {}).get(row[label], row[label]),
                 fraction(row["total_ns"], most),
-                duration(row["total_ns"], ascii_only=ascii_only),
+                brief_duration(row["total_ns"], ascii_only=ascii_only),
                 row["time_pct"],
                 part=(looks or {}).get(row[label], place),
             ),
-            door(row),
+            link(row),
             row,
         )
         for place, row in enumerate(rows.iter_rows(named=True))
@@ -186,13 +186,13 @@ def tensor_core_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     )
     known = [(*line, value) for line in of if (value := getattr(facts.get(line[0]), "value", None)) is not None]
     figures = [
-        f"{duration(part, ascii_only=ascii_only)} of {duration(whole, ascii_only=ascii_only)}"
+        f"{brief_duration(part, ascii_only=ascii_only)} of {brief_duration(whole, ascii_only=ascii_only)}"
         for _, _, part, whole, _ in known
     ]
     return [
         Entry(
             BarRow(name, label, value / 100, figure, value),
-            door_of_tensor_cores("?" if name == "tc_unknown_pct" else "yes" if part else "no"),
+            link_of_tensor_cores("?" if name == "tc_unknown_pct" else "yes" if part else "no"),
             {"total_ns": part, "why": facts[name].source},
             name,
         )
@@ -204,7 +204,7 @@ def tensor_core_note(board: Dashboard) -> str:
     """Why there is nothing to tell; else what the figures are shares of."""
     if board.tensor_cores.reason:
         return board.tensor_cores.reason
-    return "of work that could; of all kernels"
+    return "share of eligible; share of all kernel time"
 
 
 def copy_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
@@ -212,9 +212,15 @@ def copy_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     most = board.copies["total_ns"].max()
     records = list(board.copies.iter_rows(named=True))
     columns = [
-        [size(row["size_bytes"], ascii_only=ascii_only) if row["size_bytes"] is not None else "" for row in records],
-        [duration(row["total_ns"], ascii_only=ascii_only) for row in records],
-        [rate(row["throughput"], ascii_only=ascii_only) if row["throughput"] is not None else "" for row in records],
+        [
+            brief_size(row["size_bytes"], ascii_only=ascii_only) if row["size_bytes"] is not None else ""
+            for row in records
+        ],
+        [brief_duration(row["total_ns"], ascii_only=ascii_only) for row in records],
+        [
+            brief_rate(row["throughput"], ascii_only=ascii_only) if row["throughput"] is not None else ""
+            for row in records
+        ],
     ]
     figures = aligned(*(column for column in columns if any(column)))
     sign = times_sign(ascii_only=ascii_only)
@@ -226,7 +232,7 @@ def copy_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
                 fraction(row["total_ns"], most),
                 figure,
             ),
-            door_of_copies(row),
+            link_of_copies(row),
             row,
         )
         for row, figure in zip(records, figures, strict=True)
@@ -240,5 +246,5 @@ def _direction(row: dict[str, Any]) -> str:
 def api_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     """API functions by time."""
     return _top_entries(
-        board.top_api, ORDERS[0], "calls", "name", lambda row: door_of_name("api-calls", row), ascii_only=ascii_only
+        board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row), ascii_only=ascii_only
     )

@@ -7,28 +7,31 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from textual import work
 from textual.worker import get_current_worker
 
-from tui.app.loading import LoadingApp
-from tui.commands import CommandError
 from tui.model.aggregation import aggregation
-from tui.model.errors import ProftuiError
+from tui.model.errors import CommandError, ProftuiError
+from tui.model.paths import is_file_there, user_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from textual.app import App
 
     from tui.analysis.compare.sides import Sides
-    from tui.loaders.base import LoadProgress
+    from tui.app.navigator import Navigator
+    from tui.app.profile_session import ProfileSession, Say
+    from tui.loaders.progress import LoadProgress
     from tui.model.profile import Profile
     from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
 
 GROUP: Final = "comparison"
 OF_THIS_INPUT: Final = ("session", "sessions", "iteration", "iterations")
 """What begins words that name no other file."""
-WORKING: Final = "comparing, esc stops"
-NOTHING_YET = "nothing was compared yet: d asks what with; so do :compare FILE, :compare iterations 3:5 and the like"
-HOW = "name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5"
+WORKING: Final = "comparing… (esc stops)"
+NOTHING_YET: Final = "No comparison yet. Press d, or use :compare FILE."
+HOW: Final = "Name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5."
 
 
 def check_form(words: str) -> None:
@@ -40,54 +43,71 @@ def check_form(words: str) -> None:
     word, *rest = words.split()
     numbers = [one for one in words.split() if one.isdecimal()]
     is_numbers = len(numbers) == len(rest) + 1
-    if not (is_numbers or word in OF_THIS_INPUT) or Path(words).exists():
+    if not (is_numbers or word in OF_THIS_INPUT) or is_file_there(words):
         return
     if not is_numbers and not rest:
-        raise CommandError(f"which {word}? {HOW}")
+        raise CommandError(f"Which {word}? {HOW}")
     if is_numbers and len(numbers) <= 2:
         kinds = ("sessions", "iterations") if len(numbers) == 2 else ("session", "iteration")
         forms = " or ".join(f":compare {kind} {' '.join(numbers)}" for kind in kinds)
-        raise CommandError(f"{words} is no file: as {forms}")
+        raise CommandError(f"No file {words}. Did you mean {forms}?")
     if is_numbers or len(rest) > 2:
-        raise CommandError(f"one or two can be compared, not {words}: {HOW}")
+        raise CommandError(f"Not one or two numbers: {words}. {HOW}")
     if word in OF_THIS_INPUT[:2] and len(numbers) < len(rest):
-        raise CommandError(
-            f"a session is a number, not {' '.join(rest)}: as :compare session 1 or :compare sessions 0 1"
-        )
+        raise CommandError(f"Not a session number: {' '.join(rest)}. Use :compare session 1 or :compare sessions 0 1.")
 
 
-class ComparingApp(LoadingApp):
-    """Holds the comparison that the Compare view shows."""
+class Comparison:
+    """Holds the comparison that the Compare view shows, and computes it.
 
-    def __init__(self, options: OpenOptions) -> None:
-        super().__init__(options)
-        self.compared: Sides | None = None
+    Args:
+        app: Runs threads, and opens the dialog.
+        options: What the command line asked for.
+        session: What the views show.
+        navigator: Goes from view to view.
+        views: The views that have been opened, by name.
+        say: Shows a message.
+    """
+
+    def __init__(
+        self,
+        app: App[None],
+        options: OpenOptions,
+        session: ProfileSession,
+        navigator: Navigator,
+        views: Mapping[str, ViewScreen],
+        say: Say,
+    ) -> None:
+        self._app, self._options, self._session = app, options, session
+        self._navigator, self._views, self._say = navigator, views, say
+        self.sides: Sides | None = None
         """The latest comparison."""
         self._asked_for: tuple[str, Profile | None] = ("", None)
-        """In what words it was asked for, and what the views showed then."""
+        """The words that asked for it, and what the views showed then."""
         self._wanted: tuple[str, Profile | None] = ("", None)
         """The same of what is being compared."""
         self._is_swapped = False
 
-    def action_compare(self) -> None:
-        """Choose what to compare with."""
+    def ask(self) -> None:
+        """Open the dialog that asks what to compare with; two marked iterations are compared at once."""
         from tui.screens.compare_menu import CompareDialog
+        from tui.widgets.dialogs.base import open_dialog
 
-        screen = self.view_screen
+        screen = self._navigator.view_screen
         if screen is None:
             return
         chosen = screen.chosen_iterations()
         if len(chosen) == 2:
             self.compare(f"iterations {chosen[0]} {chosen[1]}")
             return
-        self.push_screen(CompareDialog(self.profile, self.compared), self._asked)
+        open_dialog(self._app, CompareDialog(self._session.profile, self.sides), self._asked)
 
     def _asked(self, what: str | None) -> None:
         if what is not None:
             try:
                 self.compare(what)
             except CommandError as error:
-                self.say(str(error), severity="error")
+                self._say(str(error), severity="error")
 
     def compare(self, what: str) -> None:
         """Compare with what a person asks for, in words as in `HOW`; without words, show the latest comparison.
@@ -96,17 +116,17 @@ class ComparingApp(LoadingApp):
             CommandError: It is not understood, or not there.
         """
         if not what.strip():
-            if self.compared is None:
+            if self.sides is None:
                 raise CommandError(NOTHING_YET)
-            self.go("compare")
+            self._navigator.go("compare")
             return
         words = what.strip()
         check_form(words)
         if words.partition(" ")[0] not in OF_THIS_INPUT and "://" not in words:
             # Whoever comes back to it may be in another folder.
-            words = str(Path(words).expanduser().absolute())
+            words = str(user_path(words).absolute())
         make = self._comparison(words)
-        self._wanted = (words, self.profile)
+        self._wanted = (words, self._session.profile)
         self._make_comparison(make)
 
     def _comparison(self, what: str) -> Callable[[], Sides]:
@@ -115,13 +135,13 @@ class ComparingApp(LoadingApp):
         Raises:
             CommandError: It is not understood.
         """
-        from tui.analysis.compare.choice import two_ranges, two_sessions
+        from tui.analysis.compare.sides import two_ranges, two_sessions
 
-        profile, whole, shown = self.profile, self.whole_profile, self.aggregation
+        profile, whole, shown = self._session.profile, self._session.whole_profile, self._session.aggregation
         assert whole is not None
         word, *rest = what.split()
         if word in OF_THIS_INPUT[:2] and 1 <= len(rest) <= 2 and all(one.isdecimal() for one in rest):
-            numbers = [self.session or 0, int(rest[0])] if len(rest) == 1 else [int(rest[0]), int(rest[1])]
+            numbers = [self._session.session or 0, int(rest[0])] if len(rest) == 1 else [int(rest[0]), int(rest[1])]
             return lambda: two_sessions(whole, numbers[0], numbers[1], shown)
         if word in OF_THIS_INPUT[2:] and 1 <= len(rest) <= 2:
             try:
@@ -129,13 +149,13 @@ class ComparingApp(LoadingApp):
             except ProftuiError as error:
                 raise CommandError(str(error)) from error
             before = shown if len(ranges) == 1 else ranges[0]
-            base = self.all_iterations
+            base = self._session.all_iterations
             return lambda: two_ranges(base, before, ranges[-1])
         return partial(self._with_other, what, profile)
 
     def _with_other(self, path: str, now: Profile) -> Sides:
         """Another file beside what is shown."""
-        from tui.analysis.compare.choice import two_inputs
+        from tui.analysis.compare.sides import two_inputs
         from tui.loaders.registry import load
 
         worker = get_current_worker()
@@ -144,51 +164,51 @@ class ComparingApp(LoadingApp):
             if worker.is_cancelled:
                 return False
             share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else ""
-            self.call_later(self._show_progress_of, f"reading {Path(path).name}{share}, esc stops")
+            self._app.call_later(self._show_progress_of, f"reading {Path(path).name}{share} (esc stops)")
             return True
 
         before, errors = load([path], report=report)
         if before is None:
             raise errors[-1]
-        return two_inputs(replace(before, gpu=self.options.gpu), now)
+        return two_inputs(replace(before, gpu=self._options.gpu), now)
 
     def _show_progress_of(self, words: str) -> None:
-        if self.is_comparing:
-            self._show_words(words)
+        if self.is_running:
+            self._session.show_progress("comparing", words)
 
     @property
-    def is_comparing(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a comparison is being made."""
-        return any(worker.group == GROUP and not worker.is_finished for worker in self.workers)
+        return any(worker.group == GROUP and not worker.is_finished for worker in self._app.workers)
 
-    def action_undo_smallest(self) -> None:
-        """Give up a comparison that is being made; else as everywhere."""
-        if self.is_comparing:
-            self.workers.cancel_group(self, GROUP)
-            self._show_words("")
-            self.say("stopped comparing")
-        else:
-            super().action_undo_smallest()
+    def stop(self) -> bool:
+        """Give up a comparison that is being computed; False where there is none."""
+        if not self.is_running:
+            return False
+        self._app.workers.cancel_group(self._app, GROUP)
+        self._session.show_progress("comparing", "")
+        self._say("Comparison stopped.")
+        return True
 
     @property
-    def compared_with(self) -> str:
+    def request(self) -> str:
         """In what words the latest comparison was asked for; empty where there is none."""
         return self._asked_for[0]
 
-    def renew_comparison(self) -> None:
+    def renew(self) -> None:
         """Compare anew where something else is shown, or was read, since: the Compare view asks for it."""
         words, shown = self._asked_for
-        if self.compared is not None and shown is not self.profile:
-            self._asked_for = (words, self.profile)
+        if self.sides is not None and shown is not self._session.profile:
+            self._asked_for = (words, self._session.profile)
             self._compare_again(words)
 
-    def recall_comparison(self, words: str) -> None:
+    def recall(self, words: str) -> None:
         """Compare as it was done before, with what is shown now, and stay in the view.
 
         Args:
             words: From `compared_with`.
         """
-        if words and words != self.compared_with:
+        if words and words != self.request:
             self._is_swapped = False
             self._compare_again(words)
 
@@ -196,40 +216,43 @@ class ComparingApp(LoadingApp):
         try:
             make = self._comparison(words)
         except CommandError as error:
-            self.say(str(error), severity="error")
+            self._say(str(error), severity="error")
             return
-        self._wanted = (words, self.profile)
+        self._wanted = (words, self._session.profile)
         self._make_comparison((lambda: make().swapped) if self._is_swapped else make, is_renewed=True)
 
-    @work(thread=True, exclusive=True, group=GROUP)
     def _make_comparison(self, make: Callable[[], Sides], *, is_renewed: bool = False) -> None:
+        compute = partial(self._compute, make, is_renewed=is_renewed)
+        self._app.run_worker(compute, thread=True, exclusive=True, group=GROUP)
+
+    def _compute(self, make: Callable[[], Sides], *, is_renewed: bool) -> None:
         worker = get_current_worker()
-        self.call_from_thread(self._show_words, WORKING)
+        self._app.call_from_thread(self._session.show_progress, "comparing", WORKING)
         try:
             made = make()
         except ProftuiError as error:
             hint = f"\n{error.hint}" if error.hint else ""
-            answer = partial(self.say, f"{error.message}{hint}", severity="error")
+            answer = partial(self._say, f"{error.message}{hint}", severity="error")
         else:
             answer = partial(self._take_comparison if is_renewed else self._show_comparison, made)
         # Another may have been asked for meanwhile, which is the one to be shown.
         if not worker.is_cancelled:
-            self.call_from_thread(self._show_words, "")
-            self.call_from_thread(answer)
+            self._app.call_from_thread(self._session.show_progress, "comparing", "")
+            self._app.call_from_thread(answer)
 
     def _show_comparison(self, made: Sides) -> None:
         self._is_swapped = False
         self._take_comparison(made)
-        self.go("compare")
+        self._navigator.go("compare")
 
     def _take_comparison(self, made: Sides) -> None:
-        self.compared, self._asked_for = made, self._wanted
-        if "compare" in self._screens:
-            self._screens["compare"].profile_changed()
+        self.sides, self._asked_for = made, self._wanted
+        if "compare" in self._views:
+            self._views["compare"].profile_changed()
 
-    def swap_sides(self) -> None:
+    def swap(self) -> None:
         """What was before becomes what is now."""
-        if self.compared is not None:
+        if self.sides is not None:
             self._is_swapped = not self._is_swapped
-            self.compared = self.compared.swapped
-            self._screens["compare"].profile_changed()
+            self.sides = self.sides.swapped
+            self._views["compare"].profile_changed()

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
 
-from tui.analysis.gpu_work import GPU_WORK
+from tui.analysis.activities import ACTIVITY_TABLE
 from tui.keys import Scope, bindings_for
 from tui.screens.kernels import LaunchScreen
-from tui.screens.linked import Level, linked_pane
-from tui.widgets.head_lines import Draw, HeadLines
-from tui.widgets.part_bar import PartBar
-from tui.widgets.table_stack import CURRENT
+from tui.screens.master_detail import Level, linked_pane
+from tui.widgets.notices import Draw, HeadLines
+from tui.widgets.tab_bar import TabBar
+from tui.widgets.table.stack import CURRENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from textual.widget import Widget
 
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.view import TableState
-    from tui.widgets.details import Details
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.details.pane import Details
+    from tui.widgets.table.pane import TablePane
 
 
 def always(_profile: Profile) -> str:
@@ -39,7 +38,7 @@ def no_head(_profile: Profile) -> Draw | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Tab:
     """One part of a view."""
 
     name: str
@@ -61,7 +60,7 @@ class PartsScreen(LaunchScreen):
     DEFAULT_CSS = """
     PartsScreen TablePane.-elsewhere { display: none; }
     """
-    PARTS: ClassVar[tuple[Part, ...]]
+    PARTS: ClassVar[tuple[Tab, ...]]
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +74,7 @@ class PartsScreen(LaunchScreen):
         """How tables were left of parts that have not been shown yet, by the ids of their panes."""
 
     @property
-    def part(self) -> Part:
+    def part(self) -> Tab:
         """The part that is shown."""
         return self.PARTS[self._part]
 
@@ -87,7 +86,7 @@ class PartsScreen(LaunchScreen):
     def compose_body(self) -> Iterable[Widget]:
         """The line of parts, what stands above the tables, and the tables of the part that is shown."""
         if len(self.PARTS) > 1:
-            yield PartBar([part.title for part in self.PARTS], id="parts")
+            yield TabBar([part.title for part in self.PARTS], id="parts")
         yield HeadLines(id="head")
         yield from super().compose_body()
 
@@ -101,12 +100,16 @@ class PartsScreen(LaunchScreen):
                 state = self._states_left.pop(level.name, None)
                 if state is not None:
                     pane.state = state
-                self.program.widgets_made()
+                self.explorer.navigator.widgets_made()
 
     def populate(self) -> None:
         """Fill the part that is shown; the others when they are gone to."""
         self._filled.clear()
         self._selected.clear()
+        if self._part == 0 and self.part.lacks(self.profile):
+            # The view opens with the first part that the input feeds.
+            fed = (place for place, part in enumerate(self.PARTS) if not part.lacks(self.profile))
+            self._arrived = self._part = next(fed, 0)
         self._show_part(self._part)
 
     def show_part(self, name: str) -> None:
@@ -128,7 +131,7 @@ class PartsScreen(LaunchScreen):
         for pane in self.panes:
             pane.set_class(pane.id not in own, "-elsewhere")
             pane.remove_class(CURRENT)
-        for bar in self.query(PartBar):
+        for bar in self.query(TabBar):
             bar.show(place, [not part.lacks(self.profile) for part in self.PARTS])
         if self.part.name not in self._filled:
             self._filled.add(self.part.name)
@@ -167,8 +170,8 @@ class PartsScreen(LaunchScreen):
         """The part before; before the first the last."""
         self._show_part((self._part - 1) % len(self.PARTS))
 
-    @on(PartBar.Chosen)
-    def _part_chosen(self, event: PartBar.Chosen) -> None:
+    @on(TabBar.Chosen)
+    def _part_chosen(self, event: TabBar.Chosen) -> None:
         self._show_part(event.place)
 
     def path(self) -> list[str]:
@@ -177,7 +180,7 @@ class PartsScreen(LaunchScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of single GPU work its launch config, as in every view."""
-        return self.launch(row["activity"]) if pane.spec is GPU_WORK else super().details(pane, row)
+        return self.launch(row["activity"]) if pane.spec is ACTIVITY_TABLE else super().details(pane, row)
 
     # --- what takes a while ------------------------------------------------------------------------------------------
 
@@ -192,11 +195,11 @@ class PartsScreen(LaunchScreen):
             head.show(self.part.head(self.profile))
 
     @work(thread=True, exclusive=True, group="head")
-    def _draw_in_thread(self, part: Part, profile: Profile) -> None:
+    def _draw_in_thread(self, part: Tab, profile: Profile) -> None:
         draw = part.head(profile)
         self.app.call_from_thread(self._take_head, part, profile, draw)
 
-    def _take_head(self, part: Part, profile: Profile, draw: Draw | None) -> None:
+    def _take_head(self, part: Tab, profile: Profile, draw: Draw | None) -> None:
         if self.is_attached and part is self.part and profile is self.profile:
             self.query_one(HeadLines).show(draw)
 

@@ -11,21 +11,27 @@ from textual.worker import get_current_worker
 
 from tui.analysis.dashboard import ORDERS
 from tui.analysis.dashboard.parts import Parts, parts
-from tui.analysis.gpu_time.busy_over_time import busy_over_time
-from tui.analysis.gpu_time.intervals import busy_time
-from tui.analysis.gpu_time.utilisation import utilisation
+from tui.analysis.gpu_time.breakdown import utilization, wall_bounds
+from tui.analysis.gpu_time.idle_gaps import busy_time
+from tui.analysis.gpu_time.utilization_over_time import busy_over_time
 from tui.screens.base import ViewScreen
 from tui.screens.dashboard import input_entries as of_input
 from tui.screens.dashboard import time_entries as of_time
 from tui.screens.dashboard import work_entries as of_work
-from tui.screens.dashboard.fact_panel import FactPanel
-from tui.screens.dashboard.panels import ChartPanel
-from tui.screens.dashboard.special_panels import AdvicePanel, IterationsPanel, TextPanel, UtilisationPanel
+from tui.screens.dashboard.panels import (
+    AdvicePanel,
+    ChartPanel,
+    IterationsPanel,
+    StatPanel,
+    TextPanel,
+    UtilizationPanel,
+)
 from tui.text import plain
-from tui.widgets.bar_list import BarList, SortableBarList
-from tui.widgets.busy_chart import BusyLane
-from tui.widgets.columns_layout import Columns
-from tui.widgets.fact_strip import FactStrip
+from tui.widgets.charts.bar_list import BarList, SortableBarList
+from tui.widgets.charts.sparkline import BusyLane
+from tui.widgets.entered_line import KeysReady
+from tui.widgets.panel import Columns
+from tui.widgets.stat_strip import StatStrip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -35,19 +41,20 @@ if TYPE_CHECKING:
 
     from tui.analysis.dashboard import Dashboard
     from tui.analysis.dashboard.advice import Advice
-    from tui.analysis.dashboard.times import IterationCourse
+    from tui.analysis.dashboard.parts import IterationCourse
     from tui.model.profile import Profile
+
 
 KEYS_OF_LINES: Final = frozenset(
     key
-    for binding in (*FactStrip.BINDINGS, *SortableBarList.BINDINGS)
+    for binding in (*StatStrip.BINDINGS, *SortableBarList.BINDINGS)
     if isinstance(binding, Binding)
     for key in binding.key.split(",")
 )
 """What does something with the line under the cursor, or goes to another one."""
 
 
-class FilledDashboard(ViewScreen):
+class LoadedDashboard(ViewScreen):
     """Panels in one, two or three columns; what takes a while fills in from a thread."""
 
     VIEW = "dashboard"
@@ -67,12 +74,12 @@ class FilledDashboard(ViewScreen):
             with Columns(id="columns"):
                 yield ChartPanel("Sessions", "sessions", id="sessions-panel")
                 yield ChartPanel("Resource usage", "breakdown", stacked=True, id="wall-panel")
-                yield FactPanel("Performance summary", id="performance-panel")
+                yield StatPanel("Performance summary", id="performance-panel")
                 yield ChartPanel("Top 10 GPU ops", "top_ops", sortable=True, id="ops-panel")
                 yield IterationsPanel("Iterations", "iteration_times", id="iterations-panel")
                 yield ChartPanel("Total GPU time", "gpu_uses", stacked=True, id="uses-panel")
                 yield ChartPanel("Tensor cores", "tc_efficiency_pct", id="tensor-cores-panel")
-                yield UtilisationPanel("GPU utilisation", "busy_pct", id="utilisation-panel")
+                yield UtilizationPanel("GPU utilization", "busy_pct", id="utilization-panel")
                 yield ChartPanel("Top 10 kernels", "top_kernels", sortable=True, id="kernels-panel")
                 yield ChartPanel("Longest idle gaps", "gaps", id="gaps-panel")
                 yield ChartPanel("GPU time by kind of work", "split", stacked=True, id="split-panel")
@@ -82,7 +89,7 @@ class FilledDashboard(ViewScreen):
                 yield ChartPanel("As the tool says", "tool_says", id="tool-report-panel")
                 yield ChartPanel("Input", "", id="input-panel")
                 yield TextPanel("System", id="system-panel")
-                yield TextPanel("What this input cannot say", id="missing-panel")
+                yield TextPanel("Not recorded in this profile", id="missing-panel")
 
     def populate(self) -> None:
         """Have everything worked out; until it is there, a sign stands in its place."""
@@ -93,10 +100,10 @@ class FilledDashboard(ViewScreen):
             panel.fill([])
         for panel_id, lines in (("findings", 5), ("wall", 7), ("ops", 10)):
             self._panel(panel_id).wait(lines)
-        self.query_one(FactPanel).wait()
+        self.query_one(StatPanel).wait()
         if self.focused is None:
             self._panel("findings").bars.focus(scroll_visible=False)
-        self._work_out(self._asked, self.profile, self.program.options.gpu)
+        self._work_out(self._asked, self.profile, self.explorer.options.gpu)
 
     @work(thread=True, exclusive=True, group="dashboard")
     def _work_out(self, asked: int, profile: Profile, gpu: str | None) -> None:
@@ -126,7 +133,7 @@ class FilledDashboard(ViewScreen):
 
     @property
     def _ascii(self) -> bool:
-        return self.program.ascii_only
+        return self.explorer.ascii_only
 
     @property
     def _several(self) -> bool:
@@ -134,18 +141,18 @@ class FilledDashboard(ViewScreen):
 
     def _show_board(self, board: Dashboard) -> None:
         self._board = board
-        ascii_only, whole = self._ascii, self.program.whole_profile
-        if whole is not None and whole["sessions"].height > 1 and self.program.session is None:
+        ascii_only, whole = self._ascii, self.explorer.profile_session.whole_profile
+        if whole is not None and whole["sessions"].height > 1 and self.explorer.profile_session.session is None:
             self._panel("sessions").fill(of_input.session_entries(whole, ascii_only=ascii_only), note="GPU time")
-        self.query_one(FactPanel).show(board.performance)
+        self.query_one(StatPanel).show(board.performance)
         self._show_top("ops", board, ORDERS[0])
         self._show_top("kernels", board, ORDERS[0])
         self._panel("uses").fill(of_work.use_entries(board, ascii_only=ascii_only))
         self._panel("tensor-cores").fill(
             of_work.tensor_core_entries(board, ascii_only=ascii_only), note=of_work.tensor_core_note(board)
         )
-        self._panel("utilisation").fill(
-            of_time.utilisation_entries(board.devices, several_sessions=self._several, ascii_only=ascii_only),
+        self._panel("utilization").fill(
+            of_time.utilization_entries(board.devices, several_sessions=self._several, ascii_only=ascii_only),
             note="of each session's wall time" if self._several else "of the wall time",
         )
         self._panel("split").fill(
@@ -198,12 +205,13 @@ class FilledDashboard(ViewScreen):
     def _show_busy(self, profile: Profile) -> None:
         """A lane for each GPU; sessions have clocks of their own, so there are none over several."""
         busy = busy_time(profile)
-        chart = self.query_one(UtilisationPanel)
+        chart = self.query_one(UtilizationPanel)
         if busy.is_empty() or self._several:
             chart.show_lanes([], 0)
             return
-        first, last = int(busy["first_ns"].min()), int(busy["last_ns"].max())  # type: ignore[arg-type]
-        busy = busy.update(utilisation(profile), on=["session", "device"])
+        # Over the wall time, which the share in front of the lane is of.
+        first, last = wall_bounds(profile)[busy["session"][0]]
+        busy = busy.update(utilization(profile), on=["session", "device"])
 
         def lane(row: dict[str, Any]) -> BusyLane:
             def shares(bins: int) -> list[float]:
@@ -244,7 +252,7 @@ class FilledDashboard(ViewScreen):
             entries = of_time.finding_entries(found, several=self._several, ascii_only=self._ascii)
             panel.fill(entries, note=found.summary)
             panel.say(found.guidance)
-            there = self.program.availability.get("expert-systems", "ok") == "ok"
+            there = self.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
             self._show_missing(found.reasons if there else ())
         self._keep_focus()
         self._is_filled()
@@ -256,12 +264,12 @@ class FilledDashboard(ViewScreen):
             first = next((p.bars for p in self.query(ChartPanel) if p.entries and p.display), None)
             if first is not None:
                 first.focus(scroll_visible=False)
-        self.program.type_again()
+        self.app.post_message(KeysReady())
 
     def has_to_wait(self, key: str) -> bool:
         """Whether a key is for lines, and what has the focus has none yet."""
         focused = self.focused
-        is_empty = focused is None or (isinstance(focused, BarList | FactStrip) and not focused.has_lines)
+        is_empty = focused is None or (isinstance(focused, BarList | StatStrip) and not focused.has_lines)
         return self._is_filling and is_empty and key in KEYS_OF_LINES
 
     def say_lack(self, words: str) -> None:
@@ -271,4 +279,4 @@ class FilledDashboard(ViewScreen):
 
     def _is_filled(self) -> None:
         self._is_filling = False
-        self.program.type_again()
+        self.app.post_message(KeysReady())

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import work
 
-from tui.screens.base import ViewScreen
-from tui.screens.detailed import ROWS_AT_ONCE
+from tui.screens.base import ROWS_AT_ONCE, ViewScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-class WorkedOutScreen(ViewScreen):
+class BackgroundScreen(ViewScreen):
     """A view that is filled once its rows are there; the functions that make them remember what they made."""
 
     def __init__(self) -> None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual import on, work
 from textual.worker import get_current_worker
 
-from tui.analysis.inputs.replayed import replayed_sessions
-from tui.cache.parking import parked
-from tui.screens.base import ViewScreen
-from tui.screens.detailed import NOTHING_ABOVE, WORKING
-from tui.widgets.cells import measure
-from tui.widgets.table_pane import TablePane
-from tui.widgets.table_stack import CURRENT, TableStack
-from tui.widgets.table_view import BUSY_AFTER
+from tui.analysis.sessions import replayed_sessions
+from tui.cache.spill import spill_to_disk
+from tui.screens.base import NOTHING_ABOVE, WORKING, ViewScreen
+from tui.tables import table
+from tui.widgets.table.cells import measure
+from tui.widgets.table.filtering import BUSY_AFTER
+from tui.widgets.table.pane import TablePane
+from tui.widgets.table.stack import CURRENT, TableStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
+
 
 Row = dict[str, Any]
 
@@ -61,6 +62,12 @@ class Level:
     """Where the columns depend on what the input holds: the table for a profile."""
 
 
+def shown(name: str) -> tuple[TableSpec, Callable[[Profile, Mapping[str, Row]], pl.DataFrame]]:
+    """Columns and rows of a table of `tui.tables`, for a level that does not depend on those above it."""
+    found = table(name)
+    return found.table_spec(), lambda profile, _above: found.rows(profile)
+
+
 def linked_pane(level: Level) -> TablePane:
     """The pane of a level."""
     pane = TablePane(level.spec, id=level.name, title=level.spec.title)
@@ -69,7 +76,7 @@ def linked_pane(level: Level) -> TablePane:
     return pane
 
 
-class LinkedTablesScreen(ViewScreen):
+class MasterDetailScreen(ViewScreen):
     """Tables below each other; on a short screen those that are not gone into make way for the one that is.
 
     ``enter`` goes one level deeper, ``q`` and ``esc`` one up; the tables below follow the cursor.
@@ -161,7 +168,7 @@ class LinkedTablesScreen(ViewScreen):
     def _fill_in_thread(self, request: int, level: Level, profile: Profile, above: dict[str, Row]) -> None:
         if get_current_worker().is_cancelled:
             return
-        rows = parked(level.rows(profile, above))
+        rows = spill_to_disk(level.rows(profile, above))
         measure(level.spec_for(profile) if level.spec_for is not None else level.spec, rows)
         self.app.call_from_thread(self._take_rows, request, level, rows)
 
@@ -213,10 +220,10 @@ class LinkedTablesScreen(ViewScreen):
         if not rows.is_empty():
             self._was_fed.add(level.name)
         unfed = level.name not in self._was_fed
-        if pane.is_unfed != unfed:
-            pane.is_unfed = unfed
+        if pane.has_had_no_rows != unfed:
+            pane.has_had_no_rows = unfed
             pane.refresh(layout=True)
-        pane.apart = replayed_sessions(self.profile)
+        pane.model.apart = replayed_sessions(self.profile)
         pane.show(rows, empty=self._why_empty(index) if rows.is_empty() else "", spec=spec)
         if rows.is_empty() and index + 1 < len(self.levels):
             # No row of it will be selected: what stands below is of another row above.
@@ -246,7 +253,7 @@ class LinkedTablesScreen(ViewScreen):
         self._selected[name] = event.row
         if index + 1 < len(self.levels):
             self._fill(index + 1)
-        self._tell_folded()
+        self._describe_folded()
         self.show_crumbs()
 
     def _forget(self, index: int) -> None:
@@ -274,7 +281,7 @@ class LinkedTablesScreen(ViewScreen):
             self._selected[self.levels[index].name] = event.row
             self._fill(index + 1)
         self._show_level(index + 1)
-        self.program.visit(self.place())
+        self.explorer.navigator.visit(self.place())
 
     def _is_level(self, pane: TablePane) -> bool:
         """Whether it is one of the tables that are looked at."""
@@ -287,18 +294,18 @@ class LinkedTablesScreen(ViewScreen):
         self._level = index
         for position in range(len(self.levels)):
             self.pane(position).set_class(position == index, CURRENT)
-        self._tell_folded()
+        self._describe_folded()
         # Who has how many lines depends on which one it is.
         self.pane(index).refresh(layout=True)
         self.pane(index).focus_table()
         self.show_crumbs()
 
-    def _tell_folded(self) -> None:
+    def _describe_folded(self) -> None:
         """Tables that a short screen has no room for say what is selected in them, and the way to them."""
         for position, level in enumerate(self.levels):
             row = self._selected.get(level.name) if position < self._level else None
             way = BACK if position < self._level else ON
-            self.pane(position).tell_folded(at=level.crumb(row) if row is not None else "", way=way)
+            self.pane(position).describe_folded(at=level.crumb(row) if row is not None else "", way=way)
 
     def on_descendant_focus(self) -> None:
         """The focused table is the level that the user is on."""

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from tui.app.faults import Threads
+from tui.app.errors import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ _OF_SIGNAL: Final = 128
 """Added to a signal it is the exit status of what was ended by it, as shells have it."""
 _CLEAR: Final = (
     b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l"  # mouse, pasting, focus
-    b"\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"  # keyboard, line wrap, screen, cursor, colours
+    b"\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"  # keyboard, line wrap, screen, cursor, colors
 )
 
 
@@ -83,12 +83,12 @@ def run_to_end(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: 
 
 def end_now(status: int) -> NoReturn:
     """End the process at once, whatever its threads are doing; what they started ends with it."""
-    from tui.loaders.scratch import clear_own
+    from tui.loaders.temp_folders import clear_temp_folders
 
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    clear_own()
+    clear_temp_folders()
     os._exit(status)
 
 

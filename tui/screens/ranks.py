@@ -6,32 +6,27 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.gpu_time.communication import COMMUNICATION
-from tui.analysis.gpu_work import GPU_WORK
+from tui.analysis.activities import ACTIVITY_TABLE
+from tui.analysis.gpu_time.work_kinds import COMMUNICATION
 from tui.analysis.iterations.work import activities_of_iteration
-from tui.analysis.ranks.clocks import clocks
+from tui.analysis.ranks.collectives import clocks
+from tui.analysis.ranks.rank_summary import (
+    ITERATION_RANKS,
+    RANK_ITERATIONS,
+    iteration_ranks,
+    rank_iterations,
+    several_ranks,
+    why_no_ranks,
+)
 from tui.analysis.ranks.spread import (
     OP_RANKS,
-    OP_TYPE_RANKS,
     RANKS_OF_OP,
-    SLOWEST_RANKS,
     op_ranks,
     op_type_ranks,
     ranks_of_op,
     slowest_ranks,
 )
-from tui.analysis.ranks.tables import (
-    ITERATION_RANKS,
-    RANK_ITERATIONS,
-    RANKS,
-    iteration_ranks,
-    rank_iterations,
-    ranks,
-    several_ranks,
-    why_no_ranks,
-)
 from tui.analysis.ranks.waits import (
-    COLLECTIVE_KINDS,
     COLLECTIVE_RANKS,
     COLLECTIVES,
     collective_kinds,
@@ -41,9 +36,9 @@ from tui.analysis.ranks.waits import (
 )
 from tui.fmt import duration, percent
 from tui.screens.kernels import launch_crumb
-from tui.screens.linked import Level, Row
-from tui.screens.parts import Part
-from tui.widgets.head_lines import said_lines
+from tui.screens.master_detail import Level, Row, shown
+from tui.screens.tabs import Tab
+from tui.widgets.notices import said_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +46,8 @@ if TYPE_CHECKING:
     from textual.content import Content
 
     from tui.model.profile import Profile
-    from tui.widgets.head_lines import Draw
+    from tui.widgets.notices import Draw
+
 
 MOST_NAMED: Final = 4
 """More ranks than these are counted instead of named."""
@@ -133,7 +129,7 @@ def iterations_head(profile: Profile) -> Draw | None:
         said = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
         if len(names) > MOST_NAMED:
             said = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
-    how = "an iteration is as long on all ranks that wait for each other: who came last to collectives is another sign"
+    how = "ranks that wait for each other have equal iterations: look at which rank arrives last at collectives"
     return lambda width, ascii_only: said_lines([(said, "bold"), (how, "$text-muted")], width, ascii_only=ascii_only)
 
 
@@ -183,32 +179,31 @@ def _iteration(row: Row) -> str:
     return f"iteration {row['iteration']}"
 
 
-def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Part, ...]:
+def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
     """The parts, from the ranks to what each waited for.
 
     Args:
         ranks_head: What stands above the ranks.
     """
     return (
-        Part(
+        Tab(
             "ranks",
             "Ranks",
             (
-                Level("ranks", RANKS, lambda profile, _above: ranks(profile), lambda row: str(row["who"]), no_ranks),
+                Level("ranks", *shown("ranks"), lambda row: str(row["who"]), no_ranks),
                 Level("rank_iterations", RANK_ITERATIONS, iterations_of_rank, _iteration, no_rank_iterations),
-                Level("rank_work", GPU_WORK, work_of("rank_iterations"), launch_crumb, no_rank_iterations),
+                Level("rank_work", ACTIVITY_TABLE, work_of("rank_iterations"), launch_crumb, no_rank_iterations),
             ),
             no_ranks,
             ranks_head,
         ),
-        Part(
+        Tab(
             "slowest",
             "Iterations",
             (
                 Level(
                     "slowest_ranks",
-                    SLOWEST_RANKS,
-                    lambda profile, _above: slowest_ranks(profile),
+                    *shown("slowest_ranks"),
                     _iteration,
                     no_rank_iterations,
                 ),
@@ -219,19 +214,18 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Part, ...]
                     lambda row: str(row["who"]),
                     no_rank_iterations,
                 ),
-                Level("iteration_work", GPU_WORK, work_of("iteration_ranks"), launch_crumb, no_rank_iterations),
+                Level("iteration_work", ACTIVITY_TABLE, work_of("iteration_ranks"), launch_crumb, no_rank_iterations),
             ),
             no_ranks,
             iterations_head,
         ),
-        Part(
+        Tab(
             "ops",
             "Ops",
             (
                 Level(
                     "op_type_ranks",
-                    OP_TYPE_RANKS,
-                    lambda profile, _above: op_type_ranks(profile),
+                    *shown("op_type_ranks"),
                     lambda row: str(row["op_type"]),
                     no_rank_iterations,
                 ),
@@ -241,14 +235,13 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Part, ...]
             no_ranks,
             ops_head,
         ),
-        Part(
+        Tab(
             "collectives",
             "Collectives",
             (
                 Level(
                     "collective_kinds",
-                    COLLECTIVE_KINDS,
-                    lambda profile, _above: collective_kinds(profile),
+                    *shown("collective_kinds"),
                     lambda row: str(row["collective"]),
                     no_collectives,
                 ),

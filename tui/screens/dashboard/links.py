@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard.performance import KINDS
-from tui.analysis.dashboard.uses import Use
+from tui.analysis.dashboard.board import Use
+from tui.analysis.dashboard.facts import KINDS
 from tui.analysis.gpu_time.breakdown import Category
 from tui.analysis.gpus import RECORDED
-from tui.analysis.timeline.under import Gap
+from tui.analysis.timeline.lookup import Gap
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter, quoted
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tui.analysis.dashboard import Fact
     from tui.analysis.dashboard.facts import Value
-    from tui.app import ProftuiApp
     from tui.screens.base import ViewScreen
+    from tui.screens.explorer import Explorer
 
     Row = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ MEMORY_ONLY: Final = "(kind=memcpy | kind=memset | kind=um)"
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Link:
     """A view with the rows of a filter alone, a gap in the timeline, or one session in every view."""
 
     view: str = ""
@@ -45,14 +45,14 @@ class Door:
     query: str = ""
     """What the view of SQL asks for."""
 
-    def go(self, program: ProftuiApp) -> None:
+    def go(self, explorer: Explorer) -> None:
         """Go through it."""
         if self.view:
-            program.go(self.view, self._arrange)
+            explorer.go(self.view, self._arrange)
         elif self.session is not None:
-            program.choose_session(self.session)
+            explorer.profile_session.choose_session(self.session)
         else:
-            program.action_sessions_menu()
+            explorer.action_sessions_menu()
 
     def _arrange(self, screen: ViewScreen) -> None:
         if self.gap is not None or self.whole:
@@ -76,9 +76,9 @@ class Door:
             pane.state = replace(pane.state, cursor_key=self.cursor)
 
 
-def door_of_fact(
+def link_of_fact(
     fact: Fact, facts: Sequence[Fact], *, left_out: Sequence[int] = (), iterated: int | None = None
-) -> Door:
+) -> Link:
     """To the rows that a figure is worked out from, and no others.
 
     Args:
@@ -88,61 +88,61 @@ def door_of_fact(
         iterated: The session whose iterations the figures are of.
     """
     known = {other.name: other.value for other in facts if other.value is not None}
-    door = _all_behind(fact, known, iterated)
-    sessions = [f"!session={session}" for session in left_out] if door.view != "timeline" else []
-    return replace(door, filter=" ".join(filter(None, (door.filter, *sessions))))
+    link = _all_behind(fact, known, iterated)
+    sessions = [f"!session={session}" for session in left_out] if link.view != "timeline" else []
+    return replace(link, filter=" ".join(filter(None, (link.filter, *sessions))))
 
 
-def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) -> Door:
+def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) -> Link:
     match fact.name:
         case "wall_ns" if "busy_ns" in known:
-            return Door("timeline", whole=True)
+            return Link("timeline", whole=True)
         case "api_ns" | "api_calls" | "wall_ns" if "api_calls" in known:
-            return Door("api-calls")
-        case "wall_ns":
-            return Door("ops-and-kernels")
+            return Link("api-calls")
+        case "wall_ns" | "unlaunched_ns":
+            return Link("ops-and-kernels")
         case "tc_efficiency_pct":
-            return door_of_tensor_cores("yes" if fact.value else "no")
+            return link_of_tensor_cores("yes" if fact.value else "no")
         case "launches" | "kernels":
-            return Door("kernels", "kind=kernel")
+            return Link("kernels", "kind=kernel")
         case "graph_launches":
-            return Door("kernels", "kind=graph")
+            return Link("kernels", "kind=graph")
         case "busy_pct":
-            return Door("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
+            return Link("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
     counted = iteration_filter(known.get("iteration_first"), known.get("iteration_last"), iterated)
     match fact.name:
         case "iteration_p95_ns":
-            return Door("iterations", f"{counted} duration_ns>={fact.value}ns")
+            return Link("iterations", f"{counted} duration_ns>={fact.value}ns")
         case name if name.startswith("iteration"):
-            return Door("iterations", counted)
+            return Link("iterations", counted)
     assert fact.name == "gpu_ns", f"nobody said which rows are behind {fact.name}"
     kinds = " | ".join(f"kind={kind}" for kind, _ in KINDS if f"{kind}_ns" in known)
-    return Door("kernels", f"({kinds})" if " | " in kinds else kinds)
+    return Link("kernels", f"({kinds})" if " | " in kinds else kinds)
 
 
-def door_of_tensor_cores(answer: str) -> Door:
+def link_of_tensor_cores(answer: str) -> Link:
     """To the kernels that use tensor cores (yes), do not (no), or of which that is unknown (?)."""
-    return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core={answer}")
+    return Link("kernels", f"{KERNELS_ONLY} uses_tensor_core={answer}")
 
 
-def door_of_finding(row: Row) -> Door:
+def link_of_finding(row: Row) -> Link:
     """To a finding among all findings."""
-    return Door("expert-systems", cursor=(row["state"], row["rule"], row["problem"], row["session"]))
+    return Link("expert-systems", cursor=(row["state"], row["rule"], row["problem"], row["session"]))
 
 
-def door_of_reason(reason: str) -> Door:
+def link_of_reason(reason: str) -> Link:
     """To the rules that cannot be told for a reason."""
-    return Door("expert-systems", equals_filter("message", reason, ColumnKind.TEXT))
+    return Link("expert-systems", equals_filter("message", reason, ColumnKind.TEXT))
 
 
-def door_of_system(name: str) -> Door:
+def link_of_system(name: str) -> Link:
     """To what each session says of the system, a column of the frame of sessions: no other view has these rows."""
     if name == "sessions":
-        return Door()
-    return Door("sql", query=f"SELECT session, {name}, source FROM sessions")
+        return Link()
+    return Link("sql", query=f"SELECT session, {name}, source FROM sessions")
 
 
-def door_of_category(category: str, *, with_api: bool, with_ops: bool) -> Door | None:
+def link_of_category(category: str, *, with_api: bool, with_ops: bool) -> Link | None:
     """To what wall time was used for; what is no GPU work and no call has no rows of its own.
 
     Args:
@@ -152,63 +152,63 @@ def door_of_category(category: str, *, with_api: bool, with_ops: bool) -> Door |
     """
     match category:
         case Category.TENSOR_CORES:
-            return door_of_tensor_cores("yes")
+            return link_of_tensor_cores("yes")
         case Category.OTHER_KERNELS:
-            return door_of_tensor_cores("no")
+            return link_of_tensor_cores("no")
         case Category.UNKNOWN_KERNELS:
-            return door_of_tensor_cores("?")
+            return link_of_tensor_cores("?")
         case Category.MEMORY:
-            return Door("kernels", MEMORY_ONLY)
+            return Link("kernels", MEMORY_ONLY)
         case Category.CPU if with_ops:
-            return Door("ops-and-kernels")
+            return Link("ops-and-kernels")
         case Category.CPU if with_api:
-            return Door("api-calls")
+            return Link("api-calls")
     return None
 
 
-def door_of_use(use: str) -> Door:
+def link_of_use(use: str) -> Link:
     """To the GPU work of a use."""
     kinds = {Use.MEMCPY: "memcpy", Use.MEMSET: "memset", Use.UNIFIED_MEMORY: "um"}
     if (kind := kinds.get(Use(use))) is not None:
-        return Door("kernels", f"kind={kind}")
-    return door_of_tensor_cores({Use.TENSOR_CORES: "yes", Use.OTHER_KERNELS: "no"}.get(Use(use), "?"))
+        return Link("kernels", f"kind={kind}")
+    return link_of_tensor_cores({Use.TENSOR_CORES: "yes", Use.OTHER_KERNELS: "no"}.get(Use(use), "?"))
 
 
-def door_of_op(row: Row) -> Door:
+def link_of_op(row: Row) -> Link:
     """To an op with its kernels."""
-    return Door("ops-and-kernels", equals_filter("op", row["op"], ColumnKind.TEXT))
+    return Link("ops-and-kernels", equals_filter("op", row["op"], ColumnKind.TEXT))
 
 
-def door_of_group(row: Row, *, rest: str) -> Door:
+def link_of_group(row: Row, *, rest: str) -> Link:
     """To the ops of a kind of work, among others that they do; of the rest to all."""
-    return Door("ops-and-kernels", "" if row["group"] == rest else f"group:{quoted(row['group'])}")
+    return Link("ops-and-kernels", "" if row["group"] == rest else f"group:{quoted(row['group'])}")
 
 
-def door_of_name(view: str, row: Row) -> Door:
+def link_of_name(view: str, row: Row) -> Link:
     """To a kernel or an API function."""
-    return Door(view, equals_filter("name", row["name"], ColumnKind.SYMBOL))
+    return Link(view, equals_filter("name", row["name"], ColumnKind.SYMBOL))
 
 
-def door_of_copies(row: Row) -> Door:
+def link_of_copies(row: Row) -> Link:
     """To the copies of a direction, by GPU and kinds of memory: names of copies need not tell the direction."""
-    return Door("memory", f"kind={row['kind']} {equals_filter('copy_kind', row['copy_kind'], ColumnKind.TEXT)}")
+    return Link("memory", f"kind={row['kind']} {equals_filter('copy_kind', row['copy_kind'], ColumnKind.TEXT)}")
 
 
-def door_of_gpu(row: Row) -> Door:
+def link_of_gpu(row: Row) -> Link:
     """To a GPU of a session."""
     device = equals_filter("device", row["device"], ColumnKind.NUMBER)
-    return Door("gpus", f"session={row['session']} {device}")
+    return Link("gpus", f"session={row['session']} {device}")
 
 
-def door_of_gpu_name(row: Row) -> Door:
+def link_of_gpu_name(row: Row) -> Link:
     """To the GPUs of a number and a name, of whichever sessions."""
     device = equals_filter("device", row["device"], ColumnKind.NUMBER)
-    return Door("gpus", f"{device} {equals_filter('gpu_name', row['name'], ColumnKind.TEXT)}")
+    return Link("gpus", f"{device} {equals_filter('gpu_name', row['name'], ColumnKind.TEXT)}")
 
 
-def door_of_gap(row: Row) -> Door:
+def link_of_gap(row: Row) -> Link:
     """To an idle gap in the timeline, with what ran before and after it."""
-    return Door("timeline", gap=Gap(row["session"], row["device"], row["start_ns"], row["duration_ns"]))
+    return Link("timeline", gap=Gap(row["session"], row["device"], row["start_ns"], row["duration_ns"]))
 
 
 def iteration_filter(first: object, last: object, session: int | None) -> str:
@@ -216,12 +216,12 @@ def iteration_filter(first: object, last: object, session: int | None) -> str:
     return f"iteration>={first} iteration<={last}{'' if session is None else f' session={session}'}"
 
 
-def door_of_iteration(row: Row) -> Door:
+def link_of_iteration(row: Row) -> Link:
     """To one iteration among all."""
-    return Door("iterations", f"iteration={row['iteration']} session={row['session']}")
+    return Link("iterations", f"iteration={row['iteration']} session={row['session']}")
 
 
-def door_of_layers(row: Row) -> Door:
+def link_of_layers(row: Row) -> Link:
     """To the layers of a phase and executor."""
     columns = [column for column in ("phase", "executor") if row[column]]
-    return Door("layers", " ".join(equals_filter(column, row[column], ColumnKind.TEXT) for column in columns))
+    return Link("layers", " ".join(equals_filter(column, row[column], ColumnKind.TEXT) for column in columns))

@@ -1,0 +1,479 @@
+"""The application: it owns what the other modules here define, and has the actions that work in every view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual.actions import SkipAction
+from textual.app import App
+from textual.binding import Binding
+from textual.events import InputEvent, Key, MouseDown, Paste
+from textual.widgets import Input, TextArea
+
+from tui.app.comparison import Comparison
+from tui.app.errors import failure_of, is_developing, is_survived
+from tui.app.key_queue import KeyQueue
+from tui.app.loading import ProfileLoading
+from tui.app.navigator import Navigator
+from tui.app.notes import RowNotes
+from tui.app.profile_session import ProfileSession
+from tui.app.session_restore import SessionRestore
+from tui.commands import ProftuiProvider, command_words, run_command
+from tui.keys import Scope, bindings_for, keys_of_some_places, told_of
+from tui.model.aggregation import Aggregation
+from tui.model.errors import CommandError
+from tui.model.paths import is_file_there, user_path
+from tui.screens.too_small import TooSmallScreen
+from tui.text import plain
+from tui.textual_patches.escape_key import use_escape_parser
+from tui.textual_patches.scrollbar import use_renderer
+from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, kind_defaults, theme_name
+from tui.views import VIEWS
+from tui.widgets.dialogs.base import open_dialog
+from tui.widgets.output_filters import output_filters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import PurePath
+
+    from rich.console import RenderableType
+    from textual.events import Event, Resize
+    from textual.filter import LineFilter
+    from textual.screen import Screen
+
+    from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
+    from tui.screens.explorer import Severity
+    from tui.state.arrangements import Arrangements
+    from tui.widgets.entered_line import KeysReady
+    from tui.widgets.table.pane import TablePane
+
+MESSAGE_SECONDS: Final = 3.0
+WARNING_SECONDS: Final = 8.0
+"""How long a message stays on the screen."""
+FIRST_VIEW: Final = "dashboard"
+"""What is shown once the files are read."""
+TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
+"""Actions of printable keys in the footer."""
+VIEW_KEYS: Final = frozenset(view.key for view in VIEWS if view.key)
+AT_ONCE: Final = frozenset({"go", "command_line"})
+"""Actions that are carried out before the next key is looked at: what is typed ahead belongs to where they lead."""
+
+
+class ProftuiApp(App[None]):
+    """Opens profiles and moves between their views.
+
+    Args:
+        options: What the command line asked for.
+    """
+
+    TITLE = "proftui"
+    # The base class declares these two as variables of the instance.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
+    COMMANDS: ClassVar = {ProftuiProvider}
+    BINDINGS: ClassVar = [
+        *bindings_for(Scope.APP),
+        # Over dialogs only keys that come before theirs are the application's.
+        Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True, priority=True),
+        *(
+            # A letter acts only where nothing nearer takes it: T in a table goes to the place of its row.
+            Binding(v.key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=v.key.isdecimal())
+            for v in VIEWS
+            if v.key
+        ),
+        # Last: of the focused widget, its screen and the application, the nearest binding of a key is used.
+        *(
+            Binding(key, f"say_where_key_works('{key}')", show=False)
+            for key in keys_of_some_places()
+            if key not in VIEW_KEYS
+        ),
+    ]
+
+    def __init__(self, options: OpenOptions) -> None:
+        styles: list[str | PurePath] = ["app.tcss", *(["ascii.tcss"] if options.ascii_only else [])]
+        super().__init__(css_path=styles, ansi_color=True if options.color == "none" else None)
+        self.options = options
+        self.ascii_only = options.ascii_only
+        self.file_to_open = ""
+        """What is to be opened once this application has ended."""
+        views: dict[str, ViewScreen] = {}
+        say = self.say
+        self.profile_session = ProfileSession(self, options, views, say)
+        self.navigator = Navigator(self, self.profile_session, views, say)
+        self.key_queue = KeyQueue(self, self.navigator, super().on_event)
+        self.session_restore = SessionRestore(self, options, self.profile_session, self.navigator, views, say)
+        self.notes = RowNotes(self, self.profile_session, self.navigator, self.session_restore, views, say)
+        self.comparison = Comparison(self, options, self.profile_session, self.navigator, views, say)
+        self.loading_files = ProfileLoading(
+            self, options, self.profile_session, self.navigator, views, self._loaded, say
+        )
+        self.navigator.on_shown = self.session_restore.view_shown
+        self._output_filters = output_filters(options.color, ascii_only=options.ascii_only)
+        self._use_theme()
+
+    def _use_theme(self) -> None:
+        for theme in (DARK, LIGHT, SIXTEEN_DARK, SIXTEEN_LIGHT, *PLAIN):
+            self.register_theme(theme)
+        self.theme = theme_name(self.options.theme, self.options.color)
+        use_renderer(ascii_only=self.ascii_only)
+        use_escape_parser()
+        if self.ascii_only:
+            self.add_class("-ascii")
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The colors of kinds of work and of the selection, for every theme."""
+        return kind_defaults()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, and those that fit what is drawn to the terminal."""
+        return [*super().get_line_filters(), *self._output_filters]
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Show the shell, and read the files."""
+        self.screen_change_signal.subscribe(self, self._screen_changed, immediate=True)
+        self.navigator.idle.start()
+        self.loading_files.start()
+
+    def on_unmount(self) -> None:
+        """Leave nothing half written."""
+        self.loading_files.stop_caching()
+        self.navigator.idle.stop()
+
+    async def on_event(self, event: Event) -> None:
+        """Take note of every key, and let it act in its turn."""
+        if isinstance(event, InputEvent):
+            self.navigator.idle.busy()
+            if isinstance(event, Key | MouseDown):
+                self.session_restore.withdraw_offer()
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            await self.key_queue.receive(event)
+        else:
+            await super().on_event(event)
+
+    async def on_keys_ready(self, event: KeysReady) -> None:
+        """What keys waited for is over."""
+        if event.is_void:
+            self.key_queue.discard()
+        await self.key_queue.release()
+
+    def on_resize(self, event: Resize) -> None:
+        """Ask for room where there is too little of it."""
+        self.navigator.fit(event.size)
+
+    def on_table_pane_note_requested(self, event: TablePane.NoteRequested) -> None:
+        """Ask for the text of a note."""
+        self.notes.write_row_note(event.pane, event.row)
+
+    def _screen_changed(self, screen: Screen[Any]) -> None:
+        self.key_queue.screen_changed(screen)
+        self.navigator.screen_changed(screen)
+
+    def _loaded(self, is_first: bool) -> None:
+        self.session_restore.look_at_files()
+        self.notes.look_at_files()
+        if is_first:
+            self.go(FIRST_VIEW)
+            self.key_queue.loaded()
+            self.call_after_refresh(self.key_queue.release)
+            self.session_restore.offer()
+
+    # --- what views and commands ask for ------------------------------------------------------------------------------
+
+    @property
+    def view_screen(self) -> ViewScreen | None:
+        """The view that is shown, below any dialog; None while files are read."""
+        return self.navigator.view_screen
+
+    def go(self, name: str, arrange: Callable[[ViewScreen], None] | None = None) -> None:
+        """Go to a view.
+
+        Args:
+            name: The view's name.
+            arrange: Called with its screen once that is shown (to filter it, or to select a row).
+        """
+        self.navigator.go(name, arrange)
+
+    def notify(self, message: str, **how: Any) -> None:
+        """Show a message; the one before it goes, so that they never pile up over the rows."""
+        self.clear_notifications()
+        super().notify(message, **{"timeout": MESSAGE_SECONDS, **how})
+
+    def say(self, message: str, *, severity: Severity = "information") -> None:
+        """Show a message for a few seconds; the text is never markup."""
+        seconds = MESSAGE_SECONDS if severity == "information" else WARNING_SECONDS
+        self.notify(message, severity=severity, markup=False, timeout=seconds)
+
+    def run_line(self, line: str) -> None:
+        """Run a line of the command line; what is wrong with it is said."""
+        try:
+            run_command(self, line)
+        except CommandError as error:
+            self.say(str(error), severity="error")
+
+    def command_words(self) -> list[str]:
+        """The first words that the command line knows."""
+        return command_words()
+
+    def open_file(self, path: str) -> None:
+        """End, so that another file is opened in place of this one.
+
+        Raises:
+            CommandError: There is no such file.
+        """
+        if not is_file_there(path):
+            raise CommandError(f"No such file: {plain(path)}")
+        self.file_to_open = str(user_path(path).absolute())
+        self.exit()
+
+    def forget(self) -> None:
+        """Delete what is kept of these files."""
+        self.notes.forget()
+
+    def exit(self, *arguments: Any, **named: Any) -> None:
+        """Keep where the user is, then leave."""
+        self.session_restore.save()
+        super().exit(*arguments, **named)
+
+    def save(self) -> None:
+        """Write what is to be kept."""
+        self.loading_files.stop_caching()
+        self.arrangements.write()
+        self.notes.store.write()
+
+    @property
+    def arrangements(self) -> Arrangements:
+        """How tables were arranged."""
+        return self.profile_session.arrangements
+
+    # --- actions -----------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, the footer leaves out the keys that would only be typed.
+
+        Keys that act before the focused widget sees them are for views alone, not for dialogs over them.
+        """
+        if action in AT_ONCE and self.screen is not self.view_screen:
+            return False
+        return action not in TYPED_INSTEAD | AT_ONCE or self.focused is None or not self._is_typed_into
+
+    @property
+    def _is_typed_into(self) -> bool:
+        """Whether a printable key is a letter of something that is being typed."""
+        return isinstance(self.focused, Input | TextArea)
+
+    def action_go(self, name: str) -> None:
+        """Go to a view by its name."""
+        self.go(name)
+
+    def action_leave(self) -> None:
+        """Up a level, or back to the view before; at the first view, quit."""
+        if not self.navigator.leave():
+            self.exit()
+
+    def action_go_back(self) -> None:
+        """Up a level, or back to the view before."""
+        if not self.navigator.leave():
+            self.say("This is the first view. q quits.")
+
+    def action_history_back(self) -> None:
+        """Back through the history."""
+        self.navigator.back()
+
+    def action_history_forward(self) -> None:
+        """Forward through the history."""
+        self.navigator.forward()
+
+    def action_last_view(self) -> None:
+        """The view before this one."""
+        self.navigator.last_view()
+
+    def action_undo_smallest(self) -> None:
+        """Stop what is under way, else undo the smallest thing; never quits."""
+        if not (self.comparison.stop() or self.loading_files.stop() or self.navigator.undo()):
+            self.say("Nothing to undo. q quits.")
+
+    def action_reload(self) -> None:
+        """Read the files again."""
+        self.loading_files.load_again()
+
+    def action_resume(self) -> None:
+        """Go back to where the user was when the file was last closed."""
+        self.session_restore.resume()
+
+    def action_compare(self) -> None:
+        """Choose what to compare with."""
+        self.comparison.ask()
+
+    def action_write_note(self) -> None:
+        """Say where notes can be written: here are no rows."""
+        self.say("Notes are written on rows and on panels of the dashboard.")
+
+    def action_command_line(self) -> None:
+        """Open the ``:`` command line."""
+        screen = self.view_screen
+        if screen is not None:
+            screen.open_command_line()
+
+    def action_help(self) -> None:
+        """Help for the focused pane."""
+        from tui.screens.help import HelpScreen
+
+        screen = self.view_screen
+        if screen is not None:
+            open_dialog(self, HelpScreen(screen, self.navigator.availability))
+
+    def action_command_palette(self) -> None:
+        """Find any action by its name."""
+        from tui.screens.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            open_dialog(self, Palette(in_reverse=self.options.color == "none"))
+
+    def action_views_menu(self) -> None:
+        """Menu of all views."""
+        self._open_views_menu(is_unfolded=False)
+
+    def _open_views_menu(self, *, is_unfolded: bool) -> None:
+        from tui.screens.views_menu import UNFED, views_menu
+
+        screen = self.view_screen
+        if screen is None:
+            return
+
+        def chosen(name: str | None) -> None:
+            if name == UNFED:
+                self._open_views_menu(is_unfolded=True)
+            elif name:
+                self.go(name)
+
+        views = self.navigator.availability
+        menu = views_menu(views, screen.VIEW, width=self.size.width, is_unfolded=is_unfolded)
+        open_dialog(self, menu, chosen)
+
+    def action_sessions_menu(self) -> None:
+        """Choose the session that the views show."""
+        from tui.screens.sessions_menu import ALL, sessions_menu
+
+        whole = self.profile_session.whole_profile
+        if whole is None:
+            return
+        if whole["sessions"].height == 1:
+            self.say("This input holds one session.")
+            return
+
+        def chosen(session: str | None) -> None:
+            if session is not None:
+                self.profile_session.choose_session(None if session == ALL else int(session))
+
+        open_dialog(self, sessions_menu(whole, self.profile_session.session), chosen)
+
+    def action_aggregations_menu(self) -> None:
+        """Choose one of the aggregations made so far."""
+        from tui.screens.aggregations_menu import ALL, aggregations_menu
+
+        shown = self.profile_session
+        if shown.whole_profile is None:
+            return
+        shown.remember_aggregation(None)
+
+        def chosen(place: str | None) -> None:
+            if place is not None:
+                shown.choose_iterations(Aggregation() if place == ALL else shown.aggregations[int(place)].chosen)
+
+        open_dialog(self, aggregations_menu(shown.aggregations, shown.aggregation), chosen)
+
+    def action_say_where_key_works(self, key: str) -> None:
+        """Say that a key does nothing here, and what it does where."""
+        if self.view_screen is self.screen:
+            self.say(told_of(key), severity="warning")
+
+    def action_help_quit(self) -> None:
+        """Say how to quit, to those who press ctrl+c: by a key that does so where they are. What is selected is copied.
+
+        Raises:
+            SkipAction: Something is selected.
+        """
+        if getattr(self.focused, "selected_text", "") or self.screen.get_selected_text():
+            raise SkipAction
+        if isinstance(self.screen, TooSmallScreen):
+            self.say("Q quits.")
+        elif self.screen.is_modal:
+            self.say("ctrl+q quits, esc closes this.")
+        elif self.profile_session.whole_profile is None:
+            self.say("Q quits, esc stops and keeps partial data.")
+        elif self._is_typed_into:
+            self.say("ctrl+q quits, esc ends typing.")
+        else:
+            self.say("Q quits, q goes back.")
+
+    def action_redraw(self) -> None:
+        """Draw the whole screen again."""
+        self.refresh(layout=True)
+        self.screen.refresh(layout=True)
+
+    # --- errors ------------------------------------------------------------------------------------------------------
+
+    @property
+    def fault(self) -> Exception | None:
+        """What failed in the program itself, if anything did."""
+        return failure_of(self._exception)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keep what failed, for whoever runs the application, and end."""
+        if is_survived(self, error):
+            return
+        if is_developing():
+            super()._handle_exception(error)
+            return
+        self._return_code = 1
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        self._close_messages_no_wait()
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """One of Textual's own threads has failed."""
+        if is_developing():
+            super().panic(*renderables)
+            return
+        self._handle_exception(RuntimeError("a thread that reads the terminal has failed"))
+
+
+def run_app(options: OpenOptions, tell_of_fault: Callable[[Exception], int]) -> int:
+    """Open the explorer.
+
+    Args:
+        options: What the command line asked for.
+        tell_of_fault: Called, once the terminal is restored, with what failed in the program itself; gives the status.
+
+    Returns:
+        The exit status: 0, or 2 where nothing could be opened (the reasons are printed on standard error).
+    """
+    app = ProftuiApp(options)
+    status = _run(app, tell_of_fault)
+    while app.file_to_open:
+        options = replace(options, paths=(app.file_to_open,), format_in=None, session=None, aggregation=Aggregation())
+        app = ProftuiApp(options)
+        status = _run(app, tell_of_fault)
+    return status
+
+
+def _run(app: ProftuiApp, tell_of_fault: Callable[[Exception], int]) -> int:
+    import sys
+
+    from tui.app.shutdown import run_to_end
+
+    def finish() -> int:
+        app.save()
+        for error in app.loading_files.errors:
+            print(f"proftui: {plain(str(error))}", file=sys.stderr)
+        if app.fault is not None and not is_developing():
+            app.file_to_open = ""
+            return tell_of_fault(app.fault)
+        return app.return_code or (2 if app.loading_files.errors else 0)
+
+    return run_to_end(app, mouse=app.options.mouse, save=app.save, finish=finish)

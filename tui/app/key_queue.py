@@ -1,0 +1,232 @@
+"""Keys in the order in which they were typed: each acts once the one before it has had its effect.
+
+Keys wait while files are read, while a screen opens, while a key or an entered line is being carried out, and while a
+view computes what the key is for. Nothing that is typed is lost or overtakes something else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from textual.events import Callback, Key, Paste
+from textual.widgets import Input, TextArea
+
+from tui.widgets.entered_line import EntersText
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from textual.app import App
+    from textual.dom import DOMNode
+    from textual.screen import Screen
+
+    from tui.app.navigator import Navigator
+    from tui.screens.base import ViewScreen
+
+Typed: TypeAlias = Key | Paste
+
+NEVER_HELD: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
+"""Keys that quit or stop do so at once."""
+NOT_WAITING: Final = frozenset({"escape", "q", "Q", "ctrl+l"})
+"""Keys that wait neither for files nor for what a view computes: they stop it, leave it, or redraw."""
+LETTERS: Final = frozenset({"q", "Q"})
+"""Those of them that are letters of a line that has been begun."""
+BEGIN_A_LINE: Final = frozenset({"colon", "slash", "f", "ampersand", "F"})
+"""What is typed after these is a text: a command, a search, a filter."""
+MOVES: Final = frozenset(
+    {
+        *("j", "k", "h", "l", "g", "G", "n", "N", "space"),
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u", "ctrl+l"),
+        *("plus", "equals_sign", "underscore", "left_curly_bracket", "right_curly_bracket"),
+    }
+)
+"""Keys that move within what is shown: the next key is for the same, and does not wait for them."""
+LEAVE_A_LINE: Final = frozenset({"enter", "escape", "tab", "shift+tab"})
+"""Keys that end the typing of a line; any other is a letter of it."""
+ROUNDS: Final = 3
+"""A key bubbles from the focused widget up to the application, which runs its action; the messages that the action
+posts bubble the same way, and may be passed on once more."""
+LONGEST_S: Final = 1.0
+"""After so long a key counts as carried out, even where a widget on its way has gone."""
+MOST: Final = 200
+"""Keys that are held at most."""
+
+
+class KeyQueue:
+    """One queue for all that is typed.
+
+    Args:
+        app: Whose keys they are.
+        navigator: Knows the view that is shown.
+        act: Lets the application handle an event now.
+    """
+
+    def __init__(self, app: App[None], navigator: Navigator, act: Callable[[Typed], Awaitable[None]]) -> None:
+        self._app, self._navigator, self._act_now = app, navigator, act
+        self._queue: deque[Typed] = deque()
+        self._is_loading = True
+        self._opening: Screen[Any] | None = None
+        """The screen that has been put on top and has no widgets or no focus yet."""
+        self._under_way: tuple[int, float] | None = None
+        """The key that is being carried out, by its number, and since when."""
+        self._number = 0
+        self._line: tuple[EntersText, float] | None = None
+        """The line that was typed into last, and when."""
+        self._is_held_for_line = False
+        """Whether keys wait for what was entered there; a key that comes long after acts on what is shown."""
+        self._waiting_view: ViewScreen | None = None
+        """The view that computes what the first key in the queue is for."""
+
+    async def receive(self, typed: Typed) -> None:
+        """Take what was typed: it acts now, or as soon as nothing keeps it waiting."""
+        name = _name(typed)
+        if name in NEVER_HELD:
+            await self._act(typed)
+            return
+        if name in NOT_WAITING and self._may_skip(name):
+            if not self._is_loading:
+                self._queue.clear()
+            await self._act(typed)
+            return
+        if self._waiting_view is not None and self._waiting_view is not self._app.screen:
+            # The view was left with the mouse.
+            self._queue.clear()
+            self._waiting_view = None
+        if len(self._queue) < MOST:
+            self._queue.append(typed)
+        await self.release()
+
+    async def release(self) -> None:
+        """Let the keys that wait act, as far as nothing holds them."""
+        self._waiting_view = None
+        self._forget_moves()
+        while self._queue and not self.is_busy(_name(self._queue[0])):
+            await self._act(self._queue.popleft())
+            self._forget_moves()
+
+    def discard(self) -> None:
+        """Forget the keys that wait: what they were for has not come about."""
+        self._queue.clear()
+
+    def loaded(self) -> None:
+        """The files have been read and the first view is shown."""
+        self._is_loading = False
+
+    def screen_changed(self, screen: Screen[Any]) -> None:
+        """Another screen is on top: keys wait until it has its widgets and its focus."""
+        if not screen.is_mounted or screen.focused is None:
+            self._opening = screen
+            # By way of the screen and then of the application, as what gives its widgets the focus.
+            screen.call_after_refresh(self._app.call_later, self._opened, screen)
+
+    async def _opened(self, screen: Screen[Any]) -> None:
+        if self._opening is screen:
+            self._opening = None
+        await self.release()
+
+    # --- what holds a key --------------------------------------------------------------------------------------------
+
+    def is_busy(self, key: str) -> bool:
+        """Whether a key has to wait.
+
+        Args:
+            key: Its name.
+        """
+        if self._is_loading or self._is_carrying_out() or self._is_opening() or self._is_line_entered():
+            return True
+        if self._waits_for_view(key):
+            self._waiting_view = self._navigator.view_screen
+            return True
+        return False
+
+    def _is_carrying_out(self) -> bool:
+        if self._under_way is not None and time.monotonic() - self._under_way[1] > LONGEST_S:
+            self._under_way = None
+        return self._under_way is not None
+
+    def _is_opening(self) -> bool:
+        return self._opening is not None and self._opening is self._app.screen
+
+    def _is_line_entered(self) -> bool:
+        """Whether a line was entered and is being carried out: what was typed right after it is for where it leads."""
+        if self._line is None or not self._line[0].is_entered or not self._line[0].is_attached:
+            self._is_held_for_line = False
+        elif time.monotonic() - self._line[1] <= LONGEST_S:
+            self._is_held_for_line = True
+        return self._is_held_for_line
+
+    def _waits_for_view(self, key: str) -> bool:
+        screen = self._navigator.view_screen
+        return screen is not None and screen is self._app.screen and screen.has_to_wait(key)
+
+    def _forget_moves(self) -> None:
+        """Where a view is left anyway, moves in it that wait for its rows hold nothing up."""
+        for place, typed in enumerate(self._queue):
+            name = _name(typed)
+            if name == "enter" or (place == 0 and not self._waits_for_view(name)):
+                return
+            if not self._waits_for_view(name):
+                for _ in range(place):
+                    self._queue.popleft()
+                return
+
+    def _may_skip(self, name: str) -> bool:
+        """Whether a key that stops or leaves is to act before all that wait."""
+        if self._is_loading:
+            return not (name in LETTERS and self._is_of_a_line())
+        if self._is_carrying_out() or self._is_opening():
+            return False
+        if self._is_line_entered():
+            return name == "escape"
+        return bool(self._queue) and self._waits_for_view(_name(self._queue[0]))
+
+    def _is_of_a_line(self) -> bool:
+        """Whether a letter belongs to a line that was begun in the queue and not entered."""
+        keys = [_name(typed) for typed in self._queue]
+        ends = [key for key in keys if key in BEGIN_A_LINE or key == "enter"]
+        return bool(ends) and ends[-1] != "enter"
+
+    # --- acting ------------------------------------------------------------------------------------------------------
+
+    async def _act(self, typed: Typed) -> None:
+        focused = self._app.focused or self._app.screen
+        if isinstance(focused, EntersText):
+            self._line = focused, time.monotonic()
+        await self._act_now(typed)
+        if isinstance(typed, Paste):
+            return
+        is_letter = isinstance(focused, Input | TextArea) and typed.key not in LEAVE_A_LINE
+        if not is_letter and typed.key not in MOVES:
+            self._number += 1
+            self._under_way = self._number, time.monotonic()
+            way = list(focused.ancestors_with_self)[::-1] * ROUNDS
+            await _Follower(way, partial(self._arrived, self._number)).go()
+
+    async def _arrived(self, number: int) -> None:
+        """A key has had its effect."""
+        if self._under_way is not None and self._under_way[0] == number:
+            self._under_way = None
+            await self.release()
+
+
+class _Follower:
+    """Goes the way of a key, behind it: from widget to widget, each when it has handled what came before."""
+
+    def __init__(self, way: list[DOMNode], arrived: Callable[[], Awaitable[None]]) -> None:
+        self._way = way
+        self._arrived = arrived
+
+    async def go(self) -> None:
+        """Take the next step."""
+        while self._way:
+            # `call_later` would inspect the parameters of its callback at each step, which takes as long as the step.
+            if self._way.pop().post_message(Callback(self.go)):
+                return
+        await self._arrived()
+
+
+def _name(typed: Typed) -> str:
+    return typed.key if isinstance(typed, Key) else "<paste>"

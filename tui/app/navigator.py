@@ -1,0 +1,282 @@
+"""Going from view to view and back, and making views before they are gone to."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.screen import ModalScreen
+
+from tui.app.idle import IdleWork
+from tui.model.history import History, Place
+from tui.screens.too_small import TooSmallScreen
+from tui.textual_patches.least_size import is_too_small
+from tui.views import VIEWS, view
+from tui.widgets.app_services import later
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import App
+    from textual.geometry import Size
+    from textual.screen import Screen
+
+    from tui.app.profile_session import ProfileSession, Say
+    from tui.screens.base import ViewScreen
+
+LOOK_AGAIN_AFTER_S: Final = 0.05
+"""Between two looks whether the tables of a view are filled."""
+
+
+def screen_class(name: str) -> type[ViewScreen]:
+    """The class of a view's screen; its module is imported when it is first asked for."""
+    module, _, class_name = view(name).screen.partition(":")
+    found: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
+    return found
+
+
+class Navigator:
+    """Moves between views, and knows where the user has been.
+
+    The screen stack is: Textual's own screen, one view, then at most one dialog, then at most the request for room.
+
+    Args:
+        app: Whose screen stack it is.
+        session: What the views show.
+        views: The views that have been opened, by name; it adds to them.
+        say: Shows a message.
+    """
+
+    PREPARES_VIEWS: ClassVar = True
+    """Whether views are made before they are gone to, while no key is pressed."""
+
+    def __init__(self, app: App[None], session: ProfileSession, views: dict[str, ViewScreen], say: Say) -> None:
+        self._app, self._session, self._views, self._say = app, session, views, say
+        self.idle = IdleWork(app, self._prepare)
+        self.history = History()
+        self.availability: dict[str, str] = {}
+        """For each view ``ok``, or why this input cannot feed it."""
+        self.on_shown: Callable[[ViewScreen], None] = lambda _screen: None
+        """Called with each view that is put on the screen."""
+        self._to_prepare: list[str] | None = None
+        """The views that are still to be made; None where that has not begun."""
+        self._prepared: dict[str, ViewScreen] = {}
+        """Views that were made before anyone went to them."""
+        self._postponed: Callable[[], None] | None = None
+        """Where a result leads that came while a dialog was open."""
+
+    # --- the screen stack --------------------------------------------------------------------------------------------
+
+    @property
+    def view_screen(self) -> ViewScreen | None:
+        """The view that is shown, below any dialog; None while files are read."""
+        if not self._views:
+            # While the files are read, no key waits for the import of what it cannot find.
+            return None
+        from tui.screens.base import ViewScreen
+
+        return next((one for one in reversed(self._app.screen_stack) if isinstance(one, ViewScreen)), None)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether a dialog lies over the view."""
+        return any(isinstance(one, ModalScreen) and not isinstance(one, TooSmallScreen) for one in self._stack())
+
+    def _stack(self) -> list[Screen[object]]:
+        return list(self._app.screen_stack) if self._app.is_running else []
+
+    def screen_changed(self, screen: Screen[object]) -> None:
+        """Another screen is on top: go where a result leads that came while a dialog lay over the view."""
+        if self._postponed is not None and screen is self.view_screen:
+            go, self._postponed = self._postponed, None
+            self._app.call_later(go)
+
+    def fit(self, size: Size) -> None:
+        """Ask for room where the terminal is too small, and take that back where it is not."""
+        is_asking = isinstance(self._app.screen, TooSmallScreen)
+        if is_too_small(size) and not is_asking:
+            self._app.push_screen(TooSmallScreen())
+        elif not is_too_small(size) and is_asking:
+            self._app.pop_screen()
+
+    # --- going -------------------------------------------------------------------------------------------------------
+
+    def go(self, name: str, arrange: Callable[[ViewScreen], None] | None = None) -> None:
+        """Go to a view; where a dialog is open, as soon as that is closed.
+
+        Args:
+            name: The view's name.
+            arrange: Called with its screen once that is shown (to filter it, or to select a row).
+        """
+        target = view(name)
+        reason = self.availability.get(name, "ok")
+        if reason != "ok":
+            self._say(f"{target.title}: {reason}", severity="warning")
+            return
+        if self.is_covered:
+            self._postponed = partial(self.go, name, arrange)
+            return
+        self.keep_place()
+        screen = self.show(name)
+        if arrange is not None:
+            # What is to be arranged is the view as it opens, wherever in it the user was.
+            screen.call_after_refresh(screen.to_first_part)
+            screen.call_after_refresh(arrange, screen)
+        self.history.visit(screen.place())
+
+    def show(self, name: str) -> ViewScreen:
+        """Put a view on the screen; it is made on first use and kept."""
+        if name not in self._views:
+            made = self._prepared.pop(name, None)
+            self._views[name] = made or screen_class(name)()
+            if made is None:
+                self._app.install_screen(self._views[name], name)
+            self.idle.widgets_made()
+        self.idle.busy()
+        screen = self._views[name]
+        screen.is_ahead = False
+        if self.view_screen is not screen or self._app.screen is not screen:
+            if isinstance(self._app.screen, TooSmallScreen):
+                self._app.pop_screen()
+            if self._app.screen is not screen:
+                self._app.switch_screen(name)
+            self.fit(self._app.size)
+        screen.catch_up()
+        self.on_shown(screen)
+        return screen
+
+    def keep_place(self) -> None:
+        """Keep in the history where in the view the user is."""
+        screen = self.view_screen
+        if screen is not None:
+            self.history.keep(screen.place())
+
+    def visit(self, place: Place) -> None:
+        """Add a place within the view to the history."""
+        self.history.visit(place)
+
+    def go_to_line(self, line: int, session: int | None = None) -> None:
+        """Show a line of the input in the log.
+
+        Args:
+            line: From 1.
+            session: The session whose source it is a line of; None: the source that the log shows now.
+        """
+
+        def arrange(screen: ViewScreen) -> None:
+            from tui.screens.log import LogScreen
+
+            assert isinstance(screen, LogScreen)
+            screen.show_line(line, session if session is not None else self._session.session)
+
+        self.go("log", arrange)
+
+    def once_filled(self, screen: ViewScreen, do: Callable[[], None]) -> None:
+        """Do something as soon as the tables of a view have their rows; not if the view is left before.
+
+        Args:
+            screen: The view, as it is shown.
+            do: What to do.
+        """
+        if self.view_screen is not screen:
+            return
+        if self._session.is_choosing or screen.is_filling:
+            later(self._app, LOOK_AGAIN_AFTER_S, partial(self.once_filled, screen, do))
+        else:
+            do()
+
+    # --- going back --------------------------------------------------------------------------------------------------
+
+    def back(self) -> None:
+        """Back through the history."""
+        self.keep_place()
+        self._return_to(self.history.step(-1), "This is the start of the history.")
+
+    def forward(self) -> None:
+        """Forward through the history."""
+        self.keep_place()
+        self._return_to(self.history.step(1), "This is the end of the history.")
+
+    def last_view(self) -> None:
+        """Return to the view before this one."""
+        self.keep_place()
+        previous = self.history.previous
+        if previous is None:
+            self._say("No earlier view.")
+            return
+        self.history.visit(previous)
+        self._return_to(previous, "")
+
+    def leave(self) -> bool:
+        """Up a level, or back to the view before; False at the first view."""
+        screen = self.view_screen
+        return screen is not None and (screen.leave_level() or self.leave_view())
+
+    def leave_view(self) -> bool:
+        """Back to the view that the user came from; False at the first one."""
+        self.keep_place()
+        place = self.history.leave_view()
+        if place is not None:
+            self._return_to(place, "")
+        return place is not None
+
+    def undo(self) -> bool:
+        """Undo the smallest thing in the view, or leave it; False where there is nothing to undo."""
+        screen = self.view_screen
+        return screen is None or screen.undo_smallest() or screen.leave_level() or self.leave_view()
+
+    def _return_to(self, place: Place | None, nothing: str) -> None:
+        if place is None:
+            self._say(nothing)
+            return
+        screen = self.show(place.view)
+        screen.call_after_refresh(screen.restore, place)
+
+    # --- while idle --------------------------------------------------------------------------------------------------
+
+    def widgets_made(self) -> None:
+        """A view has made widgets that it keeps."""
+        self.idle.widgets_made()
+
+    def _prepare(self) -> bool:
+        """Draw what the next key may show, or make the next view that can be gone to."""
+        if not self.PREPARES_VIEWS or not self._session.is_shown or not self._views:
+            return False
+        screen = self.view_screen
+        return (screen is not None and screen.draw_ahead()) or self._make_view()
+
+    def _make_view(self) -> bool:
+        """Make a view without its rows: most of the time of a first look goes into its widgets."""
+        if self._to_prepare is None:
+            if any(worker.is_running for worker in self._app.workers):
+                return True
+            self._to_prepare = []
+            names = [each.name for each in VIEWS if self.availability.get(each.name, "ok") == "ok"]
+            self._app.run_worker(partial(self._import_views, names), thread=True, group="prepare")
+        if not all(screen.is_mounted for screen in self._prepared.values()):
+            return True
+        while self._to_prepare:
+            name = self._to_prepare.pop(0)
+            if name not in self._views:
+                screen = self._prepared[name] = screen_class(name)()
+                screen.is_ahead = True
+                self._app.install_screen(screen, name)
+                # A piece at a time: `App.get_screen` would hold up the keys until all of it is made.
+                self._app._register(self._app, screen)
+                self.idle.widgets_made()
+                return True
+        return False
+
+    def _import_views(self, names: list[str]) -> None:
+        """Import what the views and the first filter need."""
+        from tui.query.parse import make_parser
+
+        make_parser()
+        for name in names:
+            screen_class(name)
+        self._app.call_from_thread(self._views_imported, names)
+
+    def _views_imported(self, names: list[str]) -> None:
+        self._to_prepare = names
+        self.idle.look_soon()

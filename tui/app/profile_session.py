@@ -1,0 +1,264 @@
+"""What was read, which session and iterations of it every view shows, and how tables are arranged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from tui.model.aggregation import MadeAggregation
+from tui.model.errors import CommandError, ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from textual.app import App
+
+    from tui.model.aggregation import Aggregation
+    from tui.model.profile import Profile
+    from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
+    from tui.screens.explorer import Severity
+    from tui.state.arrangements import Arrangements
+
+
+ROWS_AT_ONCE: Final = 300_000
+"""With more launches, calls and ops than this, other iterations are computed in a thread."""
+BUSY_AFTER: Final = 0.15
+"""Seconds before the first line says that they are."""
+CHOOSE: Final = "choose"
+"""The worker group that computes what the views are to show."""
+CUTS_KEPT: Final = 3
+"""So many ways to cut the sessions into iterations are kept, to return to at once."""
+
+
+class Say(Protocol):
+    """Shows a message for a few seconds."""
+
+    def __call__(self, message: str, *, severity: Severity = "information") -> None:
+        """Show it."""
+
+
+class ProfileSession:
+    """Holds the profile, and the part of it that the views show.
+
+    Args:
+        app: Runs threads and timers.
+        options: What the command line asked for.
+        views: The views that have been opened, by name.
+        say: Shows a message.
+    """
+
+    def __init__(self, app: App[None], options: OpenOptions, views: Mapping[str, ViewScreen], say: Say) -> None:
+        self._app, self._views, self._say = app, views, say
+        self._paths = options.paths
+        self.whole_profile: Profile | None = None
+        """Everything that was read."""
+        self.session = options.session
+        """The only session that the views show, or None for all."""
+        self.aggregation = options.aggregation
+        """The iterations that the views show."""
+        self.aggregations: list[MadeAggregation] = []
+        """Every aggregation chosen so far, in the order in which each was first chosen."""
+        self.carried = ""
+        """The filter that the user carries from view to view."""
+        self.progress: dict[str, str] = {}
+        """What is under way, in words, by what it is."""
+        self._request = 0
+        """Counts choices: a later one overtakes one that a thread still computes."""
+        self._cuts: tuple[Profile | None, dict[tuple[int | None, str | None], Profile]] = (None, {})
+        """What was read, and for each session and key how it is cut into iterations."""
+        self._profile: Profile | None = None
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether what the views show has been computed."""
+        return self._profile is not None
+
+    @property
+    def profile(self) -> Profile:
+        """What the views show: the chosen session and iterations of everything read."""
+        if self._profile is None:
+            self._profile = self._chosen(self.session, self.aggregation)
+        return self._profile
+
+    @property
+    def all_iterations(self) -> Profile:
+        """The chosen session with all its iterations, as the key cuts it."""
+        return self._cut(self.session, self.aggregation.key) if self.aggregation.is_part else self.profile
+
+    def take(self, whole: Profile, shown: Profile | None) -> None:
+        """Take over what was read.
+
+        Args:
+            whole: Everything.
+            shown: What the views show of it, where that is known.
+        """
+        self.whole_profile, self._profile = whole, shown
+
+    def show_progress(self, what: str, words: str) -> None:
+        """Say in the first line of the views how far something is.
+
+        Args:
+            what: What is under way, as ``reading``.
+            words: How far; empty where it has ended.
+        """
+        self.progress.pop(what, None)
+        if words:
+            self.progress[what] = words
+        for screen in self._views.values():
+            if screen.is_current:
+                screen.show_crumbs()
+
+    # --- choosing ----------------------------------------------------------------------------------------------------
+
+    def choose_session(self, session: int | None) -> None:
+        """Show one session in every view, or all of them.
+
+        Raises:
+            CommandError: There is no such session.
+        """
+        assert self.whole_profile is not None
+        if session is not None and not 0 <= session < self.whole_profile["sessions"].height:
+            last = self.whole_profile["sessions"].height - 1
+            raise CommandError(f"No session {session}. Sessions are 0 to {last}.")
+        self.choose(session, self.aggregation)
+
+    def choose_iterations(self, wanted: Aggregation) -> None:
+        """Show some iterations in every view, or iterations by another key."""
+        self.choose(self.session, wanted)
+
+    def choose(self, session: int | None, wanted: Aggregation) -> None:
+        """Show a session and iterations of it; of a large profile they are computed in a thread.
+
+        Raises:
+            CommandError: They are not there.
+        """
+        assert self.whole_profile is not None
+        self._request += 1
+        if sum(self.whole_profile[name].height for name in ("activities", "api_calls", "ops")) > ROWS_AT_ONCE:
+            self._app.set_timer(BUSY_AFTER, partial(self._show_choosing, self._request))
+            compute = partial(self._choose_in_thread, self._request, self.whole_profile, session, wanted)
+            self._app.run_worker(compute, thread=True, group=CHOOSE)
+            return
+        try:
+            profile = self._chosen(session, wanted)
+        except ProftuiError as error:
+            raise CommandError(str(error)) from error
+        self._show_chosen(profile, session, wanted)
+
+    @property
+    def is_choosing(self) -> bool:
+        """Whether a thread computes what the views are to show."""
+        return any(worker.group == CHOOSE and not worker.is_finished for worker in self._app.workers)
+
+    def _choose_in_thread(self, request: int, whole: Profile, session: int | None, wanted: Aggregation) -> None:
+        take: Callable[[], None]
+        try:
+            profile = self._chosen(session, wanted)
+        except ProftuiError as error:
+            take = partial(self._say, str(error), severity="error")
+        else:
+            take = partial(self._show_chosen, profile, session, wanted)
+        self._app.call_from_thread(self._take_choice, request, whole, take)
+
+    def _take_choice(self, request: int, whole: Profile, take: Callable[[], None]) -> None:
+        # Something else may have been chosen, or the files read again, in the meantime.
+        if request == self._request:
+            self._request += 1
+            self.show_progress("choosing", "")
+            if whole is self.whole_profile:
+                take()
+            else:
+                self._say("The file was read again meanwhile. Choose again.", severity="warning")
+
+    def _show_choosing(self, request: int) -> None:
+        if request == self._request:
+            self.show_progress("choosing", "aggregating…")
+
+    def _show_chosen(self, profile: Profile, session: int | None, wanted: Aggregation) -> None:
+        self.remember_aggregation(None)
+        self._profile, self.session, self.aggregation = profile, session, wanted
+        self.remember_aggregation(datetime.now())
+        for screen in self._views.values():
+            screen.profile_changed()
+
+    def remember_aggregation(self, at: datetime | None) -> None:
+        """Put the present aggregation on the list of those made so far; one that is on it stays where it is."""
+        if at is None and self.aggregations:
+            return
+        known = self.profile.steps
+        number = 0 if known is None else known["iteration"].count()
+        made = MadeAggregation(self.aggregation, number, at)
+        same = [place for place, earlier in enumerate(self.aggregations) if earlier.chosen == made.chosen]
+        if same:
+            self.aggregations[same[0]] = replace(made, at=self.aggregations[same[0]].at)
+        else:
+            self.aggregations.append(made)
+
+    def _cut(self, session: int | None, key: str | None) -> Profile:
+        """A session, or all of them, with the iterations that end with a key.
+
+        Raises:
+            ProftuiError: There is no such key.
+        """
+        from tui.analysis.iterations.tables import with_iterations
+
+        whole = self.whole_profile
+        assert whole is not None, "views open only after a profile is there"
+        of, cuts = self._cuts
+        if of is not whole:
+            # A new dictionary: a thread may still be cutting what was read before.
+            cuts = {}
+            self._cuts = whole, cuts
+        cut = cuts.get((session, key))
+        if cut is None:
+            cut = with_iterations(whole if session is None else whole.only_session(session), key)
+            cuts[session, key] = cut
+            for oldest in list(cuts)[:-CUTS_KEPT]:
+                cuts.pop(oldest, None)
+        return cut
+
+    def _chosen(self, session: int | None, wanted: Aggregation) -> Profile:
+        """What is to be shown.
+
+        Raises:
+            ProftuiError: The iterations or their key are not there.
+        """
+        from tui.analysis.iterations.aggregation import aggregated
+
+        return aggregated(self._cut(session, wanted.key), wanted)
+
+    # --- tables ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def arrangements(self) -> Arrangements:
+        """How tables were arranged, in this run and before."""
+        from tui.state.arrangements import Arrangements
+
+        return Arrangements()
+
+    def carry_filter(self, text: str) -> None:
+        """Filter every view that can understand the text; empty: no longer."""
+        if text != self.carried:
+            self.carried = text
+            for screen in self._views.values():
+                screen.carried_changed()
+
+    @property
+    def profile_name(self) -> str:
+        """The name of what is open, for headings."""
+        sources = self.whole_profile.sources if self.whole_profile is not None else ()
+        name = sources[0].rsplit("/", 1)[-1] if len(sources) == 1 else f"{len(sources)} files"
+        return "standard input" if name == "-" else name
+
+    @property
+    def opened_name(self) -> str:
+        """What is open as the user named it, for exports."""
+        from tui.output.about import profile_name
+
+        sources = self.whole_profile.sources if self.whole_profile is not None else ()
+        return profile_name(self._paths, len(sources))

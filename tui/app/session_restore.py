@@ -1,0 +1,285 @@
+"""Where the user was in a file: kept when it is closed, offered when it is opened again."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
+
+from tui.model.aggregation import Aggregation
+from tui.model.errors import CommandError
+from tui.model.history import Place
+from tui.views import VIEWS, view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from textual.app import App
+
+    from tui.app.navigator import Navigator
+    from tui.app.profile_session import ProfileSession, Say
+    from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
+    from tui.state.files import Files
+    from tui.state.sql_history import Queries
+    from tui.state.workspace import SavedPlace, Workspace
+    from tui.widgets.notices import OfferLine
+
+KEPT_EVERY_S: Final = 20.0
+"""Also where a broken connection ends the program, most of where the user was is known."""
+NO_FILE: Final = "Standard input cannot be opened again: nothing is kept for it."
+CHANGED: Final = "The file has changed"
+
+
+class SessionRestore:
+    """Keeps where the user is in a file, and goes back there when asked to.
+
+    Args:
+        app: Runs threads and timers.
+        options: What the command line asked for.
+        session: What the views show.
+        navigator: Goes from view to view.
+        views: The views that have been opened, by name.
+        say: Shows a message.
+    """
+
+    def __init__(
+        self,
+        app: App[None],
+        options: OpenOptions,
+        session: ProfileSession,
+        navigator: Navigator,
+        views: Mapping[str, ViewScreen],
+        say: Say,
+    ) -> None:
+        self._app, self._options, self._session = app, options, session
+        self._navigator, self._views, self._say = navigator, views, say
+        self.left: Workspace | None = None
+        """Where the user was when the file was last closed."""
+        self._kept: Workspace | None = None
+        """What was written last."""
+        self._is_forgotten = False
+        self._offer: OfferLine | None = None
+        """The line that offers to go back there, until a key is pressed."""
+        self._missing: list[str] = []
+        """What is not there any more, until it is known which rows are."""
+        self._restoring: dict[str, SavedPlace] = {}
+        """Views that are to be shown as they were left, once they are gone to."""
+
+    @cached_property
+    def files(self) -> Files | None:
+        """What is open, as it is known again; None where it cannot be opened again."""
+        from tui.state.files import files
+
+        return files(self._options.paths)
+
+    def look_at_files(self) -> None:
+        """The files were read: their content may have changed."""
+        from tui.state.files import files
+
+        self.files = files(self._options.paths)
+
+    # --- offering ----------------------------------------------------------------------------------------------------
+
+    def offer(self) -> None:
+        """The files are open for the first time: go back to where the user was, or offer to."""
+        from tui.state import workspace
+
+        if self.files is None:
+            if self._options.resume:
+                self._say(NO_FILE, severity="warning")
+            return
+        self.left, complaint = workspace.read(self.files)
+        if complaint:
+            self._say(complaint, severity="warning")
+        if self._options.resume:
+            self.resume()
+        elif self.left is not None and self._navigator.view_screen is not None:
+            changed = f"{CHANGED}. " if self.left.stamp != self.files.stamp else ""
+            from tui.widgets.notices import OfferLine
+
+            self._offer = OfferLine(f"{changed}Last time: {self._in_words(self.left)}", "' returns there")
+            self._navigator.view_screen.mount(self._offer)
+        self._app.set_interval(KEPT_EVERY_S, self._keep_now_and_then)
+
+    def withdraw_offer(self) -> None:
+        """A key was pressed: the offer goes, whatever else the key does."""
+        if self._offer is not None:
+            self._offer.display = False
+            self._offer.remove()
+            self._offer = None
+
+    @staticmethod
+    def _in_words(left: Workspace) -> str:
+        place = left.place
+        titles = [known.title for known in VIEWS if known.name == place.view]
+        tables = place.tables
+        filters = [table.filter for table in tables if table.filter]
+        marks = sum(len(table.marks) for table in tables)
+        parts = [
+            titles[0] if titles else place.view,
+            f"filter {' and '.join([*filters, *([left.global_filter] if left.global_filter else [])])}"
+            if filters or left.global_filter
+            else "",
+            f"{marks} marked" if marks else "",
+            left.aggregation.words,
+            f"key {left.key}" if left.key else "",
+            f"session {left.session}" if left.session is not None else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    # --- going back --------------------------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Go back to where the user was when the file was last closed."""
+        if self.files is None:
+            self._say(NO_FILE, severity="warning")
+        elif self._session.whole_profile is not None and self.left is None:
+            self._say("Nothing is kept for this file yet.")
+        elif self._session.whole_profile is not None and self.left is not None:
+            lost = [f"{CHANGED}."] if self.left.stamp != self.files.stamp else []
+            lost += self._choose_as_left(self.left)
+            self._session.carry_filter(self.left.global_filter)
+            lost += self._show_as_left(self.left)
+            self._missing = lost
+            if lost:
+                self._say("\n".join(lost), severity="warning")
+
+    def _choose_as_left(self, left: Workspace) -> list[str]:
+        """Show the session and the iterations; gives what is missing. The command line comes first."""
+        assert self._session.whole_profile is not None
+        lost: list[str] = []
+        session = left.session if self._options.session is None else self._options.session
+        if session is not None and session >= self._session.whole_profile["sessions"].height:
+            lost.append(f"No session {session} any more: showing all.")
+            session = None
+        wanted = left.aggregation if self._options.aggregation == Aggregation() else self._options.aggregation
+        if (session, wanted) != (self._session.session, self._session.aggregation):
+            try:
+                self._session.choose(session, wanted)
+            except CommandError as error:
+                lost.append(f"{error}; showing all iterations")
+                self._session.choose(session, Aggregation())
+        return lost
+
+    def _show_as_left(self, left: Workspace) -> list[str]:
+        """Show the view that was shown last; the others are restored when they are gone to."""
+        lost = []
+        there = {known.name for known in VIEWS if known.screen}
+        for kept in left.places:
+            if kept.view not in there:
+                lost.append(f"No view {kept.view} any more.")
+            elif (reason := self._navigator.availability.get(kept.view, "ok")) != "ok":
+                lost.append(f"{view(kept.view).title}: {reason}")
+            else:
+                self._restoring[kept.view] = kept
+        if left.place.view in self._restoring:
+            self._navigator.keep_place()
+            screen = self._navigator.show(left.place.view)
+            self._navigator.history.visit(screen.place())
+        return lost
+
+    def view_shown(self, screen: ViewScreen) -> None:
+        """A view is on the screen: the first time it is shown as it was left."""
+        kept = self._restoring.pop(screen.VIEW, None)
+        if kept is not None:
+            screen.call_after_refresh(self._restore, screen, kept)
+
+    def _restore(self, screen: ViewScreen, kept: SavedPlace) -> None:
+        # A level above decides what its tables are: they are arranged once it is chosen.
+        screen.restore(Place(kept.view, kept.level, line=kept.line, text=kept.text, spot=self._spot(kept)))
+        tables = {table.pane: table for table in kept.tables}
+        states = tuple((pane.id, tables[pane.id].on(pane.state)) for pane in screen.panes if pane.id in tables)
+        screen.restore(Place(kept.view, kept.level, states))
+        self._navigator.history.keep(screen.place())
+        self._navigator.once_filled(screen, partial(self._say_missing_rows, screen, kept))
+
+    def _spot(self, kept: SavedPlace) -> tuple[int, ...]:
+        """A place in the timeline: that of another recording says nothing."""
+        is_as_before = self.left is not None and self.files is not None and self.left.stamp == self.files.stamp
+        return kept.spot if is_as_before else ()
+
+    def _say_missing_rows(self, screen: ViewScreen, kept: SavedPlace) -> None:
+        tables = {table.pane: table for table in kept.tables}
+        lost = []
+        for pane in screen.panes:
+            if pane.id in tables and pane.display and pane.frame.height:
+                cursor, marks = pane.model.missing_of(tables[pane.id].on(pane.state))
+                lost += ["the row under the cursor"] if cursor else []
+                lost += [f"{marks} marked row{'' if marks == 1 else 's'}"] if marks else []
+        # One message takes the place of another.
+        before, self._missing = self._missing, []
+        if lost:
+            self._say("\n".join([*before, f"Not found: {', '.join(lost)}."]), severity="warning")
+
+    # --- what was asked -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The SQL that was run, in this run and before."""
+        from tui.state.sql_history import Queries
+
+        return Queries()
+
+    def keep_query(self, text: str) -> None:
+        """Keep a query; one on standard input, or after ``:forget``, is recalled in this run alone."""
+        self._app.run_worker(partial(self._write_query, text), thread=True, group="remember")
+
+    def _write_query(self, text: str) -> None:
+        if self.files is None or self._is_forgotten:
+            return
+        if complaint := self.queries.keep(text, self.files.name):
+            self._app.call_from_thread(self._say, complaint, severity="warning")
+
+    # --- remembering -------------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Keep where the user is, at the end."""
+        where = self._where()
+        if where is not None and self.files is not None and where != self._kept:
+            from tui.state import workspace
+
+            workspace.save(self.files, where)
+
+    def _keep_now_and_then(self) -> None:
+        where = self._where()
+        if where is not None and where != self._kept:
+            self._kept = where
+            self._app.run_worker(partial(self._write, where), thread=True, group="remember")
+
+    def _write(self, where: Workspace) -> None:
+        # A home directory can lie on a slow network: no key waits for it.
+        if self.files is not None:
+            from tui.state import workspace
+
+            workspace.save(self.files, where)
+
+    def _where(self) -> Workspace | None:
+        """Where the user is; None where they have been nowhere, so that what was remembered before stays."""
+        screen = self._navigator.view_screen
+        if self.files is None or self._session.whole_profile is None or screen is None or self._is_forgotten:
+            return None
+        places = {name: kept_screen.place() for name, kept_screen in self._views.items() if kept_screen.is_mounted}
+        here = places.pop(screen.VIEW, None)
+        chosen = (self._session.session, self._session.aggregation, self._session.carried)
+        if here is None or (not places and chosen == (self._options.session, self._options.aggregation, "")):
+            return None
+        from tui.state import workspace
+
+        where = workspace.current_workspace(
+            self.files,
+            [*places.values(), here],
+            session=self._session.session,
+            aggregation=self._session.aggregation,
+            global_filter=self._session.carried,
+        )
+        # What was not gone to since it was asked for again is remembered as it was.
+        waiting = tuple(kept for name, kept in self._restoring.items() if name not in places and name != screen.VIEW)
+        return workspace.with_others(where, waiting)
+
+    def forget(self) -> str:
+        """Delete where the user was in these files, and their queries; gives what went wrong."""
+        from tui.state import workspace
+
+        self._is_forgotten, self.left = True, None
+        self._restoring.clear()
+        return (workspace.forget(self.files) or self.queries.forget(self.files.name)) if self.files is not None else ""
