@@ -23,11 +23,19 @@ from tests.stylesheets import parse_once  # noqa: E402
 wait_for_what_is_done()
 parse_once()
 
-# The machine that runs the tests may be slow and shared: a deadline would only test that.
+# No deadline: the machine that runs the tests may be slow and shared.
 settings.register_profile(
-    "proftui", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "quick", deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
-settings.load_profile("proftui")
+settings.register_profile(
+    "thorough",
+    deadline=None,
+    max_examples=200,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=False,
+    print_blob=True,
+)
+settings.load_profile("quick")
 
 
 def pytest_collection_finish() -> None:

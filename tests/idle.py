@@ -10,11 +10,15 @@ import asyncio
 import math
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from textual import app as textual_app
 from textual import pilot as textual_pilot
 from textual._context import active_app
+from textual.screen import Screen
 from textual.worker import active_worker
 
 if TYPE_CHECKING:
@@ -28,8 +32,41 @@ PATIENCE_S: Final = 300.0
 """Seconds after which what is waited for will not come, however slow and loaded the machine is."""
 SOON_S: Final = 0.02
 """What a timer does within so many seconds belongs to what is waited for, as a picture that is drawn a frame later."""
+WINDOW_S: Final = 30.0
+"""After that it waits so many seconds longer, and again, while the machine gives the processor to others."""
 STEP_S: Final = 0.005
 """Seconds between two looks, while threads are at work."""
+
+
+class Patience:
+    """Ends when what is waited for will not come; time in which a thread waited for a processor does not count.
+
+    The work of a second takes minutes where a hundred others want the processor, too.
+    """
+
+    def __init__(self) -> None:
+        self._ends = time.monotonic() + PATIENCE_S
+        self._withheld: dict[str, int] | None = None
+
+    def is_over(self) -> bool:
+        """Whether to wait no longer."""
+        if time.monotonic() < self._ends:
+            return False
+        before, self._withheld = self._withheld, withheld_ns()
+        self._ends = time.monotonic() + WINDOW_S
+        if before is None:
+            return False
+        return max((ns - before.get(thread, 0) for thread, ns in self._withheld.items()), default=0) < WINDOW_S * 5e8
+
+
+def withheld_ns() -> dict[str, int]:
+    """How long each thread has waited for a processor, ns; empty where the system does not tell."""
+    tasks, found = Path("/proc/self/task"), {}
+    for thread in list(tasks.iterdir()) if tasks.exists() else ():
+        # A thread may end meanwhile.
+        with suppress(OSError):
+            found[thread.name] = int((thread / "schedstat").read_text().split()[1])
+    return found
 
 
 class Hold(threading.Event):
@@ -56,8 +93,8 @@ def at_work(app: App[Any]) -> bool:
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool], what: str = "") -> None:
     """Wait for a condition."""
-    ends = time.monotonic() + PATIENCE_S
-    while time.monotonic() < ends:
+    patience = Patience()
+    while not patience.is_over():
         await pilot.pause()
         if condition():
             await pilot.pause()
@@ -75,10 +112,10 @@ async def until_idle() -> None:
     """Wait until the event loop has nothing to run and no timer that ends soon."""
     loop: Any = asyncio.get_running_loop()
     app = active_app.get(None)
-    ends = time.monotonic() + PATIENCE_S
+    patience = Patience()
     looks = 0
     while looks < 2:
-        assert time.monotonic() < ends, "the event loop never comes to rest"
+        assert not patience.is_over(), "the event loop never comes to rest"
         # What others have made ready by now runs before this goes on.
         await asyncio.sleep(0)
         if loop._ready:
@@ -93,14 +130,42 @@ async def until_idle() -> None:
             await asyncio.sleep(max(left, 0.0))
 
 
+_draw = Screen._compositor_refresh
+_CHANGED: Final[WeakSet[Screen[Any]]] = WeakSet()
+"""The screens that are not drawn as they are by now."""
+
+
+def _draw_when_idle(screen: Screen[Any]) -> None:
+    """Takes the place of drawing: what is drawn between two steps of a test, no test sees."""
+    if screen is screen.app.screen:
+        _CHANGED.add(screen)
+        screen._dirty_widgets.clear()
+        screen.app._update_mouse_over(screen)
+    else:
+        _draw(screen)
+
+
+def draw(app: App[Any]) -> bool:
+    """Draw what has changed on the screen of an app; whether there was anything."""
+    if not app.is_running or not app.screen_stack or app.screen not in _CHANGED:
+        return False
+    _CHANGED.discard(app.screen)
+    try:
+        _draw(app.screen)
+    except Exception as error:
+        app._handle_exception(error)
+    return True
+
+
 async def wait_for_idle(_min_sleep: float = 0.0, _max_sleep: float = 1.0) -> None:
     """Wait for the event loop, and for threads of the app, unless the test holds them up."""
     app = active_app.get(None)
-    ends = time.monotonic() + PATIENCE_S
+    patience = Patience()
     await until_idle()
-    while app is not None and at_work(app):
-        assert time.monotonic() < ends, f"at work for ever: {[one for one in app.workers if one.is_running]}"
-        await asyncio.sleep(STEP_S)
+    while app is not None and (draw(app) or at_work(app)):
+        assert not patience.is_over(), f"at work for ever: {[one.name for one in app.workers if one.is_running]}"
+        if at_work(app):
+            await asyncio.sleep(STEP_S)
         await until_idle()
 
 
@@ -108,3 +173,4 @@ def wait_for_what_is_done() -> None:
     """Have Textual's pilot wait in this way."""
     textual_app.wait_for_idle = wait_for_idle  # type: ignore[attr-defined]
     textual_pilot.wait_for_idle = wait_for_idle  # type: ignore[attr-defined]
+    Screen._compositor_refresh = _draw_when_idle  # type: ignore[method-assign]

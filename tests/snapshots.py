@@ -18,14 +18,14 @@ GOLDEN_TEXTUAL: Final = "8.2.8"
 
 
 class ScreenTextExtension(SingleFileSnapshotExtension):
-    """What stands on the screen, without colours: reads well in a diff."""
+    """What stands on the screen, without colors: reads well in a diff."""
 
     _write_mode = WriteMode.TEXT
     file_extension = "txt"
 
 
 class ScreenSvgExtension(SingleFileSnapshotExtension):
-    """The screen with its colours."""
+    """The screen with its colors."""
 
     _write_mode = WriteMode.TEXT
     file_extension = "svg"
@@ -56,4 +56,9 @@ def assert_screen(app: App[Any], snapshot: SnapshotAssertion, *, svg: bool = Fal
     """Compare the screen with its snapshot: the text always, the picture where it is asked for."""
     assert_text(screen_text(app), snapshot)
     if svg:
-        assert screen_svg(app) == snapshot(extension_class=ScreenSvgExtension)
+        assert_picture(app, snapshot)
+
+
+def assert_picture(app: App[Any], snapshot: SnapshotAssertion) -> None:
+    """Compare the screen with its colors with its snapshot."""
+    assert screen_svg(app) == snapshot(extension_class=ScreenSvgExtension)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from textual.app import App
 
-from tests.idle import PATIENCE_S, until_idle
+from tests import idle
+from tests.idle import PATIENCE_S, Patience, until_idle, withheld_ns
 
 
 async def test_what_an_app_that_was_quit_still_draws_is_not_waited_for() -> None:
@@ -19,3 +21,33 @@ async def test_what_an_app_that_was_quit_still_draws_is_not_waited_for() -> None
             await asyncio.sleep(0)
         await asyncio.wait_for(until_idle(), PATIENCE_S / 10)
         assert pilot.app.return_code == 0
+
+
+@pytest.mark.parametrize(("withheld_s", "is_over"), [(29, False), (16, False), (14, True), (0, True)])
+def test_time_in_which_others_had_the_processor_does_not_count(
+    withheld_s: int, is_over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, told = [0.0], [{"1": 5, "2": 7}]
+    monkeypatch.setattr(idle.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(idle, "withheld_ns", lambda: told[0])
+    patience = Patience()
+    for now[0] in (0.0, PATIENCE_S - 1, PATIENCE_S + 1, PATIENCE_S + idle.WINDOW_S):
+        assert not patience.is_over()
+    told[0] = {"1": 5, "2": 7 + withheld_s * 10**9}
+    now[0] = PATIENCE_S + idle.WINDOW_S + 2
+    assert patience.is_over() is is_over
+
+
+def test_where_the_system_tells_nothing_the_clock_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(idle.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(idle, "withheld_ns", dict)
+    patience = Patience()
+    now[0] = PATIENCE_S + 1
+    assert not patience.is_over()
+    now[0] += idle.WINDOW_S + 1
+    assert patience.is_over()
+
+
+def test_each_thread_has_waited_some_time() -> None:
+    assert all(ns >= 0 for ns in withheld_ns().values())

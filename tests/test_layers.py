@@ -14,11 +14,13 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tui"
 
 LAYERS = (
-    ("model", "clipboard", "fitting", "fmt", "labels", "options", "processor", "terminal", "text", "views"),
+    ("model", "clipboard", "fitting", "fmt", "labels", "options", "runtime", "terminal", "tables", "text", "views"),
+    ("correlation",),
     ("cache", "data", "loaders", "state"),
     ("analysis", "dataset"),
     ("query",),
     ("opening", "output"),
+    ("textual_patches",),
     ("widgets",),
     ("commands", "screens"),
     ("app",),
@@ -27,9 +29,9 @@ LAYERS = (
 """From the bottom up: a layer imports itself and what is below it."""
 
 WITHOUT_A_LAYER = ("keys", "theme")
-"""What keys are and what colours there are: all may ask, and they import no other part of the program."""
+"""What keys are and what colors there are: all may ask, and they import no other part of the program."""
 
-BELOW_THE_SCREEN = ("cli", *(name for layer in LAYERS[:5] for name in layer))
+BELOW_THE_SCREEN = ("cli", *(name for layer in LAYERS[:6] for name in layer))
 """What works without a screen; ``cli`` begins the app last."""
 
 
@@ -129,7 +131,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 def test_what_is_asked_most_loads_no_command(option: str) -> None:
     loaded = run_python(
         f"import sys\nfrom tui.cli.main import main\ntry: main([{option!r}])\nexcept SystemExit: pass\n"
-        "print(sorted({'dataclasses', 'inspect', 'pathlib', 'tui.cli.app', 'tui.cli.headless'} & set(sys.modules)))"
+        "print(sorted({'dataclasses', 'inspect', 'pathlib', 'tui.cli.explore', 'tui.cli.headless'} & set(sys.modules)))"
     )
     assert loaded.splitlines()[-1] == "[]"
 
@@ -137,13 +139,13 @@ def test_what_is_asked_most_loads_no_command(option: str) -> None:
 def test_the_shell_is_drawn_before_anything_heavy_is_imported() -> None:
     loaded = run_python(
         "import asyncio, sys\n"
-        "import tui.cli.app\n"
+        "import tui.cli.explore\n"
         "from tui.app import ProftuiApp\n"
         "from tui.options import OpenOptions\n"
         "from tui.screens.loading import LoadingScreen\n"
         "async def draw():\n"
         "    app = ProftuiApp(OpenOptions(paths=('run.log',)))\n"
-        "    app.load = lambda: None\n"
+        "    app.loading_files.load = lambda: None\n"
         "    async with app.run_test(size=(120, 40)) as pilot:\n"
         "        await pilot.press('j', 'question_mark', 'colon')\n"
         "        assert isinstance(app.screen, LoadingScreen), app.screen\n"

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is no
 
 LOG = Path(__file__).parents[1] / "sample_logs" / "caffe_conv1.nvprof.log"
 PROGRAM = f"""
-from tui.app import choice
+from tui.app import app
 # A loaded machine may look only after a message would have gone.
-choice.MESSAGE_SECONDS = choice.WARNING_SECONDS = {PATIENCE_S}
+app.MESSAGE_SECONDS = app.WARNING_SECONDS = {PATIENCE_S}
 from tui.cli.main import main
 raise SystemExit(main())
 """
@@ -87,7 +87,7 @@ class Tmux:
             time.sleep(0.05)
 
 
-@pytest.fixture(params=["on", "off"])
+@pytest.fixture(params=["on", pytest.param("off", marks=pytest.mark.slow)])
 def tmux(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
     server = Tmux(tmp_path, request.param)
     try:
@@ -98,7 +98,7 @@ def tmux(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
 
 
 def test_keys_and_copies_in_tmux(tmux: Tmux) -> None:
-    tmux.press("4", lambda screen: "Ops and Kernels" in screen and "b group" in screen)
+    tmux.press("4", lambda screen: "Ops and Kernels" in screen and ". group" in screen)
     tmux.press("Enter", lambda screen: "▸ convolution backward filter" in screen)
     tmux.press("BSpace", lambda screen: "▸ convolution backward filter" not in screen)
     for down in ("Down", "PageDown", "End"):
@@ -118,6 +118,7 @@ def test_keys_and_copies_in_tmux(tmux: Tmux) -> None:
         assert tmux("show-buffer") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("screen") is None, reason="GNU screen is not installed")
 def test_keys_and_copies_in_gnu_screen(tmp_path: Path) -> None:
     """tmux is the terminal here: what screen passes on to it is what a terminal gets."""
@@ -126,7 +127,7 @@ def test_keys_and_copies_in_gnu_screen(tmp_path: Path) -> None:
     server = Tmux(tmp_path, "on", ("screen", "-c", str(tmp_path / "screenrc")))
     try:
         server.wait(lambda screen: "? help" in screen, "the dashboard")
-        server.press("4", lambda screen: "Ops and Kernels" in screen and "b group" in screen)
+        server.press("4", lambda screen: "Ops and Kernels" in screen and ". group" in screen)
         server.press("F1", lambda screen: "Ops and Kernels: help" in screen)
         # With the mouse taken screen would keep a lone escape until another key follows.
         server.press("Escape", lambda screen: "Ops and Kernels: help" not in screen)

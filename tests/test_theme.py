@@ -1,4 +1,4 @@
-"""What the themes promise of colours that are few."""
+"""What the themes promise of colors that are few."""
 
 from __future__ import annotations
 

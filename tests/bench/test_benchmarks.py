@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IN_TESTS_OF_THEIR_OWN = ("keys",)
+QUICK = "nsys_database"
+CASES = [
+    name if name == QUICK else pytest.param(name, marks=pytest.mark.slow)
+    for name in BENCHMARKS
+    if name not in IN_TESTS_OF_THEIR_OWN
+]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in IN_TESTS_OF_THEIR_OWN])
+@pytest.mark.parametrize("name", CASES)
 def test_a_benchmark_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (grow_kineto, grow_nsys, grow_profile, grow_trace, nsys_database):
         monkeypatch.setattr(module, "DATA", tmp_path)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ROWS = 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_every_key_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.setattr(grow_nsys, "DATA", tmp_path)

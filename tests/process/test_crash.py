@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from tests.pseudo_terminal import Program
 from tests.screens.opening import sample
 from tui.cli import main as cli
-from tui.cli.crash import STATUS, report_lines, tell_of_crash
+from tui.cli.crash import STATUS, report_crash, report_lines
 
 if not sys.platform.startswith("linux"):
     pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
@@ -52,7 +54,7 @@ def test_the_explorer_says_one_sentence_and_restores_the_terminal(code: str, kin
         assert program.is_terminal_restored()
         said = program.output[program.output.rindex(b"\x1b[?1049l") :].decode()
     assert "Traceback" not in program.text
-    assert f"proftui stopped: {kind}: " in said
+    assert f"proftui: internal error: {kind}: " in said
     (report,) = reports(state_directory)
     assert str(report) in said.replace("\r\n", "")
     assert said.count("\r\n") == 1
@@ -77,7 +79,7 @@ def test_a_command_says_one_sentence(
     monkeypatch.setattr(headless, "report", fails)
     assert cli.main(["report", "/data/project/run.log"]) == STATUS
     said = capsys.readouterr().err
-    assert said.startswith(f"proftui stopped: ValueError: {SECRET}")
+    assert said.startswith(f"proftui: internal error: ValueError: {SECRET}")
     assert "\x1b" not in said
     (report,) = reports(state_directory)
     assert "command line: proftui report run.log\n" in report.read_text()
@@ -89,7 +91,7 @@ def test_so_many_reports_are_kept(state_directory: Path, capsys: pytest.CaptureF
     (state_directory / "crashes").mkdir(parents=True)
     for number in range(14):
         (state_directory / "crashes" / f"20200101-0000{number:02}-1.txt").touch()
-    assert tell_of_crash(ValueError("x"), ["run.log"]) == STATUS
+    assert report_crash(ValueError("x"), ["run.log"]) == STATUS
     capsys.readouterr()
     names = [path.name for path in reports(state_directory)]
     assert len(names) == 10
@@ -103,9 +105,9 @@ def test_where_no_report_can_be_written_the_place_is_said(
     (state_directory / "crashes").touch()
     with pytest.raises(LookupError) as caught:
         {}["key"]
-    assert tell_of_crash(caught.value, []) == STATUS
+    assert report_crash(caught.value, []) == STATUS
     said = capsys.readouterr().err
-    assert said.startswith("proftui stopped: KeyError: 'key'; no report could be written (")
+    assert said.startswith("proftui: internal error: KeyError: 'key'; no report could be written (")
     assert "test_crash.py:" in said
 
 
@@ -124,3 +126,43 @@ def test_developers_get_the_traceback() -> None:
     with Program([sys.executable, "-X", "dev", "-c", FAILS_WHILE_READING, sample(LOG)], os.environ) as program:
         assert program.ended() == 1
     assert "Traceback" in program.text
+
+
+def test_a_panic_of_a_library_is_an_error_in_words_and_prints_nothing_of_its_own() -> None:
+    command = [sys.executable, "-m", "tui", "sql", sample(LOG)]
+    query = "SELECT CAST(total_ns AS DECIMAL(99, 99)) FROM kernels"
+    ended = subprocess.run([*command, query], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("proftui: SQL: ")
+    assert "panicked" not in ended.stderr
+    assert len(ended.stderr.splitlines()) == 2
+
+
+def test_a_panic_that_nobody_expects_is_a_crash_with_a_report(state_directory: Path) -> None:
+    code = """
+from tui.cli import headless
+import polars as pl
+def report(options):
+    raise pl.exceptions.PanicException("panicked")
+headless.report = report
+from tui.cli.main import main
+raise SystemExit(main(["report", "x"]))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == STATUS
+    assert ended.stderr.startswith("proftui: internal error: PanicException: panicked; report: ")
+    assert len(reports(state_directory)) == 1
+
+
+@pytest.mark.parametrize("most", [8, 10, 12])
+def test_too_few_files_are_an_error_in_words(most: int, tmp_path: Path) -> None:
+    database = tmp_path / "run.sqlite"
+    database.write_bytes(gzip.decompress(Path(sample("gpt_cudagraph.nsys.sqlite.gz")).read_bytes()))
+    code = (
+        "import resource, sys; from tui.cli.main import main; "
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({most}, {most})); "
+        f"sys.exit(main(['report', {str(database)!r}, '--no-cache']))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode in (0, 2), ended.stderr
+    assert not ended.returncode or ("open files" in ended.stderr or "files are open" in ended.stderr)

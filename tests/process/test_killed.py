@@ -147,6 +147,7 @@ def moments(count: int, least_s: float, most_s: float, seed: int) -> Iterator[fl
         yield round(least_s + part * (number + chance.random()), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [KILL, TERM, HANG_UP], ids=["KILL", "TERM", "HUP"])
 def test_at_any_moment(world: World, log: Path, truth: str, how: signal.Signals) -> None:
     for moment in moments(3, 0.1, 4.0, how):
@@ -171,6 +172,7 @@ def test_a_terminal_that_is_gone_before_anybody_listens(world: World, log: Path)
     assert world.left_running() == []
 
 
+@pytest.mark.slow
 def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None:
     for how in (HANG_UP, TERM, KILL):
         # Where the program was quicker than this test, it is there already.
@@ -193,6 +195,7 @@ def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None
     assert world.report(log) == truth
 
 
+@pytest.mark.slow
 def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -> None:
     for how, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
         with world.program(trace, "--no-cache") as program:
@@ -206,6 +209,7 @@ def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -
     assert world.temporary() == []
 
 
+@pytest.mark.slow
 def test_a_copy_of_what_came_through_a_pipe_is_cleared_by_the_next_run(world: World, log: Path) -> None:
     data = gzip.decompress((SAMPLES / "gpt_cudagraph.nsys.sqlite.gz").read_bytes())
     with subprocess.Popen(
@@ -228,6 +232,7 @@ def test_a_copy_of_what_came_through_a_pipe_is_cleared_by_the_next_run(world: Wo
     assert world.temporary() == []
 
 
+@pytest.mark.slow
 def test_nsys_ends_with_the_program_and_its_export_is_cleared(world: World) -> None:
     tools = world.folder / "bin"
     tools.mkdir()

@@ -19,6 +19,7 @@ if not sys.platform.startswith("linux"):
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_a_slow_pipe_is_seen_and_kept(tmp_path: Path) -> None:
     """As ``ssh host cat run.log | proftui -``, of which the connection is slow."""
     pipe = tmp_path / "pipe"
@@ -44,7 +45,7 @@ def test_a_slow_pipe_is_seen_and_kept(tmp_path: Path) -> None:
         with Program(command, {"PYTHONPATH": str(ROOT)}, size=(100, 30)) as program:
             program.shows("(more is to come: no totals)")
             program.shows("kernels and copies")
-            program.shows("esc stops and keeps what is there")
+            program.shows("Esc: stop, keep partial data")
             program.press(b"\x1b")
             program.shows("partial: stopped after")
             program.press(b"7")

@@ -29,6 +29,7 @@ def said(program: Program) -> str:
     return program.output[program.output.rindex(b"\x1b[?1049l") :].decode().replace("\r\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rules", "op_types", "tensor_cores", "host_phases", "kernel_classes"])
 def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> None:
     (own / f"{name}.toml").write_text("x = [")

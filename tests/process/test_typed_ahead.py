@@ -21,13 +21,12 @@ TELLS = """
 import json, os, time
 from tui import opening
 from tui.app import ProftuiApp
-from tui.app.loading import LoadingApp
-from tui.widgets.frame_table import FrameTable
+from tui.widgets.table.view import FrameTable
 def tell(app):
     screen = app.view_screen
     if screen is None:
         return
-    state = [screen.VIEW, [table.cursor_row for table in screen.query(FrameTable)][:1]]
+    state = [screen.VIEW, [table.model.cursor_row for table in screen.query(FrameTable)][:1]]
     open({told!r} + ".new", "w").write(json.dumps(state))
     os.replace({told!r} + ".new", {told!r})
 def exit(self, *args, **kwargs):
@@ -37,7 +36,7 @@ leave, ProftuiApp.exit = ProftuiApp.exit, exit
 def on_mount(self):
     self.set_interval(0.05, lambda: tell(self))
     return mount(self)
-mount, LoadingApp.on_mount = LoadingApp.on_mount, on_mount
+mount, ProftuiApp.on_mount = ProftuiApp.on_mount, on_mount
 def open_profiles(*args, **kwargs):
     while not os.path.exists({go_on!r}):
         time.sleep(0.01)
@@ -68,12 +67,12 @@ def after(keys: bytes, told: Path, expected: list[object], *, while_loading: boo
 @pytest.mark.parametrize(
     ("keys", "view", "row", "while_loading"),
     [
-        (b"7jj", "iterations", 2, False),
-        (b"47j", "iterations", 1, False),
-        (b":kernels\rjj", "kernels", 2, False),
-        (b":kernels\r7jj", "iterations", 2, False),
+        pytest.param(b"7jj", "iterations", 2, False, marks=pytest.mark.slow),
+        pytest.param(b"47j", "iterations", 1, False, marks=pytest.mark.slow),
+        pytest.param(b":kernels\rjj", "kernels", 2, False, marks=pytest.mark.slow),
+        pytest.param(b":kernels\r7jj", "iterations", 2, False, marks=pytest.mark.slow),
         (b"7jj", "iterations", 2, True),
-        (b":kernels\rfgemm\rjj", "kernels", 2, False),
+        pytest.param(b":kernels\rfgemm\rjj", "kernels", 2, False, marks=pytest.mark.slow),
     ],
     ids=[
         "digit",

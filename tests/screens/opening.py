@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 import gc
-import time
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from tests.idle import PATIENCE_S, at_work, until, until_idle
-from tui import opening
-from tui.app import ProftuiApp, choice, held_keys, loading, quiet
+from tests.idle import PATIENCE_S, Patience, at_work, until, until_idle
+from tests.snapshots import assert_picture, assert_text, screen_text
+from tui import opening, runtime
+from tui.app import ProftuiApp, app, key_queue, loading
+from tui.app.navigator import Navigator
 from tui.options import OpenOptions
 from tui.state import store
-from tui.widgets import table_view
+from tui.widgets.table import filtering
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
+    from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-    from tui.loaders.base import Report
+    from tui.loaders.progress import Report
     from tui.model.aggregation import Aggregation
+
+SIZES: Final = ((80, 24), (120, 40), (200, 50))
+"""Columns and lines of a terminal: the least usual one, a common one, a large one."""
 
 SETTLED_AFTER = 0.002
 """Seconds that the cursor rests before others are told of the row, in tests."""
 
-table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
+filtering.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
 # A message is there until the next: on a loaded machine it would be gone before the test looks.
-choice.MESSAGE_SECONDS = choice.WARNING_SECONDS = 2 * PATIENCE_S  # type: ignore[misc]
+app.MESSAGE_SECONDS = app.WARNING_SECONDS = 2 * PATIENCE_S  # type: ignore[misc]
 # There, too, a key is under way until it has had its effect, and a thread waits for another that writes.
-held_keys.LONGEST_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
-ProftuiApp.MAKES_AHEAD = False  # type: ignore[misc]
+key_queue.LONGEST_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
+Navigator.PREPARES_VIEWS = False  # type: ignore[misc]
 # A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
-quiet.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
+runtime.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
     enable=gc.enable, get_count=gc.get_count, get_threshold=gc.get_threshold, set_threshold=gc.set_threshold,
     collect=lambda _generation=2: 0, freeze=lambda: None, unfreeze=lambda: None,
 )  # fmt: skip
@@ -70,21 +75,21 @@ async def opened(
 ) -> AsyncIterator[Pilot[None]]:
     """The explorer with files (sample names, or paths) open at its first view; ``anew``: read for this test alone."""
     given = tuple(path if "/" in path else sample(path) for path in paths)
-    app = ProftuiApp(OpenOptions(paths=given, **options))
+    explorer = ProftuiApp(OpenOptions(paths=given, **options))
     read = _read if anew else _open_profiles
     with patch.object(opening, "open_profiles", read):
-        async with app.run_test(size=size, notifications=notifications) as pilot:
-            await until(pilot, lambda: app.view_screen is not None and app.view_screen.is_mounted, "a view")
+        async with explorer.run_test(size=size, notifications=notifications) as pilot:
+            await until(pilot, lambda: explorer.view_screen is not None and explorer.view_screen.is_mounted, "a view")
             await settled(pilot)
             yield pilot
 
 
 async def settled(pilot: Pilot[None]) -> None:
     """Wait until tables that follow a cursor have followed it, no thread is at work, and all is drawn."""
-    ends = time.monotonic() + PATIENCE_S
+    patience = Patience()
     is_done = False
     while not is_done:
-        assert time.monotonic() < ends, "it never settles"
+        assert not patience.is_over(), "it never settles"
         # It also has every widget look whether it must be laid out again: some do so only with their next message.
         await pilot.pause()
         await until_idle()
@@ -96,6 +101,25 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
         await settled(pilot)
+
+
+async def screens_at_sizes(pilot: Pilot[None], sizes: Iterable[tuple[int, int]] = SIZES) -> str:
+    """What stands on the screen at each size, one below the other."""
+    shown = []
+    for size in sizes:
+        await pilot.resize_terminal(*size)
+        await settled(pilot)
+        shown.append(f"{size[0]}x{size[1]}\n{screen_text(pilot.app)}")
+    return "\n".join(shown)
+
+
+async def assert_at_sizes(pilot: Pilot[None], snapshot: SnapshotAssertion, *, svg: bool = False) -> None:
+    """Compare what stands on the screen at three sizes with its snapshot; ``svg``: and the picture at 120x40."""
+    assert_text(await screens_at_sizes(pilot), snapshot)
+    if svg:
+        await pilot.resize_terminal(120, 40)
+        await settled(pilot)
+        assert_picture(pilot.app, snapshot)
 
 
 def app_of(pilot: Pilot[None]) -> ProftuiApp:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.screens.opening import app_of
 from tui.output.report import as_json
-from tui.screens.parts import PartsScreen
-from tui.widgets.table_pane import TablePane
+from tui.screens.tabs import PartsScreen
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -28,12 +28,12 @@ def table_of(pilot: Pilot[None], name: str) -> TablePane:
 
 def column_of(pilot: Pilot[None], name: str, column: str) -> list[object]:
     """A column of a table, as it is shown."""
-    return table_of(pilot, name).shown_frame()[column].to_list()
+    return table_of(pilot, name).model.shown_frame()[column].to_list()
 
 
 def reported(pilot: Pilot[None], view: str) -> dict[str, Any]:
     """What `proftui report --view VIEW --format json` says of the same input."""
-    found: dict[str, Any] = json.loads(as_json(app_of(pilot).profile, view))
+    found: dict[str, Any] = json.loads(as_json(app_of(pilot).profile_session.profile, view))
     return found
 
 

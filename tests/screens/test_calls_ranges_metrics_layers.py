@@ -1,4 +1,4 @@
-"""API Calls, Ranges, Metrics and Layers: their parts, and the doors from a row to the work behind it."""
+"""API Calls, Ranges, Metrics and Layers: their parts, and the links from a row to the work behind it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, opened, press
+from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
-from tests.snapshots import assert_screen, screen_text
-from tui.analysis.ops.places import by_layer
+from tests.snapshots import screen_text
+from tui.analysis.ops.op_trees import by_layer
 from tui.screens.api_calls import no_instances
 from tui.screens.api_calls import no_work as no_call_work
 from tui.screens.kernels import no_launches
 from tui.screens.ranges import no_work, no_work_meanwhile
-from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details.pane import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-SIZES = ((80, 24), (120, 40), (200, 50))
 TORCH, PALEO, METRICS = "resnet50_training.pt.trace.json.gz", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
 NEXT = "full_stop"
 RANGES, LAYERS, METRIC = (("colon", *name, "enter") for name in ("ranges", "layers", "metrics"))
@@ -37,13 +36,12 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", STATES)
-async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     sample, keys = STATES[state]
-    async with opened(sample, size=size) as pilot:
+    async with opened(sample) as pilot:
         await press(pilot, *keys)
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
@@ -107,7 +105,7 @@ async def test_threads_share_out_all_calls() -> None:
     async with opened(TORCH) as pilot:
         await press(pilot, "0", NEXT)
         threads = table_of(pilot, "threads").frame
-        assert threads["calls"].sum() == app_of(pilot).profile["api_calls"].height
+        assert threads["calls"].sum() == app_of(pilot).profile_session.profile["api_calls"].height
         assert threads["time_pct"].sum() == pytest.approx(100)
         functions = table_of(pilot, "thread_functions").frame
         assert functions["calls"].sum() == threads["calls"][0]
@@ -131,7 +129,7 @@ async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None
     silent = profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
     async with opened_profile(silent) as pilot:
         await press(pilot, "0", NEXT, NEXT)
-        assert "does not say what API calls returned" in " ".join(screen_text(pilot.app).split())
+        assert "return codes of API calls not recorded" in " ".join(screen_text(pilot.app).split())
 
 
 async def test_from_a_range_to_what_was_launched_in_it() -> None:
@@ -159,7 +157,7 @@ async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart()
             row["meanwhile_kernels"],
         )
         await press(pilot, "i")
-        assert "told by time" in screen_text(pilot.app)
+        assert "matched by time" in screen_text(pilot.app)
 
 
 async def test_self_times_of_all_depths_add_up_to_the_outermost_total() -> None:
@@ -167,7 +165,7 @@ async def test_self_times_of_all_depths_add_up_to_the_outermost_total() -> None:
         await press(pilot, *RANGES, NEXT)
         depths = table_of(pilot, "depths").frame
         assert depths["self_ns"].sum() == depths["total_ns"][0]
-        assert depths["calls"].sum() == app_of(pilot).profile["ranges"].height
+        assert depths["calls"].sum() == app_of(pilot).profile_session.profile["ranges"].height
         names = table_of(pilot, "depth_names").frame
         assert names["total_ns"].sum() == depths["total_ns"][0]
         assert_reported(pilot, "depths", reported(pilot, "ranges")["range_depths"])
@@ -210,7 +208,7 @@ async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_cou
         backward = table_of(pilot, "layer_work").frame
         names = backward["name"].cast(pl.String).str.extract(r"(calc_bias|wgrad|dgrad)").to_list()
         assert names == ["calc_bias", "wgrad", "dgrad"] * 2
-        (told,) = by_layer(app_of(pilot).profile).filter(pl.col("node") == "conv1")["gpu_ns"]
+        (told,) = by_layer(app_of(pilot).profile_session.profile).filter(pl.col("node") == "conv1")["gpu_ns"]
         assert forward + backward["duration_ns"].sum() == told
 
 

@@ -11,17 +11,17 @@ from textual.widgets import Input, OptionList
 
 from tests.cli.test_diff import trace_of
 from tests.idle import Hold
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.screens.test_notes import write
-from tests.snapshots import assert_screen, screen_text
-from tui.analysis.compare.tables import CHANGED_OPS
-from tui.app.comparing import HOW, check_form
+from tests.snapshots import screen_text
+from tui.analysis.compare.changes import CHANGED_OPS
+from tui.app.comparison import HOW, check_form
 from tui.cli.main import main
-from tui.commands import CommandError
+from tui.model.errors import CommandError
 from tui.screens.compare import PARTS, CompareScreen
 from tui.screens.compare_menu import CompareDialog
 from tui.screens.help import HelpScreen
-from tui.widgets.table_pane import TablePane
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -58,7 +58,7 @@ async def test_another_file_was_before() -> None:
         dialog.query_one(Input).value = sample(LOG)
         await press(pilot, "enter")
         screen = await shown(pilot)
-        compared = app_of(pilot).compared
+        compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert (compared.a.label, compared.b.label) == (LOG, TRACE)
         assert rows(screen).frame["figure"].to_list()[:2] == ["Average iteration", "Median iteration"]
@@ -67,8 +67,8 @@ async def test_another_file_was_before() -> None:
 async def test_the_question_says_what_will_be_before_and_what_now() -> None:
     async with opened(TRACE, size=(80, 24)) as pilot:
         await press(pilot, "d")
-        shown = [" ".join(line.strip(" │").split()) for line in screen_text(pilot.app).splitlines()]
-        assert "type before now" in shown
+        shown = [" ".join(part.split()) for line in screen_text(pilot.app).splitlines() for part in line.split("│")]
+        assert "type baseline candidate" in shown
         assert "iterations 3:5 what is shown these iterations" in shown
         assert "sessions 0 1 session 0 session 1" in shown
 
@@ -78,14 +78,14 @@ async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch)
     answers: list[object] = []
     async with opened(TRACE) as pilot:
         app = app_of(pilot)
-        monkeypatch.setattr(app, "_show_comparison", answers.append)
+        monkeypatch.setattr(app.comparison, "_show_comparison", answers.append)
 
         def slow() -> str:
             held.wait()
             return "first"
 
-        app._make_comparison(slow)
-        app._make_comparison(lambda: "second")
+        app.comparison._make_comparison(slow)
+        app.comparison._make_comparison(lambda: "second")
         await until(pilot, lambda: bool(answers), "the second")
         held.set()
         await settled(pilot)
@@ -103,7 +103,7 @@ async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[
             screen = await shown(pilot)
             wanted = told[part.spec.name.removeprefix("changed_")]
             assert rows(screen).frame.to_dicts() == wanted
-            assert ("those of now are recorded" in screen_text(pilot.app)) is (part.spec is CHANGED_OPS)
+            assert ("those of the candidate are recorded" in screen_text(pilot.app)) is (part.spec is CHANGED_OPS)
         await press(pilot, "full_stop")
         assert rows(await shown(pilot)).id == "headline"
         await press(pilot, "comma")
@@ -122,7 +122,7 @@ async def test_sides_are_swapped_and_families_matched() -> None:
         assert rows(screen).frame.height <= by_name.height
         await press(pilot, "a", "o")
         screen = await shown(pilot)
-        compared = app_of(pilot).compared
+        compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert compared.b.label == LOG
         assert rows(screen).frame["delta_ns"].sum() == pytest.approx(-by_name["delta_ns"].sum(), abs=1e-3)
@@ -142,7 +142,7 @@ async def test_two_marked_iterations_are_compared() -> None:
         assert len(chosen) == 2
         await press(pilot, "d")
         await shown(pilot)
-        compared = app_of(pilot).compared
+        compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert [compared.a.label, compared.b.label] == [f"iteration {one}" for one in chosen]
 
@@ -151,7 +151,7 @@ async def test_ranks_are_chosen_from_a_list() -> None:
     async with opened("ddp_ranks") as pilot:
         await press(pilot, "d", "down", "down", "enter")
         await shown(pilot)
-        compared = app_of(pilot).compared
+        compared = app_of(pilot).comparison.sides
         assert compared is not None
         assert (compared.a.label, compared.b.label) == ("session 0 (rank 0)", "session 1 (rank 1)")
         await press(pilot, "d")
@@ -162,7 +162,7 @@ async def test_ranks_are_chosen_from_a_list() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", "nothing was compared yet"),
+        ("", "No comparison yet"),
         ("nowhere.log", "nowhere.log: no such file"),
         ("session 9", "there is no session 9"),
         ("iterations 900", "there is no iteration 900"),
@@ -179,11 +179,11 @@ async def test_what_is_not_there_is_said(words: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("0 1", "0 1 is no file: as :compare sessions 0 1 or :compare iterations 0 1"),
-        ("7", "7 is no file: as :compare session 7 or :compare iteration 7"),
-        ("sessions 0 x", "a session is a number, not 0 x: as :compare session 1 or :compare sessions 0 1"),
-        ("iterations 3 5 7", f"one or two can be compared, not iterations 3 5 7: {HOW}"),
-        ("sessions", f"which sessions? {HOW}"),
+        ("0 1", "No file 0 1. Did you mean :compare sessions 0 1 or :compare iterations 0 1?"),
+        ("7", "No file 7. Did you mean :compare session 7 or :compare iteration 7?"),
+        ("sessions 0 x", "Not a session number: 0 x. Use :compare session 1 or :compare sessions 0 1."),
+        ("iterations 3 5 7", f"Not one or two numbers: iterations 3 5 7. {HOW}"),
+        ("sessions", f"Which sessions? {HOW}"),
     ],
 )
 def test_a_wrong_form_is_answered_with_the_right_one(words: str, said: str) -> None:
@@ -199,16 +199,15 @@ def test_a_file_may_be_called_as_a_part_of_this_input(tmp_path: Path, monkeypatc
         check_form(words)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("part", ["summary", "kernels", "findings"])
-async def test_screen(part: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=size) as pilot:
+async def test_screen(part: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(TRACE) as pilot:
         app_of(pilot).run_line(f":compare {sample(LOG)}")
         await shown(pilot)
         for _ in range([one.spec.title.lower() for one in PARTS].index(part)):
             await press(pilot, "full_stop")
             await shown(pilot)
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_path: Path) -> None:
@@ -219,23 +218,25 @@ async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_pa
         app.run_line(f":compare {sample(TRACE)}")
         await shown(pilot)
         await press(pilot, "o")
-        first = app.compared
+        first = app.comparison.sides
         assert first is not None
         assert first.a.label == "run.log"
         path.write_bytes(Path(sample(LOG)).read_bytes())
         await press(pilot, "r")
-        await until(pilot, lambda: app.compared is not first, "a comparison with what was read again")
+        await until(pilot, lambda: app.comparison.sides is not first, "a comparison with what was read again")
         await settled(pilot)
-        again = app.compared
+        again = app.comparison.sides
         assert again is not None
         assert again.a.label == "run.log"
         assert (
-            again.a.whole["activities"].height == app.profile["activities"].height > first.a.whole["activities"].height
+            again.a.whole["activities"].height
+            == app.profile_session.profile["activities"].height
+            > first.a.whole["activities"].height
         )
         app.run_line(":aggregate 2:3")
-        await until(pilot, lambda: app.compared is not again, "a comparison of the iterations")
+        await until(pilot, lambda: app.comparison.sides is not again, "a comparison of the iterations")
         await settled(pilot)
-        chosen = app.compared
+        chosen = app.comparison.sides
         assert chosen is not None
         assert (chosen.a.label, chosen.a.count) == ("run.log, iterations 2:3", 2)
 
@@ -246,22 +247,22 @@ async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeyp
     held = Hold()
     async with opened(TRACE) as pilot:
         app = app_of(pilot)
-        app._make_comparison(lambda: held.wait() and None)
-        await until(pilot, lambda: app.working != "", "the work")
+        app.comparison._make_comparison(lambda: held.wait() and None)
+        await until(pilot, lambda: app.profile_session.progress != {}, "the work")
         await press(pilot, "escape")
-        assert not app.is_comparing
+        assert not app.comparison.is_running
         held.set()
         await settled(pilot)
         assert not isinstance(app.view_screen, CompareScreen)
         app.run_line(":compare ~/before.log")
         await shown(pilot)
-        assert app.compared is not None
-        assert app.compared.a.label == "before.log"
+        assert app.comparison.sides is not None
+        assert app.comparison.sides.a.label == "before.log"
 
 
 def noted(screen: CompareScreen) -> list[str]:
     table = rows(screen)
-    return [str(table.frame[table.spec.pinned][row]) for row in sorted(table.table.noted)]
+    return [str(table.frame[table.spec.pinned][row]) for row in sorted(table.table.model.noted)]
 
 
 async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory: Path, tmp_path: Path) -> None:
@@ -282,9 +283,9 @@ async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory:
         assert noted(await shown(pilot)) == [name]
         await press(pilot, "full_stop")
         assert noted(await shown(pilot)) == []
-        first = app.compared
+        first = app.comparison.sides
         app.run_line(f":compare {other}")
-        await until(pilot, lambda: app.compared is not first, "the other comparison")
+        await until(pilot, lambda: app.comparison.sides is not first, "the other comparison")
         screen = await shown(pilot)
         await press(pilot, "comma")
         screen = await shown(pilot)
@@ -295,9 +296,13 @@ async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory:
         listed = app.view_screen.query_one("#table", TablePane).frame.select("view", "row", "note").rows()
         assert listed == [("Compare", f"{CAFFE} and {CAFFE} > {name}", "look at this")]
         await press(pilot, "enter")
-        await until(pilot, lambda: app.compared is not None and app.compared.a.label == CAFFE, "what was compared")
+        await until(
+            pilot,
+            lambda: app.comparison.sides is not None and app.comparison.sides.a.label == CAFFE,
+            "what was compared",
+        )
         screen = await shown(pilot)
-        await until(pilot, lambda: rows(screen).table.cursor_row == 2, "the row of the note")
+        await until(pilot, lambda: rows(screen).table.model.cursor_row == 2, "the row of the note")
         assert (rows(screen).id, noted(screen)) == ("changed_kernels", [name])
 
 

@@ -7,9 +7,9 @@ from textual.content import Content
 
 from tests.screens.opening import app_of, opened, press
 from tui.model.columns import COLUMNS
-from tui.screens.dashboard.fact_panel import FactPanel
-from tui.screens.dashboard.panels import ChartPanel, entry_details
-from tui.widgets.details import DetailText
+from tui.screens.dashboard.entries import entry_details
+from tui.screens.dashboard.panels import ChartPanel, StatPanel
+from tui.widgets.details.pane import DetailText
 
 TORCH, NSYS = "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"
 PANELS = ("findings", "wall", "ops", "uses", "gaps", "kernels", "split", "copies", "api")
@@ -29,8 +29,9 @@ async def test_a_finding_says_what_to_do_and_how_its_cost_was_estimated() -> Non
     async with opened(TORCH) as pilot:
         panel = app_of(pilot).screen.query_one("#findings-panel", ChartPanel)
         lines = [line.plain for _, line in entry_details(panel.entries[0], panel.metric).lines]
-        assert [line.split("  ")[0] for line in lines[1:5]] == ["Severity", "Do", "Cost is", "Session"]
-        assert lines[3].endswith("all of its idle time")
+        titles = ["Severity", "Recommendation", "Cost", "Cost basis", "Rules", "Session"]
+        assert [line.split("  ")[0] for line in lines[1:7]] == titles
+        assert lines[4].endswith("all of its idle time")
 
 
 async def test_they_are_of_the_line_under_the_cursor_in_whichever_panel_it_is() -> None:
@@ -39,8 +40,8 @@ async def test_they_are_of_the_line_under_the_cursor_in_whichever_panel_it_is() 
         await press(pilot, "i")
         for key in ("tab", "tab", "shift+tab", "j", "j", "j", "j", "j", "j", "j"):
             await press(pilot, key)
-            panel = next(one for one in screen.query("ChartPanel, FactPanel") if one.has_focus_within)
-            assert isinstance(panel, ChartPanel | FactPanel)
+            panel = next(one for one in screen.query("ChartPanel, StatPanel") if one.has_focus_within)
+            assert isinstance(panel, ChartPanel | StatPanel)
             assert panel.details is not None
             shown = screen.query_one(DetailText)
             assert shown.render() == Content("\n").join(panel.details.wrapped(shown.content_size.width)), key

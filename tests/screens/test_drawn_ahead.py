@@ -8,12 +8,14 @@ from tests.idle import until
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.analysis.timeline.drawing import lane_cells
-from tui.app import ProftuiApp, quiet
-from tui.app.quiet import QuietApp
-from tui.widgets import iteration_chart, timeline_lanes
-from tui.widgets.iteration_chart import IterationChart
-from tui.widgets.iteration_drawing import drawn_bars
-from tui.widgets.timeline_view import TimelineView
+from tui.app import idle
+from tui.app.idle import IdleWork
+from tui.app.navigator import Navigator
+from tui.widgets.charts import iteration_chart
+from tui.widgets.charts.iteration_bars import drawn_bars
+from tui.widgets.charts.iteration_chart import IterationChart
+from tui.widgets.timeline import lanes
+from tui.widgets.timeline.view import TimelineView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +45,8 @@ async def at(pilot: Pilot[None], view: str) -> ViewScreen:
 
 async def drawn_anew(pilot: Pilot[None], screen: ViewScreen) -> str:
     """The screen after everything that was kept of it is forgotten."""
-    for lanes in screen.query(TimelineView):
-        lanes.redraw()
+    for view in screen.query(TimelineView):
+        view.redraw()
     for chart in screen.query(IterationChart):
         chart._redraw()
     await settled(pilot)
@@ -61,7 +63,7 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
 
         return note
 
-    monkeypatch.setattr(timeline_lanes, "lane_cells", noted(lane_cells))
+    monkeypatch.setattr(lanes, "lane_cells", noted(lane_cells))
     monkeypatch.setattr(iteration_chart, "drawn_bars", noted(drawn_bars))
     async with opened(TRACE, size=SIZE) as pilot:
         for view, keys in KEYS.items():
@@ -79,20 +81,20 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProftuiApp, "MAKES_AHEAD", True)
-    monkeypatch.setattr(quiet, "ALL_AFTER", 10 * PATIENCE_S)
+    monkeypatch.setattr(Navigator, "PREPARES_VIEWS", True)
+    monkeypatch.setattr(idle, "ALL_AFTER_S", 10 * PATIENCE_S)
     looks: list[float] = []
-    look_in = QuietApp._look_in
+    look_in = IdleWork._look_in
 
-    def noted(app: QuietApp, seconds: float) -> None:
+    def noted(app: IdleWork, seconds: float) -> None:
         looks.append(seconds)
         look_in(app, seconds)
 
-    monkeypatch.setattr(QuietApp, "_look_in", noted)
+    monkeypatch.setattr(IdleWork, "_look_in", noted)
     async with opened(TRACE, size=SIZE) as pilot:
         screen = await at(pilot, "timeline")
         await until(pilot, lambda: looks[-1] > PATIENCE_S, "rest")
         assert not screen.draw_ahead()
         looks.clear()
         await press(pilot, "plus")
-        assert looks[0] == quiet.QUIET_AFTER
+        assert looks[0] == idle.IDLE_AFTER_S

@@ -10,19 +10,20 @@ from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
 from tests.analysis.expert.judging import as_shown
 from tests.corpus import corpus_file, recording_file
 from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.view import FOLDED, gap_of
-from tui.analysis.gpu_time.gaps import longest_gaps
+from tui.analysis.expert.findings_table import FOLDED, gap_of
+from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.inputs.capabilities import views
-from tui.analysis.timeline.under import Gap, Stretch, gap_at
+from tui.analysis.timeline.lookup import Gap, Interval, gap_at
 from tui.model.view import TableState
-from tui.output.report_views import VIEWS
 from tui.query.apply import apply
-from tui.screens.parts import PartsScreen
+from tui.screens.expert_systems import DETAILS_FROM
+from tui.screens.tabs import PartsScreen
 from tui.screens.timeline import TimelineScreen
-from tui.widgets.table_pane import TablePane
+from tui.tables import tables_of_report
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 RUNS, TRAINING = "tracking_four_runs.nvprof.log", "resnet50_training.pt.trace.json.gz"
-SIZES: Final = ((80, 24), (120, 40), (200, 50))
 SAMPLES: Final = (
     "caffe_conv1.nvprof.log", "cnn_report_wrapped.md", "ddp_ranks", "gemm.ncu.csv", "gpt_cudagraph.nsys.sqlite.gz",
     "gpt_summary.nvprof.log", "jax_train_step.trace.json.gz", "metrics_and_events.nvprof.log",
@@ -63,9 +63,8 @@ def assert_every_jump_shows_rows(profile: Profile) -> None:
     available = views(profile)
     for row in found(profile):
         assert available.get(row["view"], "ok") == "ok", row["rule"]
-        table = VIEWS[REPORTED.get(row["view"], row["view"])].table
-        spec = table.spec if table.spec_for is None else table.spec_for(profile)
-        shown = apply(table.rows(profile, None), spec, TableState(filter=row["filter"] or ""))
+        table = tables_of_report(REPORTED.get(row["view"], row["view"]))[0]
+        shown = apply(table.rows(profile), table.table_spec(profile), TableState(filter=row["filter"] or ""))
         assert not shown.error, (row["rule"], row["filter"], shown.error)
         assert shown.shown, (row["rule"], row["filter"])
 
@@ -75,18 +74,26 @@ def test_every_finding_of_a_sample_leads_to_rows(name: str) -> None:
     assert_every_jump_shows_rows(as_shown(sample(name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_finding_of_a_recording_leads_to_rows(name: str) -> None:
     assert_every_jump_shows_rows(as_shown(recording_file(name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_every_finding_of_a_real_log_leads_to_rows(name: str) -> None:
     assert_every_jump_shows_rows(as_shown(corpus_file(name)))
 
 
-@pytest.mark.parametrize("name", ["caffe_conv1.nvprof.log", "jax_train_step.trace.json.gz", RUNS])
-@pytest.mark.parametrize("back", ["q", "left_square_bracket"])
+@pytest.mark.parametrize(
+    ("name", "back"),
+    [
+        ("caffe_conv1.nvprof.log", "q"),
+        ("jax_train_step.trace.json.gz", "left_square_bracket"),
+        pytest.param(RUNS, "q", marks=pytest.mark.slow),
+    ],
+)
 async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> None:
     async with opened(name, session=0) as pilot:
         await press(pilot, "9")
@@ -102,9 +109,9 @@ async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> 
             shown = app_of(pilot).view_screen
             assert shown is not None
             if row["view"] is None:
-                # There are no rows behind it: its details open instead.
+                # There are no rows behind it: its details stay open.
                 assert "Figures" in screen_text(pilot.app)
-                await press(pilot, "i", "j")
+                await press(pilot, "j")
                 continue
             if (gap := gap_of(row)) is not None:
                 # The gap itself is what is gone to, with the cursor in it; its table has a key of its own.
@@ -117,9 +124,9 @@ async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> 
             table = shown.first_table
             assert table is not None
             assert table.state.filter == (row["filter"] or "")
-            assert table.applied is not None
-            assert not table.applied.error
-            assert table.applied.shown
+            assert table.model.applied is not None
+            assert not table.model.applied.error
+            assert table.model.applied.shown
             await press(pilot, back)
             assert app_of(pilot).view_screen is expert
             assert pane.current_row == row
@@ -134,7 +141,7 @@ def assert_cursor_in(screen: TimelineScreen, gap: Gap) -> None:
     lane = view.shown.lanes[view.lane]
     assert (lane.session, lane.device, lane.on_gpu) == (gap.session, gap.device, True)
     at = view.cursor_ns - view.shift(view.lane)
-    assert gap_at(lane, at) == Stretch(gap.start_ns, gap.start_ns + gap.length_ns)
+    assert gap_at(lane, at) == Interval(gap.start_ns, gap.start_ns + gap.length_ns)
     assert 0.2 <= gap.length_ns / (view.window.cells * view.window.cell_ns) <= 0.8
 
 
@@ -148,7 +155,7 @@ async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
         await press(pilot, *["j"] * place, "T")
         screen = app_of(pilot).view_screen
         assert isinstance(screen, TimelineScreen)
-        longest = longest_gaps(app_of(pilot).profile, 1).row(0, named=True)
+        longest = longest_gaps(app_of(pilot).profile_session.profile, 1).row(0, named=True)
         assert_cursor_in(screen, Gap(0, longest["device"], longest["start_ns"], longest["duration_ns"]))
         await press(pilot, "q", "g", "T")
         assert app_of(pilot).view_screen is expert
@@ -175,7 +182,7 @@ async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
         await press(pilot, "9", "G")
         pane = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
         folded = pane.frame.height
-        assert "found nothing: enter shows or hides them" in screen_text(pilot.app)
+        assert "found nothing. Enter: show or hide." in screen_text(pilot.app)
         await press(pilot, "enter")
         await settled(pilot)
         assert pane.frame.height > folded
@@ -183,26 +190,26 @@ async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
         assert pane.current_row["state"] == FOLDED
         await press(pilot, "enter")
         assert pane.frame.height == folded
-        pane.set_filter('verdict="cannot tell"')
+        pane.set_filter('verdict="not applicable"')
         await settled(pilot)
-        await press(pilot, "g", "i")
+        await press(pilot, "g")
         await settled(pilot)
-        assert "Cannot tell" in screen_text(pilot.app)
+        assert "Not applicable" in screen_text(pilot.app)
 
 
 async def test_details_tell_figures_thresholds_and_what_to_do() -> None:
     async with opened(RUNS, session=0, size=(200, 50)) as pilot:
-        await press(pilot, "9", "i")
+        await press(pilot, "9")
         await settled(pilot)
         text = screen_text(pilot.app)
-        for heading in ("Problem", "Do", "Costs", "Figures", "Thresholds", "Rows behind it"):
+        for heading in ("Problem", "Do", "Costs", "Figures", "Thresholds", "Evidence"):
             assert heading in text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]) -> None:
     async with opened(TRAINING, size=size) as pilot:
-        await press(pilot, "9", "j", "i")
+        await press(pilot, "9", "j", *(["i"] if size[0] < DETAILS_FROM else []))
         await settled(pilot)
         text = screen_text(pilot.app)
         assert "goes to " in text
@@ -219,15 +226,14 @@ async def test_findings_of_the_tool_stand_beside_ours() -> None:
         assert set(rows.filter(rules="DLProf")["verdict"]) <= {"says", "info", "warning", "error"}
 
 
-SCREENS: Final = {"findings": ("9",), "finding-details": ("9", "j", "i"), "clean-rules": ("9", "G", "enter")}
+SCREENS: Final = {"finding-details": ("9", "j", "i"), "clean-rules": ("9", "G", "enter")}
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", SCREENS)
-async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING, size=size) as pilot:
+async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(TRAINING) as pilot:
         await press(pilot, *SCREENS[state])
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 @pytest.mark.parametrize("color", ["16", "none"])

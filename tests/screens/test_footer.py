@@ -23,10 +23,10 @@ def foot(pilot: Pilot[None]) -> list[str]:
 @pytest.mark.parametrize(
     ("keys", "shown"),
     [
-        ((), ["enter open", "tab next panel", "m views", "? help", "q quit"]),
+        ((), ["enter open", "i details", "tab next panel", "m views", "? help", "q quit"]),
         (("2",), ["enter open", "/ find", "f filter", "z fold", "? help", "q back"]),
-        (("3",), ["enter open", "f filter", "z fold", "b group", "? help", "q back"]),
-        (("4",), ["enter open", "/ find", "f filter", "b group", "? help", "q back"]),
+        (("3",), ["enter open", "f filter", "z fold", ". group", "? help", "q back"]),
+        (("4",), ["enter open", "/ find", "f filter", ". group", "? help", "q back"]),
         (("5",), ["enter open", "/ find", "f filter", "s sort", "? help", "q back"]),
         (("7",), ["enter open", "/ find", "f filter", "t slowest", "? help", "q back"]),
         (("colon", *"timeline", "enter"), ["enter open", "+ zoom in", "/ find", "I longest gaps", "? help", "q back"]),
@@ -45,7 +45,7 @@ async def test_at_most_six_keys_and_those_of_the_view_first(keys: tuple[str, ...
 async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
     async with opened(TORCH, size=(80, 24)) as pilot:
         await press(pilot, "4", "i")
-        assert foot(pilot) == ["i close", "b group", "m views", "? help", "q back"]
+        assert foot(pilot) == ["i close", ". group", "m views", "? help", "q back"]
         await press(pilot, "i")
         assert foot(pilot)[0] == "enter open"
 
@@ -75,4 +75,4 @@ async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
 async def test_the_log_has_keys_of_its_own() -> None:
     async with opened("caffe_conv1.nvprof.log", size=(80, 24)) as pilot:
         await press(pilot, "colon", *"log", "enter")
-        assert foot(pilot) == ["/ find", "i read as", "m views", "? help", "q back"]
+        assert foot(pilot) == ["/ find", "i parsed as", "m views", "? help", "q back"]

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press
+from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
 from tests.snapshots import assert_screen, screen_text
-from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details.pane import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-SIZES = ((80, 24), (120, 40), (200, 50))
 RANKS, TRAINING, SUMMARY = "ddp_ranks", "resnet50_training.nvprof.log", "gpt_summary.nvprof.log"
 STATES = {
-    "gpus": (RANKS, "8"),
     "streams": (RANKS, "8 enter"),
     "work-of-a-stream": (RANKS, "8 enter enter"),
     "details-of-a-gpu": (RANKS, "8 i"),
@@ -26,13 +24,12 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", STATES)
-async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     sample, keys = STATES[state]
-    async with opened(sample, size=size) as pilot:
+    async with opened(sample) as pilot:
         await press(pilot, *keys.split())
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 @pytest.mark.parametrize(
@@ -74,22 +71,22 @@ async def test_the_straggler_is_named_with_how_it_was_told() -> None:
     async with opened(RANKS, size=(200, 50)) as pilot:
         await press(pilot, "8", "full_stop")
         text = screen_text(pilot.app)
-        assert "Rank 1 is the straggler: last to the long collectives in 4 of 4 iterations" in text
-        assert "in it for the shortest time" in text
+        assert "Rank 1 is the straggler: it arrives last at the long collectives in 4 of 4 iterations" in text
+        assert "spends the least time in it" in text
         assert column_of(pilot, "ranks", "came_last") == [4, 0]
-        assert column_of(pilot, "rank_iterations", "behind_ns") == [779_574, 2_203_554, -1_856_885, -1_438_786]
+        assert column_of(pilot, "rank_iterations", "behind_ns") == [672_287, -465_794, -204_530, -10_641]
         await press(pilot, "j")
-        assert column_of(pilot, "rank_iterations", "behind_ns") == [-779_575, -2_203_554, 1_856_885, 1_438_785]
+        assert column_of(pilot, "rank_iterations", "behind_ns") == [-672_288, 465_794, 204_530, 10_641]
         await press(pilot, "comma")
         assert screen_of(pilot).part.name == "gpus"
 
 
 async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
     async with opened(RANKS) as pilot:
-        app_of(pilot).choose_session(1)
+        app_of(pilot).profile_session.choose_session(1)
         await press(pilot, "8", "full_stop")
         assert "one session of 2 is shown: press S for all" in screen_text(pilot.app)
-        app_of(pilot).choose_session(None)
+        app_of(pilot).profile_session.choose_session(None)
         await press(pilot, "g")
         assert column_of(pilot, "ranks", "who") == ["rank 1", "rank 0"]
 

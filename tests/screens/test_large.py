@@ -9,8 +9,8 @@ import pytest
 from tests.idle import Hold
 from tests.screens.opening import opened, settled, until
 from tests.snapshots import screen_text
-from tui.screens import detailed, iterations, linked
-from tui.screens.linked import LinkedTablesScreen
+from tui.screens import base, iterations, master_detail
+from tui.screens.master_detail import MasterDetailScreen
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,12 +23,12 @@ LOG = "resnet50_training.nvprof.log"
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detailed, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
 
 
-def tables(pilot: Pilot[None]) -> LinkedTablesScreen:
+def tables(pilot: Pilot[None]) -> MasterDetailScreen:
     screen = pilot.app.screen
-    assert isinstance(screen, LinkedTablesScreen)
+    assert isinstance(screen, MasterDetailScreen)
     return screen
 
 
@@ -44,12 +44,12 @@ async def rows_of(view: str) -> list[pl.DataFrame]:
 @pytest.mark.parametrize("view", ["kernels", "ops-and-kernels", "kernels-by-iteration", "kernels-by-op", "memory"])
 async def test_rows_are_the_same(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = await rows_of(view)
-    monkeypatch.setattr(detailed, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
     made = await rows_of(view)
     assert all(one.equals(other) for one, other in zip(at_once, made, strict=True))
 
 
-def held(screen: LinkedTablesScreen, monkeypatch: pytest.MonkeyPatch) -> Hold:
+def held(screen: MasterDetailScreen, monkeypatch: pytest.MonkeyPatch) -> Hold:
     """Hold up the making of launches: the event lets it go on."""
     go_on = Hold()
     launches = screen.levels[1].rows
@@ -58,7 +58,7 @@ def held(screen: LinkedTablesScreen, monkeypatch: pytest.MonkeyPatch) -> Hold:
         go_on.wait()
         return launches(*given)  # type: ignore[arg-type]
 
-    levels = (screen.levels[0], linked.replace(screen.levels[1], rows=slow))
+    levels = (screen.levels[0], master_detail.replace(screen.levels[1], rows=slow))
     monkeypatch.setattr(type(screen), "LEVELS", levels)
     return go_on
 
@@ -75,9 +75,9 @@ async def test_rows_of_what_was_selected_before_are_neither_gone_into_nor_kept(m
         await pilot.press("j")
         await until(pilot, lambda: not screen.pane(1).frame.height, "old rows are gone")
         # The screen answers meanwhile.
-        assert screen.pane(0).table.cursor_row == 1
+        assert screen.pane(0).model.cursor_row == 1
         await pilot.press("k", "j", "j")
-        assert screen.pane(0).table.cursor_row == 2
+        assert screen.pane(0).model.cursor_row == 2
         go_on.set()
         await settled(pilot)
         chosen = screen.pane(0).current_row

@@ -8,36 +8,33 @@ import pytest
 
 from tests.analysis.frames import copy, printed, profile
 from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, opened, press
+from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
-from tests.snapshots import assert_screen, screen_text
-from tui.analysis.gpu_work import GPU_WORK
-from tui.analysis.transfers.moves import SINGLE_TRANSFERS
-from tui.analysis.transfers.tables import TRANSFER_SIZES, TRANSFERS
+from tests.snapshots import screen_text
+from tui.analysis.activities import ACTIVITY_TABLE
+from tui.analysis.copies import SINGLE_TRANSFERS
+from tui.analysis.transfer_summary import TRANSFER_SIZES, TRANSFERS
 from tui.model.columns import ColumnKind
-from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details.pane import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-SIZES = ((80, 24), (120, 40), (200, 50))
 TORCH = "resnet50_training.pt.trace.json.gz"
 GO = ("colon", *"memory", "enter")
 NEXT = "full_stop"
 STATES = {
-    "copies": (),
     "one-copy": ("enter", "enter"),
     "by-size": (NEXT,),
     "allocator": (NEXT,) * 4,
 }
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", STATES)
-async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    async with opened(TORCH, size=size) as pilot:
+async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(TORCH) as pilot:
         await press(pilot, *GO, *STATES[state])
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 async def test_the_curve_without_unicode() -> None:
@@ -127,15 +124,15 @@ async def test_what_is_not_recorded_says_what_records_it() -> None:
 def test_shares_of_copies_are_headed_otherwise_than_those_of_the_gpu_time() -> None:
     for spec in (TRANSFERS, TRANSFER_SIZES):
         titles = {column.name: column.title for column in spec.columns}
-        assert (titles["time_pct"], titles["impossible"]) == ("Of copies", "Too fast")
+        assert (titles["time_pct"], titles["impossible"]) == ("Of copies", "Above peak")
 
 
 def test_two_rates_say_where_they_are_from() -> None:
     rates = (
         next(column for column in spec.columns if column.kind is ColumnKind.RATE)
-        for spec in (SINGLE_TRANSFERS, GPU_WORK)
+        for spec in (SINGLE_TRANSFERS, ACTIVITY_TABLE)
     )
     worked_out, told = rates
     assert (worked_out.title, told.title) == ("Rate", "Rate")
     assert worked_out.help.startswith("Size divided by duration;")
-    assert told.help.startswith("As the input says;")
+    assert told.help == "Throughput as recorded, or size divided by duration."

@@ -11,15 +11,15 @@ from textual.widgets._toast import Toast
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
-from tui.screens.linked import LinkedTablesScreen
 from tui.screens.log import LogScreen
+from tui.screens.master_detail import MasterDetailScreen
 from tui.screens.menu import MenuScreen, menu_width
 from tui.screens.too_small import TooSmallScreen
 from tui.screens.views_menu import AROUND, BEFORE
 from tui.views import VIEWS
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.menu_lines import MenuLines
-from tui.widgets.table_pane import TablePane
+from tui.widgets.details.pane import DetailPane
+from tui.widgets.dialogs.base import MenuLines
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,9 +36,9 @@ def view(pilot: Pilot[None]) -> str:
     return screen.VIEW
 
 
-def linked(pilot: Pilot[None]) -> LinkedTablesScreen:
+def linked(pilot: Pilot[None]) -> MasterDetailScreen:
     screen = app_of(pilot).view_screen
-    assert isinstance(screen, LinkedTablesScreen)
+    assert isinstance(screen, MasterDetailScreen)
     return screen
 
 
@@ -95,7 +95,7 @@ async def test_backspace_goes_back_and_never_quits() -> None:
         assert view(pilot) == "dashboard"
         await press(pilot, "backspace")
         assert pilot.app.is_running
-        assert "this is the first view: q quits" in screen_text(pilot.app)
+        assert "This is the first view. q quits." in screen_text(pilot.app)
 
 
 async def test_the_tables_below_follow_the_cursor() -> None:
@@ -155,11 +155,14 @@ async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
     async with opened(CAFFE) as pilot:
         await press(pilot, "m")
         assert isinstance(pilot.app.screen, MenuScreen)
-        shown = screen_text(pilot.app)
-        assert "no API calls: record with nvprof --print-api-trace" in shown
-        await press(pilot, "j", "enter")
+        assert "6 views: Roofline, API Calls, Ranges" in screen_text(pilot.app)
+        await press(pilot, "G", "enter")
+        assert isinstance(pilot.app.screen, MenuScreen)
+        await press(pilot, "G")
+        assert "no API calls: record with nvprof --print-api-trace" in screen_text(pilot.app)
+        await press(pilot, "j", "j", "j", "enter")
         assert not isinstance(pilot.app.screen, MenuScreen)
-        assert view(pilot) == "op-types"
+        assert view(pilot) == "expert-systems"
 
 
 async def test_the_menu_line_under_the_cursor_is_all_of_one_colour() -> None:
@@ -167,15 +170,16 @@ async def test_the_menu_line_under_the_cursor_is_all_of_one_colour() -> None:
         await press(pilot, "m")
         lines = pilot.app.screen.query_one(MenuLines)
 
-        def colours(row: int) -> set[object]:
+        def colors(row: int) -> set[object]:
             strip = lines.render_line(row)
             return {segment.style.color for segment in strip if segment.style and segment.text.strip()}
 
-        assert len(colours(0)) == 1
-        assert len(colours(1)) > 1
+        # Below a heading.
+        assert len(colors(1)) == 1
+        assert len(colors(2)) > 1
         await press(pilot, "j")
-        assert len(colours(0)) > 1
-        assert len(colours(1)) == 1
+        assert len(colors(1)) > 1
+        assert len(colors(2)) == 1
 
 
 async def test_a_view_without_input_is_declined_in_words() -> None:
@@ -191,12 +195,12 @@ async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() ->
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = screen_text(pilot.app)
         assert "Sort by this column" in shown
-        assert "Menu of all views" in shown
+        assert "Open the menu of views." in shown
         await press(pilot, "slash", *"durations")
         assert "Sum of the durations of all calls." in screen_text(pilot.app)
         await press(pilot, "escape", "slash", *"clipboard")
         narrowed = screen_text(pilot.app)
-        assert "Copy the cell to the terminal's clipboard." in narrowed
+        assert "Copy the cell to the clipboard." in narrowed
         assert "Sort by this column" not in narrowed
         await press(pilot, "escape", "escape")
         assert view(pilot) == "ops-and-kernels"
@@ -225,12 +229,12 @@ async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() 
         await command("sort calls")
         assert table.state.sort == (("calls", False),)
         await command("nonsense")
-        assert "no command or view is called nonsense" in screen_text(pilot.app)
+        assert "Unknown command: nonsense." in screen_text(pilot.app)
         with patch.object(app_of(pilot), "say") as said:
             await command("kernals")
-        assert said.call_args.args == ("no command or view is called kernals; did you mean kernels?",)
+        assert said.call_args.args == ("Unknown command: kernals. Did you mean kernels?",)
         await command("export away")
-        assert "nothing goes behind :export: it does what its key does" in screen_text(pilot.app)
+        assert ":export takes no argument." in screen_text(pilot.app)
         await command("83")
         log = app_of(pilot).view_screen
         assert isinstance(log, LogScreen)
@@ -242,13 +246,13 @@ async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() 
 async def test_one_session_of_several() -> None:
     async with opened(RUNS) as pilot:
         app = app_of(pilot)
-        assert app.profile["sessions"].height == 4
+        assert app.profile_session.profile["sessions"].height == 4
         await press(pilot, "S", "j", "j", "enter")
-        assert app.session == 1
-        assert app.profile["sessions"]["pid"].to_list() == [14932]
-        assert app.profile["summary"]["session"].unique().to_list() == [1]
+        assert app.profile_session.session == 1
+        assert app.profile_session.profile["sessions"]["pid"].to_list() == [14932]
+        assert app.profile_session.profile["summary"]["session"].unique().to_list() == [1]
         await press(pilot, "S", "g", "enter")
-        assert app.session is None
+        assert app.profile_session.session is None
 
 
 async def test_panels_of_the_dashboard_are_doors() -> None:
@@ -257,8 +261,8 @@ async def test_panels_of_the_dashboard_are_doors() -> None:
         await press(pilot, "j", "enter")
         table = linked(pilot).query_one("#kernels", TablePane)
         assert view(pilot) == "kernels"
-        await until(pilot, lambda: table.shown_frame().height == 1, "the table is filtered")
-        assert table.shown_frame()["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
+        await until(pilot, lambda: table.model.shown_frame().height == 1, "the table is filtered")
+        assert table.model.shown_frame()["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
 
 
 async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
@@ -283,11 +287,11 @@ async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
 @pytest.mark.parametrize(
     "comes",
     [
-        lambda app: app._show_reading("reading again 5%"),
-        lambda app: app._show_words("aggregating"),
-        lambda app: app.choose_session(1),
-        lambda app: app.carry_filter("gemm"),
-        lambda app: app._notes_changed(),
+        lambda app: app.profile_session.show_progress("reading", "reading again 5 %"),
+        lambda app: app.profile_session.show_progress("choosing", "aggregating"),
+        lambda app: app.profile_session.choose_session(1),
+        lambda app: app.profile_session.carry_filter("gemm"),
+        lambda app: app.notes._notes_changed(),
         lambda app: app.view_screen.say_lack("not enough memory"),
     ],
 )
@@ -299,9 +303,9 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
         await settled(pilot)
         assert app.fault is None
         crumbs = screen_text(app).splitlines()[0]
-        assert ("session 1 of 2" if app.session == 1 else "all 2 sessions") in crumbs
-        assert all(words in crumbs for words in (app.reading_again, app.working, app.carried))
-        if app.session == 1:
+        assert ("session 1 of 2" if app.profile_session.session == 1 else "all 2 sessions") in crumbs
+        assert all(words in crumbs for words in (*app.profile_session.progress.values(), app.profile_session.carried))
+        if app.profile_session.session == 1:
             shown = linked(pilot).pane(0).frame["session"].unique().to_list()
             assert shown == [1]
 
@@ -355,7 +359,7 @@ async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool,
 
 async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:
     async with opened("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz") as pilot:
-        app_of(pilot).choose_session(1)
+        app_of(pilot).profile_session.choose_session(1)
         app_of(pilot).go("log")
         await settled(pilot)
         assert "line 1 of 8,744" in screen_text(pilot.app)
@@ -366,13 +370,27 @@ async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:
         assert screen.log_view.cursor_line > 1
 
 
+@pytest.mark.parametrize("view", ["1", "4"])
+async def test_details_that_hide_a_table_take_the_keys_and_give_them_back(view: str) -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, view, "i")
+        had = pilot.app.focused
+        await pilot.resize_terminal(80, 24)
+        await settled(pilot)
+        assert pilot.app.focused is pilot.app.screen.query_one(DetailPane)
+        assert "i close" in screen_text(pilot.app).splitlines()[-1]
+        await pilot.resize_terminal(120, 40)
+        await settled(pilot)
+        assert pilot.app.focused is had is not None
+
+
 async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
     async with opened(CAFFE) as pilot:
         await pilot.resize_terminal(48, 12)
         await settled(pilot)
         assert isinstance(pilot.app.screen, TooSmallScreen)
         said = [line.strip() for line in screen_text(pilot.app).splitlines() if line.strip()]
-        assert said == ["needs 60×15, is 48×12", "Q quits"]
+        assert said == ["Terminal too small: 48×12 (need 60×15)", "Q quits"]
         await pilot.resize_terminal(80, 24)
         await settled(pilot)
         assert view(pilot) == "dashboard"
@@ -387,7 +405,7 @@ async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selec
                 await press(pilot, key)
                 say.reset_mock()
                 await press(pilot, "ctrl+c")
-                say.assert_called_once_with(app, "ctrl+q quits, esc leaves this")
+                say.assert_called_once_with(app, "ctrl+q quits, esc closes this.")
                 await press(pilot, "escape")
             await press(pilot, "2", "e", "down", "down", "down")
             path = app.focused
@@ -429,7 +447,7 @@ async def test_a_digit_in_the_menu_of_views_goes_where_its_line_leads_or_says_wh
         await press(pilot, "m", "4")
         assert not isinstance(pilot.app.screen, MenuScreen)
         assert view(pilot) == "ops-and-kernels"
-        with patch.object(app_of(pilot), "say") as said:
+        with patch.object(app_of(pilot).navigator, "_say") as said:
             await press(pilot, "m", "0")
             await until(pilot, lambda: said.called)
         assert said.call_args.args == ("API Calls: no API calls: record with nvprof --print-api-trace",)
@@ -442,7 +460,7 @@ async def test_a_key_that_does_nothing_here_says_where_it_does() -> None:
         with patch.object(app_of(pilot), "say") as said:
             await press(pilot, "f")
             await until(pilot, lambda: said.called)
-            assert said.call_args.args == ("f does nothing here (in a table: filter); ? lists the keys that do",)
+            assert said.call_args.args == ("f does nothing here (in a table: filter). ? lists the keys.",)
             said.reset_mock()
             # What moves the cursor is not spoken of, and what a dialog does not know is its own affair.
             await press(pilot, "l", "m", "f")

@@ -11,19 +11,19 @@ import polars as pl
 import pytest
 
 from tests.idle import Hold
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.screens.test_sql import ask
-from tests.snapshots import assert_screen, screen_text
+from tests.snapshots import screen_text
 from tui.analysis.timeline.shown import title
-from tui.app.noting import WITHOUT_NOTES
-from tui.screens import detailed
+from tui.app.notes import WITHOUT_NOTES
+from tui.screens import base
 from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, KernelsScreen, launches_of_kernel
-from tui.screens.notes import NotesScreen
+from tui.screens.table_screen import NotesScreen
 from tui.screens.timeline import TimelineScreen
 from tui.state.files import files
 from tui.state.notes import Notes
-from tui.widgets.note_dialog import NoteDialog, NoteEditor
-from tui.widgets.table_pane import TablePane
+from tui.widgets.dialogs.note import NoteDialog, NoteEditor
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from tui.model.profile import Profile
-    from tui.screens.linked import Row
+    from tui.screens.master_detail import Row
 
 CAFFE = "caffe_conv1.nvprof.log"
 
@@ -65,7 +65,7 @@ def said(pilot: Pilot[None]) -> str:
 
 
 def noted_names(table: TablePane) -> list[str]:
-    return [str(table.frame["name"][row]) for row in sorted(table.table.noted)]
+    return [str(table.frame["name"][row]) for row in sorted(table.table.model.noted)]
 
 
 async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) -> None:
@@ -80,7 +80,7 @@ async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) ->
         assert row is not None
         assert noted_names(table) == [row["name"]]
         assert "\n# " in screen_text(pilot.app)
-        note = next(iter(app_of(pilot).notes.all.values()))
+        note = next(iter(app_of(pilot).notes.store.all.values()))
         assert (note.text, note.place.view, note.words) == ("see\nthis", "kernels", row["name"])
         await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
@@ -117,14 +117,14 @@ async def test_leaving_the_dialog_changes_nothing_and_an_empty_text_deletes() ->
     async with opened(CAFFE) as pilot:
         table = await to_kernels(pilot)
         await press(pilot, "M", "x", "escape")
-        assert not app_of(pilot).notes.all
+        assert not app_of(pilot).notes.store.all
         await write(pilot, "one")
         await press(pilot, "M")
         assert pilot.app.screen.query_one(NoteEditor).text == "one"
         await press(pilot, "x", "escape")
-        assert [note.text for note in app_of(pilot).notes.all.values()] == ["one"]
+        assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["one"]
         await write(pilot, " \n ")
-        assert not app_of(pilot).notes.all
+        assert not app_of(pilot).notes.store.all
         assert noted_names(table) == []
 
 
@@ -133,8 +133,8 @@ async def test_too_long_a_text_stays_in_the_dialog_with_the_reason() -> None:
         await to_kernels(pilot)
         await write(pilot, "x" * 2001)
         assert isinstance(pilot.app.screen, NoteDialog)
-        assert "at most 2,000 characters: these are 2,001" in screen_text(pilot.app)
-        assert not app_of(pilot).notes.all
+        assert "at most 2,000 characters, this one 2,001" in screen_text(pilot.app)
+        assert not app_of(pilot).notes.store.all
 
 
 async def test_hostile_text_reaches_no_terminal() -> None:
@@ -153,10 +153,10 @@ async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
         await press(pilot, "j", "enter", "j")
         launches = pane(pilot, "launches")
         await write(pilot, "the odd one")
-        assert len(launches.table.noted) == 1
+        assert len(launches.table.model.noted) == 1
         row = launches.current_row
         await press(pilot, "q", "k", "enter")
-        assert not launches.table.noted
+        assert not launches.table.model.noted
         app_of(pilot).run_line("notes")
         await settled(pilot)
         await press(pilot, "enter")
@@ -182,14 +182,14 @@ async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeyp
         await press(pilot, "q", "k")
         app_of(pilot).run_line("notes")
         await settled(pilot)
-        monkeypatch.setattr(detailed, "ROWS_AT_ONCE", 0)
+        monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
         monkeypatch.setattr(KernelsScreen, "LEVELS", (KERNEL_LEVEL, replace(LAUNCH_LEVEL, rows=held_up)))
         await press(pilot, "enter")
         await until(pilot, lambda: bool(Hold.held), "the thread that makes the launches")
         screen = app_of(pilot).view_screen
         assert screen is not None
         assert screen.is_filling
-        assert table.table.cursor_row == 1
+        assert table.table.model.cursor_row == 1
         hold.set()
         await until(pilot, lambda: launches.current_row == row, "the row")
         assert said(pilot) == ""
@@ -202,17 +202,17 @@ async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
         row = table.current_row
         await write(pilot, "look")
         table.set_filter("nothing-has-this-name")
-        app_of(pilot).carry_filter("calls>100000")
+        app_of(pilot).profile_session.carry_filter("calls>100000")
         await settled(pilot)
         app_of(pilot).run_line("notes")
         await settled(pilot)
         listed = pane(pilot, "table")
         # What is carried says nothing of notes, which have no calls.
-        assert listed.shown_frame()["note"].to_list() == ["look"]
+        assert listed.model.shown_frame()["note"].to_list() == ["look"]
         await press(pilot, "enter")
         await until(pilot, lambda: table.current_row == row, "the row")
         assert table.state.filter == ""
-        assert app_of(pilot).carried == ""
+        assert app_of(pilot).profile_session.carried == ""
 
 
 async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
         listed = pane(pilot, "table")
         assert listed.frame["written_of"].to_list() == ["before it changed"]
         await press(pilot, "enter")
-        await until(pilot, lambda: said(pilot) == "the row is not there any more", "the words")
+        await until(pilot, lambda: said(pilot) == "Row not found.", "the words")
 
 
 async def test_the_notes_view_edits_and_exports(tmp_path: Path) -> None:
@@ -273,15 +273,19 @@ async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
         table = await to_kernels(pilot)
         await write(pilot, "mine")
         row = table.frame.row(1, named=True)
-        other = Notes(app_of(pilot).files)
-        place = app_of(pilot).note_place(table, row)
+        other = Notes(app_of(pilot).session_restore.files)
+        place = app_of(pilot).notes.note_place(table, row)
         assert place is not None
         assert other.keep(place, "other", "theirs") == ""
         other.write()
         await press(pilot, "j", "j")
         await write(pilot, "mine too")
-        assert sorted(note.text for note in app_of(pilot).notes.all.values()) == ["mine", "mine too", "theirs"]
-        assert len(table.table.noted) == 3
+        assert sorted(note.text for note in app_of(pilot).notes.store.all.values()) == [
+            "mine",
+            "mine too",
+            "theirs",
+        ]
+        assert len(table.table.model.noted) == 3
 
 
 async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
@@ -290,12 +294,12 @@ async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
         await write(pilot, "one")
         app_of(pilot).run_line("forget")
         await settled(pilot)
-        assert said(pilot) == "this deletes 1 note: once more :forget does so"
-        assert len(app_of(pilot).notes.all) == 1
+        assert said(pilot) == "This deletes 1 note. Repeat :forget to confirm."
+        assert len(app_of(pilot).notes.store.all) == 1
         app_of(pilot).run_line("forget")
         await settled(pilot)
-        assert not app_of(pilot).notes.all
-        assert not table.table.noted
+        assert not app_of(pilot).notes.store.all
+        assert not table.table.model.noted
         await press(pilot, "Q")
     assert [path for path in state_directory.rglob("*") if path.is_file() and path.name != "tables.json"] == []
 
@@ -326,17 +330,14 @@ async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) 
         table = await to_kernels(pilot)
         await write(pilot, "new")
         assert "another version" in said(pilot)
-        assert len(table.table.noted) == 1
+        assert len(table.table.model.noted) == 1
     assert path.read_text() == '{"version": 99, "entries": {}}'
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("what", ["dialog", "notes", "signs"])
-async def test_screen(
-    what: str, size: tuple[int, int], snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_screen(what: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.state.notes.time.time", lambda: 1_767_323_045.0)
-    async with opened(CAFFE, size=size) as pilot:
+    async with opened(CAFFE) as pilot:
         await to_kernels(pilot)
         await press(pilot, "j")
         await write(pilot, "slower since cuDNN 7.6: ask Kim\nlook at the launch config")
@@ -350,7 +351,7 @@ async def test_screen(
             await settled(pilot)
         else:
             await press(pilot, "k", "k", "i")
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 def test_the_frame_is_typed_when_there_is_nothing() -> None:
@@ -415,7 +416,7 @@ async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gon
         await press(pilot, "tab")
         await write(pilot, "[red]none[/]")
         title = next(line for line in screen_text(pilot.app).splitlines() if "Resource usage" in line)
-        assert "Resource usage  993.83 ms; not told: Dataloader, I/O, CPU  # [red]none[/]\u2500" in title
+        assert "Resource usage  994 ms; not recorded: Dataloader, I/O, CPU  # [red]none[/]\u2500" in title
         app_of(pilot).run_line("notes")
         await settled(pilot)
         rows = [("Dashboard", "Resource usage", "[red]none[/]")]
@@ -441,4 +442,4 @@ async def test_where_there_are_no_rows_it_is_said_where_notes_are() -> None:
         await settled(pilot)
         pilot.app.screen.query_one("#chart").focus()
         await press(pilot, "M")
-        assert said(pilot) == "notes are on rows and on panels of the dashboard: enter goes to the rows behind this"
+        assert said(pilot) == "Notes are written on rows and on panels of the dashboard."

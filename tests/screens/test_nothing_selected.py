@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tests.screens.opening import app_of, opened, press, settled
 from tests.snapshots import screen_text
-from tui.screens.detailed import NOTHING_ABOVE
-from tui.screens.linked import LinkedTablesScreen
+from tui.screens.base import NOTHING_ABOVE
+from tui.screens.master_detail import MasterDetailScreen
 
 
 async def test_a_filter_that_keeps_no_row_empties_the_tables_below() -> None:
     async with opened("caffe_conv1.nvprof.log") as pilot:
         await press(pilot, "4")
         screen = app_of(pilot).view_screen
-        assert isinstance(screen, LinkedTablesScreen)
+        assert isinstance(screen, MasterDetailScreen)
         first = screen.pane(1).frame
         assert first.height
         await press(pilot, "f", *"nosuchop", "enter")

@@ -8,16 +8,15 @@ import polars as pl
 import pytest
 
 from tests.screens.made_profiles import STEPS, dlprof, opened_profile, training
-from tests.screens.opening import app_of, opened, press, settled
-from tests.snapshots import assert_screen, screen_text
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled
+from tests.snapshots import screen_text
 from tui.analysis.iterations.tables import reasons
-from tui.widgets.table_pane import TablePane
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-SIZES: Final = ((80, 24), (120, 40), (200, 50))
 
 SCREENS: Final = {
     "iterations": (training, "7"),
@@ -26,7 +25,6 @@ SCREENS: Final = {
     "gpus": (training, "8"),
     "launch": (training, ": k e r n e l s enter enter enter"),
     "sessions-of-ranks": (training, "S"),
-    "tool-report": (dlprof, ": t o o l - r e p o r t enter"),
     "graph": (dlprof, ": k e r n e l s enter j enter enter"),
 }
 """For each state: the profile, and the keys that lead to it."""
@@ -36,13 +34,12 @@ def keys(text: str) -> list[str]:
     return [{":": "colon", "-": "minus"}.get(key, key) for key in text.split()]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", SCREENS)
-async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     made, path = SCREENS[state]
-    async with opened_profile(made(), size=size) as pilot:
+    async with opened_profile(made()) as pilot:
         await press(pilot, *keys(path))
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 def table(pilot: Pilot[None], name: str = "table") -> TablePane:
@@ -77,7 +74,7 @@ async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
         app = app_of(pilot)
         await press(pilot, "7")
         whole = table(pilot).frame
-        words = reasons(app.profile)[0]
+        words = reasons(app.profile_session.profile)[0]
         assert words.startswith("found: ")
         assert words.partition(",")[0] in screen_text(app).splitlines()[0]
         last = whole["iteration"].drop_nulls().to_list()[-1]

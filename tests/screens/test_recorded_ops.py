@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press, sample
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
 from tests.screens.training_trace import write_training_trace
-from tests.snapshots import assert_screen, screen_text
-from tui.screens.linked import LinkedTablesScreen
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.table_pane import TablePane
+from tests.snapshots import screen_text
+from tui.screens.master_detail import MasterDetailScreen
+from tui.widgets.details.pane import DetailPane
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-SIZES = ((80, 24), (120, 40), (200, 50))
 STATES = {
     "ops": "4",
     "details": "4 j j i",
@@ -37,31 +36,30 @@ def trace(tmp_path: Path) -> str:
 
 def pane(pilot: Pilot[None], name: str) -> TablePane:
     screen = app_of(pilot).view_screen
-    assert isinstance(screen, LinkedTablesScreen)
+    assert isinstance(screen, MasterDetailScreen)
     return screen.query_one(f"#{name}", TablePane)
 
 
 def column(pilot: Pilot[None], name: str, wanted: str) -> list[object]:
-    return pane(pilot, name).shown_frame()[wanted].to_list()
+    return pane(pilot, name).model.shown_frame()[wanted].to_list()
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", STATES)
-async def test_screen(state: str, size: tuple[int, int], trace: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(trace, size=size) as pilot:
+async def test_screen(state: str, trace: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(trace) as pilot:
         await press(pilot, *STATES[state].split())
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)
 
 
 async def test_from_an_op_to_its_kernels_to_one_launch(trace: str) -> None:
     async with opened(trace) as pilot:
         await press(pilot, "4")
         ops = column(pilot, "ops", "op")
-        assert ops[:4] == ["aten::mm", "aten::addmm", "aten::relu", "(no op: no op around the launch)"]
+        assert ops[:4] == ["aten::mm", "aten::addmm", "aten::relu", "(unattributed: launched outside any op)"]
         times = column(pilot, "ops", "gpu_self_ns")
         assert times[:4] == [1_200_000, 800_000, 121_000, 90_000]
         assert column(pilot, "kernels", "calls") == [4]
-        assert pane(pilot, "launches").shown_frame()["duration_ns"].to_list() == [310_000, 290_000] * 2
+        assert pane(pilot, "launches").model.shown_frame()["duration_ns"].to_list() == [310_000, 290_000] * 2
         await press(pilot, "enter", "enter", "enter")
         assert app_of(pilot).screen.query_one(DetailPane).is_open
 
@@ -72,16 +70,16 @@ async def test_an_op_without_kernels_of_its_own_shows_those_of_what_it_called(tr
         await press(pilot, *["j"] * column(pilot, "ops", "op").index("aten::linear"))
         assert column(pilot, "kernels", "launched_by") == ["aten::addmm"]
         assert column(pilot, "kernels", "total_ns") == [800_000]
-        assert pane(pilot, "launches").shown_frame().height == 2
+        assert pane(pilot, "launches").model.shown_frame().height == 2
 
 
 async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: str) -> None:
     async with opened(trace) as pilot:
         await press(pilot, "4", "j", "j", "j")
         assert column(pilot, "kernels", "name") == ["void my_own_kernel(float*)"]
-        assert pane(pilot, "launches").shown_frame().height == 2
+        assert pane(pilot, "launches").model.shown_frame().height == 2
         await press(pilot, "i")
-        assert "(no op: no op around the launch)" in screen_text(pilot.app)
+        assert "(unattributed: launched outside any op)" in screen_text(pilot.app)
 
 
 async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: str) -> None:
@@ -116,13 +114,13 @@ async def test_a_profile_with_both_kinds_of_sessions_says_where_each_op_is_from(
         op = pane(pilot, "ops").current_row
         assert op is not None
         assert sum(column(pilot, "kernels", "total_ns")) == op["gpu_self_ns"]  # type: ignore[arg-type]
-        assert pane(pilot, "launches").shown_frame().height
+        assert pane(pilot, "launches").model.shown_frame().height
         # A session by itself is shown as its own input would be.
-        app_of(pilot).choose_session(1)
+        app_of(pilot).profile_session.choose_session(1)
         await press(pilot, "g")
         assert "total_ns" in pane(pilot, "ops").frame.columns
         assert pane(pilot, "ops").spec.weight == "total_ns"
-        app_of(pilot).choose_session(None)
+        app_of(pilot).profile_session.choose_session(None)
         await press(pilot, "g")
         assert pane(pilot, "ops").spec.weight == "gpu_self_ns"
 
@@ -154,19 +152,19 @@ async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: 
             assert sum(column(pilot, "kernels", "total_ns")) == row[ops.spec.weight]  # type: ignore[arg-type]
             assert sum(column(pilot, "launches", "duration_ns")) == kernel["total_ns"]  # type: ignore[arg-type]
             # Classes, of which none are defined here, are passed over.
-            await press(pilot, "b")
+            await press(pilot, "full_stop")
         assert "[name]" in screen_text(pilot.app)
-        await press(pilot, "B")
+        await press(pilot, "comma")
         assert "[op instance]" in screen_text(pilot.app)
 
 
-async def test_each_grouping_keeps_its_own_filter_and_doors_lead_to_names(trace: str) -> None:
+async def test_each_grouping_keeps_its_own_filter_and_links_lead_to_names(trace: str) -> None:
     async with opened(trace) as pilot:
-        await press(pilot, "4", "b", "f", *"input_shapes:512", "enter")
+        await press(pilot, "4", "full_stop", "f", *"input_shapes:512", "enter")
         assert pane(pilot, "ops").state.filter == "input_shapes:512"
-        await press(pilot, "b")
+        await press(pilot, "full_stop")
         assert pane(pilot, "ops").state.filter == ""
-        await press(pilot, "B")
+        await press(pilot, "comma")
         assert pane(pilot, "ops").state.filter == "input_shapes:512"
         await press(pilot, "colon", *'ops-and-kernels op="aten::mm"', "enter")
         assert "[name]" in screen_text(pilot.app)
@@ -177,7 +175,7 @@ async def test_each_grouping_keeps_its_own_filter_and_doors_lead_to_names(trace:
 
 async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str) -> None:
     async with opened(trace) as pilot:
-        await press(pilot, "4", "b", "b", "1")
+        await press(pilot, "4", "full_stop", "full_stop", "1")
         app_of(pilot).screen.query_one("#ops").focus()
         await press(pilot, "enter")
         assert "[name]" in screen_text(pilot.app)
@@ -187,11 +185,11 @@ async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str)
 async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
     async with opened(trace, notifications=True) as pilot:
         await press(pilot, "4", "colon", *"group class", "enter")
-        assert "no classes are defined in" in screen_text(pilot.app)
-        await press(pilot, "colon", *"group colour", "enter")
+        assert "no kernel classes defined in" in screen_text(pilot.app)
+        await press(pilot, "colon", *"group color", "enter")
         assert "ops are grouped by name, shapes, config, class, instance" in screen_text(pilot.app)
         await press(pilot, "colon", *"kernels", "enter", "colon", *"group name", "enter")
-        assert "there is nothing here to group by name" in screen_text(pilot.app)
+        assert "Cannot group by name here. Ops and Kernels and Group Ops" in screen_text(pilot.app)
 
 
 async def test_the_status_names_what_the_rows_are() -> None:
@@ -201,5 +199,5 @@ async def test_the_status_names_what_the_rows_are() -> None:
         for _ in range(3):
             lines = screen_text(pilot.app).splitlines()
             said.append(next(line for line in lines if " rows · sorted by " in line).split(":")[0].strip())
-            await press(pilot, "b")
+            await press(pilot, "full_stop")
         assert said == ["Ops", "Ops by shape", "Launch configs"]

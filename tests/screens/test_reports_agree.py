@@ -16,9 +16,9 @@ from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.check import Check
 from tui.output.report import as_json
-from tui.output.report_notes import NotesReport, Saved
-from tui.output.report_views import VIEWS
+from tui.output.report_annotations import NotesReport, SavedNotes
 from tui.screens.kernels_by_iteration import IterationLaunchScreen
+from tui.tables import REPORTS, screen_of_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from tui.model.profile import Profile
-    from tui.widgets.table_pane import TablePane
+    from tui.widgets.table.pane import TablePane
 
 ALWAYS: Final = {"op-types", "group-ops", "ops", "kernels", "issues"}
 WORK: Final = ALWAYS | {"gpus", "memory", "iterations", "kernels-by-iteration", "kernels-by-op", "api"}
 INPUTS: Final = {
     "resnet50_training.nvprof.log": WORK,
-    "resnet50_training.pt.trace.json.gz": WORK | {"ranges"},
+    "resnet50_training.pt.trace.json.gz": WORK | {"ranges", "roofline"},
     "gpt_cudagraph.nsys.sqlite.gz": WORK | {"ranges", "tool-report"},
-    "ddp_ranks": WORK | {"ranges", "tool-report"},
+    "ddp_ranks": WORK | {"ranges", "roofline", "tool-report"},
     "tracking_four_runs.nvprof.log": ALWAYS | {"memory", "api"},
     "gemm.ncu.csv": ALWAYS | {"gpus", "metrics", "tool-report"},
 }
@@ -57,7 +57,7 @@ async def go(pilot: Pilot[None], view: str) -> TablePane:
 
 def cells_of(pane: TablePane) -> list[dict[str, Any]]:
     """The rows as they stand there, as a report writes them."""
-    frame = pane.shown_frame()
+    frame = pane.model.shown_frame()
     columns = [column.name for column in pane.spec.columns if column.name in frame.columns]
     cells: list[dict[str, Any]] = json.loads(frame.select(columns).write_json())
     return cells
@@ -75,11 +75,11 @@ async def test_the_first_table_of_every_view_is_that_of_the_report(given: str) -
     assert read is not None
     compared = set()
     async with opened(given) as pilot:
-        for view, made in VIEWS.items():
-            # Ranks are parts of the view of GPUs: test_rank_parts.py compares them.
-            if view in ("timeline", "ranks") or app_of(pilot).availability[made.capability] != "ok":
+        for view in REPORTS:
+            # Ranks are parts of the view of GPUs: test_ranks.py compares them.
+            if view in ("timeline", "ranks") or app_of(pilot).navigator.availability[screen_of_report(view)] != "ok":
                 continue
-            pane = await go(pilot, made.capability)
+            pane = await go(pilot, screen_of_report(view))
             cells, rows = cells_of(pane), told(read, view)
             if view == "group-ops":
                 # On the screen groups are folded; a row that is shown is the report's.
@@ -102,7 +102,7 @@ async def test_the_first_table_of_every_view_is_that_of_the_report(given: str) -
 async def test_what_ran_in_the_slowest_iteration_is_that_of_the_report(view: str, below: str, table: str) -> None:
     async with opened("resnet50_training.pt.trace.json.gz") as pilot:
         pane = await go(pilot, view)
-        content = json.loads(as_json(app_of(pilot).profile, view))
+        content = json.loads(as_json(app_of(pilot).profile_session.profile, view))
         slowest = max(content["rows"], key=lambda row: row["duration_ns"] or 0)
         screen = app_of(pilot).view_screen
         assert isinstance(screen, IterationLaunchScreen)
@@ -122,10 +122,10 @@ async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
     async with opened(given) as pilot:
         pane = await go(pilot, "expert-systems")
         await press(pilot, "G", "enter")
-        told = json.loads(Check(app_of(pilot).profile).as_json())["findings"]
+        told = json.loads(Check(app_of(pilot).profile_session.profile).as_json())["findings"]
         rows = [
             {name: json.loads(cell) if name in OBJECTS and cell else cell for name, cell in row.items()}
-            for row in pane.shown_frame().to_dicts()
+            for row in pane.model.shown_frame().to_dicts()
         ]
         found = [row for row in rows if row["state"] == "found"]
         assert [{name: row[name] for name in one} for row, one in zip(found, told, strict=False)] == told[: len(found)]
@@ -152,7 +152,7 @@ async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
         "Total CPU Page faults: 12\n"
     )
     async with opened(str(log)) as pilot:
-        cells, rows = cells_of(await go(pilot, "summaries")), told(app_of(pilot).profile, "summaries")
+        cells, rows = cells_of(await go(pilot, "summaries")), told(app_of(pilot).profile_session.profile, "summaries")
         assert cells == [{column: row[column] for column in cells[0]} for row in rows]
         assert [row["name"] for row in rows] == ["Gpu page fault groups", "CPU Page faults"]
 
@@ -161,6 +161,8 @@ async def test_notes_are_those_of_the_report() -> None:
     async with opened("resnet50_training.nvprof.log") as pilot:
         await press(pilot, "4", "M", *"ask", "enter")
         pane, app = await go(pilot, "notes"), app_of(pilot)
-        rows = json.loads(NotesReport(Saved(dict(app.notes.all), app.files)).as_json())["rows"]
+        rows = json.loads(NotesReport(SavedNotes(dict(app.notes.store.all), app.session_restore.files)).as_json())[
+            "rows"
+        ]
         assert [row["note"] for row in rows] == ["ask"]
         assert cells_of(pane) == [{column: row[column] for column in cells_of(pane)[0]} for row in rows]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Static
 
-from tests.screens.opening import app_of, opened, press, settled, until
-from tests.snapshots import assert_screen, screen_text
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled, until
+from tests.snapshots import screen_text
 from tui.screens.sql import SqlScreen
 from tui.widgets.sql_editor import SqlEditor
-from tui.widgets.table_pane import TablePane
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,9 +137,9 @@ async def test_what_was_run_is_recalled_in_the_next_run_until_it_is_forgotten(st
         assert editor.text == "SELECT 'ü' AS b"
         await ask(pilot, "SELECT 3 AS c")
         app_of(pilot).forget()
-        assert app_of(pilot).queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
+        assert app_of(pilot).session_restore.queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
         await ask(pilot, "SELECT 4 AS d")
-        assert app_of(pilot).queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
+        assert app_of(pilot).session_restore.queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
 
 
 async def test_the_view_follows_the_session() -> None:
@@ -147,16 +147,15 @@ async def test_the_view_follows_the_session() -> None:
         screen = await ask(pilot, "SELECT COUNT(*) AS n FROM sessions")
         pane = screen.query_one("#result", TablePane)
         assert pane.frame["n"].to_list() == [4]
-        app_of(pilot).choose_session(1)
+        app_of(pilot).profile_session.choose_session(1)
         await pilot.app.workers.wait_for_complete()
         await settled(pilot)
         assert pane.frame["n"].to_list() == [1]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screen(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    async with opened(CAFFE, size=size) as pilot:
+async def test_screen(snapshot: SnapshotAssertion) -> None:
+    async with opened(CAFFE) as pilot:
         screen = await ask(pilot, ASKED)
         screen.query_one("#sql-said", Static).update("3 rows")  # the time differs from run to run
         await settled(pilot)
-        assert_screen(pilot.app, snapshot)
+        await assert_at_sizes(pilot, snapshot)

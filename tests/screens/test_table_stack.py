@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.screens.opening import app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.screens.gpus import GpusScreen
-from tui.widgets.detail_pane import DetailPane
-from tui.widgets.frame_view import HEADER
-from tui.widgets.table_pane import TablePane
-from tui.widgets.table_stack import UNFED_LINES, folded_heights, shared_heights
+from tui.widgets.details.pane import DetailPane
+from tui.widgets.table.pane import TablePane
+from tui.widgets.table.stack import UNFED_LINES, folded_heights, shared_heights
+from tui.widgets.table.view import HEADER
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -120,7 +120,7 @@ async def test_on_a_short_screen_the_row_of_the_cursor_is_there_when_its_table_o
         await press(pilot, "4", *"jjjjjjjjjj", "tab", "tab", "tab")
         table = pane(pilot, "ops").table
         assert table.has_focus
-        assert table.scroll_offset.y <= table.cursor_row < table.scroll_offset.y + table.page_rows
+        assert table.scroll_offset.y <= table.model.cursor_row < table.scroll_offset.y + table.page_rows
 
 
 async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:

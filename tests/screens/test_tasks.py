@@ -9,9 +9,9 @@ import pytest
 
 from tests.screens.opening import app_of, opened, press, until
 from tests.snapshots import screen_text
-from tui.analysis.gpu_time.gaps import gaps
+from tui.analysis.gpu_time.idle_gaps import gaps
 from tui.screens.help import HelpScreen
-from tui.screens.linked import LinkedTablesScreen
+from tui.screens.master_detail import MasterDetailScreen
 from tui.screens.menu import MenuScreen
 from tui.views import VIEWS
 
@@ -40,8 +40,11 @@ async def to_view(pilot: Pilot[None], title: str) -> None:
     """To a view by the menu, whose lines are read from above."""
     await named(pilot, "m")
     assert isinstance(pilot.app.screen, MenuScreen)
-    lines = [line for line in screen_text(pilot.app).splitlines() if any(known.title in line for known in VIEWS)]
-    place = next(place for place, line in enumerate(lines) if f"  {title} " in line)
+    lines = [
+        next((known.title for known in VIEWS if f"│ {known.key or ' '}  {known.title} " in line), "")
+        for line in screen_text(pilot.app).splitlines()
+    ]
+    place = [line for line in lines if line].index(title)
     await press(pilot, *["down"] * place, "enter")
     screen = app_of(pilot).view_screen
     assert screen is not None
@@ -54,7 +57,7 @@ async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int
     async with opened(given, size=size) as pilot:
         await to_view(pilot, "Kernels")
         screen = app_of(pilot).view_screen
-        assert isinstance(screen, LinkedTablesScreen)
+        assert isinstance(screen, MasterDetailScreen)
         slowest = screen.pane(0).current_row
         assert slowest is not None
         name = "batch_norm_collect_statistics_channels_last_kernel"
@@ -63,7 +66,11 @@ async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int
         await named(pilot, "enter", "l", "s", "enter")
         launch = screen.pane(1).current_row
         assert launch is not None
-        whole = app_of(pilot).profile["activities"].filter(pl.col("name").cast(pl.String) == slowest["name"])
+        whole = (
+            app_of(pilot)
+            .profile_session.profile["activities"]
+            .filter(pl.col("name").cast(pl.String) == slowest["name"])
+        )
         assert launch["duration_ns"] == whole["duration_ns"].max()
         text = screen_text(pilot.app)
         assert "186.21 µs" in text
@@ -74,7 +81,7 @@ async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_the_longest_idle_gap(size: tuple[int, int]) -> None:
     async with opened(LOG, size=size) as pilot:
-        longest = gaps(app_of(pilot).profile).sort("duration_ns", descending=True).row(0, named=True)
+        longest = gaps(app_of(pilot).profile_session.profile).sort("duration_ns", descending=True).row(0, named=True)
         await to_view(pilot, "Timeline")
         await named(pilot, "I")
         await press(pilot, "enter")
@@ -111,7 +118,7 @@ async def test_the_worst_iteration(given: str, worst: int, time: str, size: tupl
         assert f"iteration {worst}: {time}" in screen_text(pilot.app)
         await named(pilot, "enter")
         screen = app_of(pilot).view_screen
-        assert isinstance(screen, LinkedTablesScreen)
+        assert isinstance(screen, MasterDetailScreen)
         assert screen.VIEW == "kernels-by-iteration"
         row, launches = screen.pane(0).current_row, screen.pane(1)
         assert row is not None

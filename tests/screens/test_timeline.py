@@ -11,12 +11,11 @@ from textual.widgets import OptionList
 from tests.analysis.frames import copy, kernel, profile
 from tests.idle import Hold
 from tests.screens.made_profiles import opened_profile, training
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.snapshots import assert_screen, screen_text
-from tui.analysis.timeline.find import find_name
-from tui.analysis.timeline.ruler import exactly
+from tui.analysis.timeline.lookup import find_name, longest_gaps, name_of, names_around
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import longest_gaps, name_of, names_around
+from tui.analysis.timeline.window import exactly
 from tui.fitting import cell_width
 from tui.opening import open_profiles
 from tui.options import OpenOptions
@@ -24,16 +23,16 @@ from tui.output.report import Style, as_text
 from tui.screens import timeline_base, timeline_finding
 from tui.screens.timeline import TimelineScreen
 from tui.screens.timeline_gaps import GAPS_LISTED
-from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details.pane import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-    from tui.analysis.timeline.find import Hits
+    from tui.analysis.timeline.lookup import Hits
     from tui.analysis.timeline.shown import Shown
     from tui.model.profile import Profile
-    from tui.widgets.timeline_view import TimelineView
+    from tui.widgets.timeline.view import TimelineView
 
 TRACE: Final = "resnet50_training.pt.trace.json.gz"
 LOG: Final = "resnet50_training.nvprof.log"
@@ -348,14 +347,14 @@ async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
         await press(pilot, *GO)
         view = view_of(pilot)
         assert {lane.session for lane in view.shown.lanes} == {0}
-        assert "session 0 of 2: the input does not tell how their clocks compare" in screen_text(pilot.app)
+        assert "session 0 of 2: their clocks are not comparable" in screen_text(pilot.app)
         await press(pilot, "colon", *"session 1", "enter")
         assert {lane.session for lane in view.shown.lanes} == {1}
     async with opened(*RANKS) as pilot:
         await press(pilot, *GO)
         view = view_of(pilot)
         assert {lane.session for lane in view.shown.lanes} == {0, 1}
-        assert "2 sessions by the clocks of their machines" in screen_text(pilot.app)
+        assert "2 sessions, aligned by the clocks of their machines" in screen_text(pilot.app)
         # Of another rank, too, the ruler above tells when something was.
         later = next(place for place, lane in enumerate(view.shown.lanes) if view.shown.shifts[lane.session])
         view.put_on_item(later, 0, closer=True)
@@ -384,7 +383,8 @@ async def test_a_log_without_start_times_says_what_to_record() -> None:
     async with opened("gpt_summary.nvprof.log") as pilot:
         await press(pilot, *GO)
         assert app_of(pilot).view_screen.VIEW == "dashboard"
-        await press(pilot, "m")
+        # In the menu views without data are one line, which unfolds to a reason for each.
+        await press(pilot, "m", "G", "enter")
         assert "no start times: record with nvprof --print-gpu-trace" in line(pilot, " Timeline ")
 
 
@@ -451,7 +451,6 @@ async def test_the_screen_and_the_report_say_the_same(path: str) -> None:
 
 
 SCREENS: Final = {
-    "timeline-training": ((TRACE,), ""),
     "timeline-close": ((TRACE,), "j l l l l l l plus plus plus plus plus plus i"),
     "timeline-ranks": (RANKS, "j plus plus right_curly_bracket space right_curly_bracket"),
     "timeline-log": ((LOG,), "plus plus plus n"),
@@ -460,13 +459,12 @@ SCREENS: Final = {
 """For each state: the samples, and the keys that lead to it from the timeline."""
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", SCREENS)
-async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     paths, keys = SCREENS[state]
-    async with opened(*paths, size=size) as pilot:
+    async with opened(*paths) as pilot:
         await press(pilot, *GO, *keys.split())
-        assert_screen(pilot.app, snapshot, svg=size == (120, 40) and state == "timeline-close")
+        await assert_at_sizes(pilot, snapshot, svg=state == "timeline-close")
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
@@ -501,5 +499,6 @@ async def test_every_glyph_of_a_lane_is_told_in_the_help(ascii_only: bool) -> No
         assert not set(of_copies["other copy"]) & set(of_copies["copy call"])
         await press(pilot, "question_mark")
         text = screen_text(pilot.app)
-        assert "Signs" in text
-        assert all(glyphs in text for glyphs, _ in screen.signs())
+        assert "Legend" in text
+        # Shades are drawn as levels, in the help as in the lanes.
+        assert all(glyphs.replace("░▒▓", "▂▄▆") in text for glyphs, _ in screen.signs())

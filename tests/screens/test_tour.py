@@ -10,11 +10,11 @@ from textual.widgets import Input, OptionList
 
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
-from tui.screens.linked import LinkedTablesScreen
+from tui.screens.master_detail import MasterDetailScreen
 from tui.screens.menu import MenuScreen
 from tui.screens.timeline import TimelineScreen
-from tui.views import VIEWS
-from tui.widgets.detail_pane import DetailPane
+from tui.views import GROUPS, VIEWS
+from tui.widgets.details.pane import DetailPane
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -25,19 +25,19 @@ LOG, TORCH = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz
 ROWS: Final = {
     LOG: {
         "op-types": 18, "group-ops": 11, "ops-and-kernels": 23, "kernels-by-iteration": 6, "kernels-by-op": 6,
-        "iterations": 6, "gpus": 1, "expert-systems": 26, "api-calls": 5, "kernels": 80, "memory": 2, "notes": 0,
-        "issues": 0, "sql": 54,
+        "iterations": 6, "gpus": 1, "expert-systems": 15, "api-calls": 5, "kernels": 80, "memory": 2, "notes": 0,
+        "issues": 0, "sql": 70,
     },
     TORCH: {
         "op-types": 16, "group-ops": 18, "ops-and-kernels": 76, "kernels-by-iteration": 6, "kernels-by-op": 6,
-        "iterations": 6, "gpus": 1, "expert-systems": 24, "api-calls": 17, "kernels": 80, "memory": 2, "ranges": 11,
-        "notes": 0, "issues": 0, "sql": 54,
+        "iterations": 6, "gpus": 1, "expert-systems": 18, "api-calls": 17, "kernels": 80, "memory": 2, "ranges": 11,
+        "roofline": 155, "notes": 0, "issues": 0, "sql": 70,
     },
 }  # fmt: skip
 """Rows that the first table of each view shows, by sample; the other views that can be gone to are no tables."""
 PICTURES: Final = {LOG: {"dashboard", "timeline", "log"}, TORCH: {"dashboard", "timeline"}}
 NOT_FED: Final = {
-    LOG: {"ranges", "metrics", "summaries", "layers", "tool-report"},
+    LOG: {"roofline", "ranges", "metrics", "summaries", "layers", "tool-report"},
     TORCH: {"metrics", "summaries", "layers", "tool-report", "log"},
 }
 
@@ -56,7 +56,8 @@ async def by_menu(pilot: Pilot[None], name: str) -> None:
     """To a view by the menu; one that cannot be fed is passed over there."""
     await press(pilot, "m")
     assert isinstance(pilot.app.screen, MenuScreen)
-    names = [known.name for known in VIEWS if app_of(pilot).availability.get(known.name, "ok") == "ok"]
+    fed = [known for known in VIEWS if app_of(pilot).navigator.availability.get(known.name, "ok") == "ok"]
+    names = [known.name for group in GROUPS for known in fed if known.group == group]
     await press(pilot, "g")
     await pilot.press(*["j"] * names.index(name), "enter")
     await settled(pilot)
@@ -70,9 +71,13 @@ def arrived(pilot: Pilot[None], given: str, name: str) -> None:
         return
     table = screen_of(pilot).first_table
     assert table is not None
-    assert (table.shown_frame().height, table.state.filter, table.state.marks) == (ROWS[given][name], "", frozenset())
+    assert (table.model.shown_frame().height, table.state.filter, table.state.marks) == (
+        ROWS[given][name],
+        "",
+        frozenset(),
+    )
     screen = screen_of(pilot)
-    if isinstance(screen, LinkedTablesScreen) and name != "sql":
+    if isinstance(screen, MasterDetailScreen) and name != "sql":
         assert screen.table is screen.pane(0)
 
 
@@ -106,14 +111,14 @@ async def test_every_view_and_back_again(given: str) -> None:
 @pytest.mark.parametrize("given", [LOG, TORCH])
 async def test_a_view_that_is_not_fed_is_passed_over_and_says_why(given: str) -> None:
     async with opened(given, notifications=True) as pilot:
-        assert {name for name, why in app_of(pilot).availability.items() if why != "ok"} == NOT_FED[given]
+        assert {name for name, why in app_of(pilot).navigator.availability.items() if why != "ok"} == NOT_FED[given]
         for name in sorted(NOT_FED[given]):
             await press(pilot, "colon")
             await pilot.press(*name, "enter")
             await settled(pilot)
             assert view(pilot) == "dashboard"
             said = [note.message for note in pilot.app._notifications]
-            assert said[-1].endswith(app_of(pilot).availability[name])
+            assert said[-1].endswith(app_of(pilot).navigator.availability[name])
 
 
 async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
@@ -122,8 +127,13 @@ async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
         await pilot.press(*"conv", "enter")
         await press(pilot, "enter", "enter", "j", "j", "enter")
         screen = screen_of(pilot)
-        assert isinstance(screen, LinkedTablesScreen)
-        left = (screen.pane(0).state, screen.table, screen.pane(2).current_row, screen.pane(2).shown_frame().height)
+        assert isinstance(screen, MasterDetailScreen)
+        left = (
+            screen.pane(0).state,
+            screen.table,
+            screen.pane(2).current_row,
+            screen.pane(2).model.shown_frame().height,
+        )
         launch = left[2]
         assert launch is not None
         assert left[0].filter == "conv"
@@ -133,13 +143,13 @@ async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
         def as_left() -> None:
             assert screen_of(pilot) is screen
             table = screen.pane(2)
-            assert (screen.pane(0).state, screen.table, table.current_row, table.shown_frame().height) == left
+            assert (screen.pane(0).state, screen.table, table.current_row, table.model.shown_frame().height) == left
             assert screen.query_one(DetailPane).is_open
 
         for away, home in (
             (("7",), ("minus",)),
             (("0", "8"), ("left_square_bracket", "left_square_bracket")),
-            (("m", "G", "enter"), ("q",)),
+            (("m", "G", "k", "enter"), ("q",)),
             (("colon", *"ranges", "enter"), ("4",)),
         ):
             await press(pilot, *away)
@@ -168,9 +178,21 @@ async def test_the_palette_finds_views_and_actions() -> None:
 async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
     async with opened(LOG, size=(80, 24)) as pilot:
         await press(pilot, "m", "G")
-        text = " ".join(screen_text(pilot.app).replace("│", " ").replace("▂", " ").split())
-        assert "Compare two profiles, ranks or iterations compared" in text
-        for name in ("ranges", "summaries", "layers", "tool-report"):
-            assert app_of(pilot).availability[name] in text
+        text = menu_text(pilot)
+        assert "Compare two profiles, ranks or iterations" in text
+        assert "Not recorded 6 views: Roofline, Ranges, Metrics, Other Summaries, Layers, Profiler Report" in text
         await press(pilot, "enter")
-        assert view(pilot) == "compare"
+        for where in ("as it opens", "at its end"):
+            text = menu_text(pilot)
+            assert "Not recorded in this profile" in text, where
+            for name in sorted(NOT_FED[LOG]):
+                assert app_of(pilot).navigator.availability[name] in text, where
+            await press(pilot, "g", "G")
+        await press(pilot, "enter")
+        assert view(pilot) == "issues"
+
+
+def menu_text(pilot: Pilot[None]) -> str:
+    """The words of a dialog, without its frame and scroll bar."""
+    lines = [line.partition("│")[2].rpartition("│")[0] for line in screen_text(pilot.app).splitlines()]
+    return " ".join(" ".join(line.rstrip("▁▂▃▄▅▆▇█") for line in lines).split())

@@ -18,9 +18,9 @@ from tui.options import OpenOptions
 from tui.screens.help import HelpScreen
 from tui.screens.log import LogScreen
 from tui.screens.too_small import TooSmallScreen
-from tui.widgets.bar_list import BarList
-from tui.widgets.fact_strip import FactStrip
-from tui.widgets.table_pane import TablePane
+from tui.widgets.charts.bar_list import BarList
+from tui.widgets.stat_strip import StatStrip
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,15 +40,15 @@ async def test_the_dashboard_begins_on_its_first_chart() -> None:
     ("file", "fact", "view", "text"),
     [
         (TRAINING, "Kernel launches", "kernels", "kind=kernel"),
-        (TRAINING, "GPU utilisation", "gpus", 'gpu_activity="recorded"'),
+        (TRAINING, "GPU utilization", "gpus", 'gpu_activity="recorded"'),
         (TRAINING, "TC efficiency (DLProf)", "kernels", "(kind=kernel | kind=graph) uses_tensor_core=yes"),
         (TRAINING, "API calls", "api-calls", ""),
         (GRAPHS, "Graph launches", "kernels", "kind=graph"),
     ],
 )
-async def test_every_figure_is_a_door_to_its_own_rows(file: str, fact: str, view: str, text: str) -> None:
+async def test_every_figure_is_a_link_to_its_own_rows(file: str, fact: str, view: str, text: str) -> None:
     async with opened(file) as pilot:
-        strip = app_of(pilot).view_screen.query_one(FactStrip)  # type: ignore[union-attr]
+        strip = app_of(pilot).view_screen.query_one(StatStrip)  # type: ignore[union-attr]
         strip.focus()
         labels = [known.label for known in strip.facts]
         await press(pilot, *["j"] * labels.index(fact), "enter")
@@ -63,7 +63,7 @@ async def test_every_figure_is_a_door_to_its_own_rows(file: str, fact: str, view
 async def test_what_is_unknown_is_said_once_with_the_reason() -> None:
     async with opened(RUNS) as pilot:
         text = screen_text(pilot.app)
-        assert "unknown: Wall time, GPU utilisation (no start times recorded)" in " ".join(text.split())
+        assert "unknown: Wall time, GPU utilization (no start times recorded)" in " ".join(text.split())
         assert text.count("unknown:") == 1
 
 
@@ -90,7 +90,7 @@ async def test_a_fault_of_the_command_line_is_said_and_the_focus_stays() -> None
         before = pilot.app.focused
         await press(pilot, "colon", *"nosuch", "enter")
         assert pilot.app.focused is before
-        assert "no command or view is called nosuch" in screen_text(pilot.app)
+        assert "Unknown command: nosuch. ? lists the keys, m the views." in screen_text(pilot.app)
 
 
 async def test_the_find_of_the_command_line_goes_to_the_match() -> None:
@@ -163,19 +163,21 @@ async def test_reload_keeps_the_old_profile_where_the_file_is_gone_or_garbage(tm
     shutil.copy(sample(CAFFE), log)
     async with opened(str(log), notifications=True) as pilot:
         app = app_of(pilot)
-        before = app.whole_profile
+        before = app.profile_session.whole_profile
         await press(pilot, "4", "j")
         for ruin in (log.unlink, lambda: log.write_bytes(bytes(range(256)) * 20)):
             ruin()
             await pilot.press("r")
-            await until(pilot, lambda: not app.reading_again and bool(app.screen.query(Toast)), "an answer")
-            assert "what was read before stays" in screen_text(app)
-            assert app.whole_profile is before
+            await until(
+                pilot, lambda: not app.loading_files.is_reading_again and bool(app.screen.query(Toast)), "an answer"
+            )
+            assert "The profile is unchanged." in screen_text(app)
+            assert app.profile_session.whole_profile is before
             app.clear_notifications()
             await settled(pilot)
         shutil.copy(sample(CAFFE), log)
         await pilot.press("r")
-        await until(pilot, lambda: app.whole_profile is not before, "the new profile")
+        await until(pilot, lambda: app.profile_session.whole_profile is not before, "the new profile")
         await settled(pilot)
         pane = app.view_screen.query(TablePane).first()  # type: ignore[union-attr]
         assert pane.current_row is not None
@@ -187,7 +189,7 @@ async def test_a_session_that_is_not_there_ends_with_words() -> None:
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.return_code is not None, "the end")
     assert app.return_code == 2
-    assert [str(error) for error in app.load_errors] == ["there is no session 9; the only one is 0"]
+    assert [str(error) for error in app.loading_files.errors] == ["no session 9; the only session is 0"]
 
 
 async def test_several_files_are_named_and_the_bad_one_is_said() -> None:

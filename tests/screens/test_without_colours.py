@@ -1,4 +1,4 @@
-"""Where few colours or none are sent, what is under the cursor, dim or in focus is told by how its text is set."""
+"""Where few colors or none are sent, what is under the cursor, dim or in focus is told by how its text is set."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from textual.command import CommandList
 from textual.widgets import TextArea
 
 from tests.screens.opening import opened, press, settled, until
-from tui.widgets.frame_table import FrameTable
-from tui.widgets.iteration_chart import IterationChart
-from tui.widgets.part_bar import PartBar
+from tui.widgets.charts.iteration_chart import IterationChart
+from tui.widgets.tab_bar import TabBar
+from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -83,8 +83,8 @@ async def test_the_pointer_of_a_chart_is_in_reverse_while_keys_go_there(ascii_on
     [
         ("none", "dark", "(layer)", (True, "default")),
         ("16", "light", " layer ", (True, "default")),
-        ("truecolor", "light", " layer ", (None, "#646b60")),
-        ("truecolor", "dark", " layer ", (None, "#8f978d")),
+        ("truecolor", "light", " layer ", (None, "#5f666c")),
+        ("truecolor", "dark", " layer ", (None, "#8f979e")),
     ],
 )
 async def test_a_part_that_the_input_cannot_feed(
@@ -92,7 +92,7 @@ async def test_a_part_that_the_input_cannot_feed(
 ) -> None:
     async with opened("resnet50_training.nvprof.log", color=color, theme=theme) as pilot:
         await go(pilot, "group-ops")
-        styles = {part.text: part.style for part in pilot.app.screen.query_one(PartBar).render_line(0)}
+        styles = {part.text: part.style for part in pilot.app.screen.query_one(TabBar).render_line(0)}
         style = styles[layer]
         assert style is not None
         assert style.color is not None

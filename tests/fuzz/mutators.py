@@ -1,0 +1,173 @@
+"""Ways to damage an input, as Hypothesis strategies."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+HOSTILE = (
+    "\x1b]52;c;QUJD\x07",
+    "\x1b[31m",
+    "\x9b2J",
+    "\u202e",
+    "\u2066",
+    "\x00",
+    "\r",
+    "\u2028",
+    "\ufeff",
+    "\x7f",
+    "🏳️‍🌈",
+)
+"""What a terminal would act upon."""
+DIGITS = ("٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９", "०१२३४५६७८९", "𝟘𝟙𝟚𝟛𝟜𝟝𝟞𝟟𝟠𝟡", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+"""Digits of other scripts, from 0 to 9."""
+NUMBERS = (
+    *("0", "-1", "-0.0", "1e400", "-1e400", "nan", "inf", "1e-400", "0x10", "1_000", "1,000", "1.2.3", "", "-"),
+    *(str(2**31), str(2**32), str(2**53 + 1), str(2**63 - 1), str(2**63), str(-(2**63) - 1), str(2**64), "9" * 400),
+)
+VALUES: tuple[Any, ...] = (
+    *(None, True, 0, -1, 2**63, 1e308, "", "x", "٢", "\x1b]0;x\x07", [], {}, [[]], [{}], {"a": {"a": []}}, "9" * 400),
+)
+"""Values that stand in JSON where others belong."""
+
+Mutator = Callable[[Random, bytes], bytes]
+
+
+def _span(random: Random, data: bytes, most: int = 200) -> tuple[int, int]:
+    begin = random.randrange(len(data) + 1)
+    return begin, min(len(data), begin + random.randrange(most))
+
+
+def flip_bytes(random: Random, data: bytes) -> bytes:
+    """Some bytes become others."""
+    changed = bytearray(data)
+    for _ in range(random.randrange(1, 8)):
+        if changed:
+            changed[random.randrange(len(changed))] = random.randrange(256)
+    return bytes(changed)
+
+
+def cut(random: Random, data: bytes) -> bytes:
+    """The end is missing."""
+    return data[: random.randrange(len(data) + 1)]
+
+
+def delete(random: Random, data: bytes) -> bytes:
+    """A piece is missing."""
+    begin, end = _span(random, data)
+    return data[:begin] + data[end:]
+
+
+def splice(random: Random, data: bytes) -> bytes:
+    """A piece stands where another belongs, once or many times."""
+    begin, end = _span(random, data)
+    at, to = _span(random, data)
+    return data[:at] + data[begin:end] * random.choice((1, 1, 2, 500)) + data[to:]
+
+
+def change_numbers(random: Random, data: bytes) -> bytes:
+    """Numbers become impossible ones."""
+    return _replace(random, data, rb"-?[0-9]+(?:\.[0-9]+)?", lambda _text: random.choice(NUMBERS).encode())
+
+
+def change_digits(random: Random, data: bytes) -> bytes:
+    """Numbers are written in the digits of another script."""
+    digits = random.choice(DIGITS)
+    table = {ord(str(place)): digit for place, digit in enumerate(digits)}
+    return _replace(random, data, rb"[0-9]+", lambda text: text.decode().translate(table).encode(), most=60)
+
+
+def insert_hostile(random: Random, data: bytes) -> bytes:
+    """Names hold what a terminal acts upon."""
+    return _replace(random, data, rb"[A-Za-z_]{3,}", lambda text: text + random.choice(HOSTILE).encode())
+
+
+def nest(random: Random, data: bytes) -> bytes:
+    """Brackets without end."""
+    at = random.randrange(len(data) + 1)
+    return (
+        data[:at] + random.choice((b"[", b"{", b'{"a":', b"(", b"<", b'"')) * random.choice((1, 50, 5000)) + data[at:]
+    )
+
+
+def change_types(random: Random, data: bytes) -> bytes:
+    """Values of JSON become values of other types; what is no JSON has other words instead."""
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
+        return change_numbers(random, data)
+    for _ in range(random.randrange(1, 6)):
+        _change_value(random, tree)
+    return json.dumps(tree).encode("utf-8", "surrogatepass")
+
+
+def _change_value(random: Random, tree: Any) -> None:
+    for _ in range(12):
+        keys = list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
+        if not keys:
+            return
+        key = random.choice(list(keys))
+        if isinstance(tree[key], dict | list) and random.random() < 0.85:
+            tree = tree[key]
+            continue
+        tree[key] = random.choice(VALUES)
+        return
+
+
+def _replace(random: Random, data: bytes, pattern: bytes, change: Callable[[bytes], bytes], most: int = 8) -> bytes:
+    found = list(re.finditer(pattern, data))
+    chosen = sorted(random.sample(found, min(len(found), random.randrange(1, most))), key=lambda one: one.start())
+    pieces, at = [], 0
+    for one in chosen:
+        pieces += [data[at : one.start()], change(one[0])]
+        at = one.end()
+    return b"".join([*pieces, data[at:]])
+
+
+MUTATORS: tuple[Mutator, ...] = (
+    *(flip_bytes, cut, delete, splice, change_numbers, change_digits, insert_hostile, nest, change_types),
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn, data: bytes) -> bytes:
+    """An input with up to three kinds of damage."""
+    random = draw(st.randoms(use_true_random=False))
+    for mutate in draw(st.lists(st.sampled_from(MUTATORS), min_size=1, max_size=3)):
+        data = mutate(random, data)
+    return data
+
+
+CELLS: tuple[Any, ...] = (
+    *(None, 0, -1, 2**31, 2**63 - 1, -(2**63), 1.5, float("inf"), "", "x", "٢", "12", "\x1b]0;x\x07", b"", b"\xff\x00"),
+)
+"""Values of any type, as SQLite lets stand in any column."""
+
+
+@st.composite
+def column_changes(draw: st.DrawFn) -> list[tuple[int, int, Any, bool]]:
+    """Changes for `change_columns`: numbers of a table and a column, a value, and whether all rows get it."""
+    change = st.tuples(st.integers(0, 99), st.integers(0, 99), st.sampled_from(CELLS), st.booleans())
+    return draw(st.lists(change, min_size=1, max_size=4))
+
+
+def change_columns(path: Path, changes: list[tuple[int, int, Any, bool]]) -> None:
+    """Put values of other types into the columns of a database."""
+    with closing(sqlite3.connect(path)) as database, database:
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        tables = [name for (name,) in rows.fetchall()]
+        for table_number, column_number, value, is_everywhere in changes:
+            table = tables[table_number % len(tables)]
+            columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
+            column = columns[column_number % len(columns)]
+            where = "" if is_everywhere else f' WHERE rowid IN (SELECT rowid FROM "{table}" ORDER BY random() LIMIT 2)'
+            with suppress(sqlite3.Error):  # a column that must be unique, and the like
+                database.execute(f'UPDATE "{table}" SET "{column}" = ?{where}', (value,))

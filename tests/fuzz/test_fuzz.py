@@ -1,0 +1,102 @@
+"""Damaged inputs of every format: declined in words or shown, never a crash, a hang or a raw escape."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.corpus import SHARED
+from tests.fuzz.inputs import SQLITE, content, inputs, real_inputs
+from tests.fuzz.mutators import DIGITS, HOSTILE, change_columns, column_changes, mutated
+from tests.fuzz.survival import survives
+
+FEW = settings(max_examples=2, suppress_health_check=list(HealthCheck))
+DATABASES = [name for name, (_, data) in inputs().items() if data.startswith(SQLITE)]
+
+
+def written(folder: str, name: str, data: bytes) -> Path:
+    path = Path(folder, name.removesuffix(".gz"))
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", inputs())
+@FEW
+@given(data=st.data())
+def test_a_damaged_input_ends_in_words(name: str, data: st.DataObject) -> None:
+    file, whole = inputs()[name]
+    with tempfile.TemporaryDirectory() as folder:
+        survives(written(folder, file, data.draw(mutated(whole))), everything=False)
+
+
+@pytest.mark.parametrize("name", DATABASES)
+@FEW
+@given(changes=column_changes())
+def test_values_of_other_types_in_a_database_end_in_words(name: str, changes: list[tuple[int, int, Any, bool]]) -> None:
+    file, whole = inputs()[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(folder, file, whole)
+        change_columns(path, changes)
+        survives(path, everything=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", inputs())
+@given(data=st.data())
+def test_a_damaged_input_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
+    file, whole = inputs()[name]
+    with tempfile.TemporaryDirectory() as folder:
+        survives(written(folder, file, data.draw(mutated(whole))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", real_inputs() or [pytest.param("", marks=pytest.mark.skip("no real files here"))])
+@settings(max_examples=15)
+@given(data=st.data())
+def test_a_damaged_real_file_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
+    path = SHARED / name
+    with tempfile.TemporaryDirectory() as folder:
+        survives(written(folder, path.name, data.draw(mutated(content(path)))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DATABASES)
+@given(changes=column_changes())
+def test_values_of_other_types_are_shown_in_every_view(name: str, changes: list[tuple[int, int, Any, bool]]) -> None:
+    file, whole = inputs()[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(folder, file, whole)
+        change_columns(path, changes)
+        survives(path)
+
+
+@pytest.mark.parametrize("digits", DIGITS[:2])
+@pytest.mark.parametrize("name", inputs())
+def test_all_numbers_in_digits_of_another_script(name: str, digits: str, tmp_path: Path) -> None:
+    file, whole = inputs()[name]
+    if whole.startswith(SQLITE):
+        pytest.skip("its numbers are no text")
+    table = {ord(str(place)): digit for place, digit in enumerate(digits)}
+    text = whole.decode("utf-8", "replace")
+    # Within quotation marks alone, where there are any, so that the file is still what it was.
+    pieces = text.split('"') if '"' in text else ["", text]
+    changed = '"'.join(piece.translate(table) if place % 2 else piece for place, piece in enumerate(pieces))
+    path = tmp_path / file.removesuffix(".gz")
+    path.write_text(changed if '"' in text else changed[1:], encoding="utf-8")
+    survives(path, everything=False)
+
+
+@pytest.mark.parametrize("name", ["mlp_modules.pt.trace.json.gz", "caffe_conv1.nvprof.log", "gemm.ncu.csv"])
+def test_hostile_names_reach_no_report_raw(name: str, tmp_path: Path) -> None:
+    file, whole = inputs()[name]
+    text = whole.decode()
+    for word in ("aten", "cudnn", "gemm", "Kernel", "kernel", "cuda"):
+        text = text.replace(word, word + "".join(HOSTILE).replace("\r", ""))
+    path = tmp_path / file.removesuffix(".gz")
+    path.write_bytes(text.encode())
+    survives(path)

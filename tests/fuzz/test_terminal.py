@@ -1,0 +1,92 @@
+"""Hostile names of files, kernels, columns and arguments: no command writes them raw to a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.fuzz.inputs import inputs
+from tests.fuzz.survival import RAW
+from tui.output.export import for_terminal
+from tui.query.sql.result import numbered, result_spec
+from tui.text import printable
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
+
+NAME = "\x1b]52;c;QUJD\x07\x1b[31m\x9b31m\u202e\x7f"
+"""Sets the clipboard, colors, turns the direction of writing; no slash, so that a file can be called so."""
+FORMATS = ("text", "csv", "tsv", "json", "ndjson", "markdown")
+
+
+def commands(file: str, folder: str) -> list[list[str]]:
+    """Command lines with the name wherever one can stand."""
+    return [
+        *(["sql", file, f'SELECT kind AS "a{NAME}", name FROM kernels', "--format", one] for one in FORMATS),
+        *(["sql", file, f"SELECT '{NAME}' FROM kernels", "--format", one] for one in FORMATS),
+        *(["sql", file, text] for text in (f'SELECT "{NAME}"', f'SELECT * FROM "{NAME}"', NAME, f"SELECT '{NAME}")),
+        *(["report", file, "--view", view] for view in ("dashboard", "kernels", "findings", "issues", NAME)),
+        *(["report", file, "--view", "kernels", "--format", one] for one in ("markdown", "json")),
+        *(["check", file, "--format", one] for one in ("text", "json", "markdown", "sarif")),
+        *(["report", file, option, NAME] for option in ("--gpu", "--key", "--iterations", "--format-in", "--color")),
+        ["export", file, "--frame", NAME],
+        ["export", file, "--frame", "kernels", "-o", f"{folder}/{NAME}/x.csv"],
+        ["inspect", file],
+        ["diff", file, file],
+        ["convert", file, "-o", f"{folder}/{NAME}.parts"],
+        ["report", f"{folder}/{NAME}"],
+        [f"--{NAME}"],
+        [NAME],
+    ]
+
+
+def on_a_terminal(arguments: list[str]) -> str:
+    """What a command writes to a terminal that is both its standard output and its standard error."""
+    ours, theirs = os.openpty()
+    program = [sys.executable, "-m", "tui", *arguments]
+    with subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        written = bytearray()
+        try:
+            while data := os.read(ours, 1 << 16):
+                written += data
+        except OSError:  # Linux ends a terminal so
+            pass
+        finally:
+            os.close(ours)
+        assert process.wait() != 70
+    return written.decode("utf-8", "surrogateescape")
+
+
+@pytest.mark.slow
+def test_no_command_writes_a_hostile_name_raw(tmp_path: Path) -> None:
+    _, log = inputs()["caffe_conv1.nvprof.log"]
+    file = tmp_path / f"run{NAME}.log"
+    file.write_bytes(log.replace(b"cudnn", b"cudnn" + NAME.encode()))
+    for arguments in commands(str(file), str(tmp_path)):
+        written = on_a_terminal(arguments)
+        assert written
+        # Our own styles are bold and dim, and no 31.
+        without_styles = re.sub(r"\x1b\[[0-9;]*m", lambda found: found[0] if "31" in found[0] else "", written)
+        found = RAW.search(without_styles.replace("\r\n", "\n"))
+        assert found is None, (arguments, found)
+
+
+def test_headings_are_cleaned_as_values_are() -> None:
+    frame = pl.DataFrame({f"a{NAME}": [f"x{NAME}"], f"a{NAME.replace(chr(7), chr(8))}": ["y"]})
+    shown = for_terminal(frame)
+    assert shown.columns == ["a·]52;c;QUJD··[31m·31m··", "a·]52;c;QUJD··[31m·31m·· (2)"]
+    assert shown.row(0) == ("x·]52;c;QUJD··[31m·31m··", "y")
+    assert not any(RAW.search(column.title + column.help) for column in result_spec(numbered(frame)).columns)
+
+
+def test_the_last_link_lets_lines_and_styles_pass_alone() -> None:
+    assert printable("\x1b[1;38;5;7mbold\x1b[0m\n\ttab\r\x1b[2J\x1b]0;t\x07\x9b\u202e") == (
+        "\x1b[1;38;5;7mbold\x1b[0m\n\ttab··[2J·]0;t···"
+    )

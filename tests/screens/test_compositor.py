@@ -1,0 +1,135 @@
+"""What is not drawn cannot be seen: pictures are those that Textual's own way gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from textual._compositor import Compositor
+from textual.css.stylesheet import Stylesheet
+from textual.geometry import Region
+from textual.widget import Widget
+
+from tests.screens.opening import app_of, opened, press, settled
+from tui.textual_patches.compositor import SparingCompositor
+from tui.theme import DARK, LIGHT
+from tui.widgets.charts.iteration_chart import IterationChart
+from tui.widgets.direct_render import DirectRender
+from tui.widgets.table.view import FrameTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from textual.dom import DOMNode
+    from textual.pilot import Pilot
+    from textual.strip import Strip
+
+LOG = "resnet50_training.nvprof.log"
+
+
+def painter(pilot: Pilot[None]) -> SparingCompositor:
+    """What draws the view."""
+    found = pilot.app.screen._compositor
+    assert isinstance(found, SparingCompositor)
+    return found
+
+
+def both_ways(pilot: Pilot[None], asked: Region | None, *, every: int = 1) -> tuple[list[str], list[str]]:
+    """The characters and styles of the cells that are asked for, or of every so manyth line, ours and Textual's."""
+    ours = painter(pilot)
+    crop = asked or ours.size.region
+    found = []
+    for kind in (SparingCompositor, Compositor):
+        ours.__class__ = kind  # type: ignore[assignment]
+        chops = ours._render_chops(crop, lambda line: line in crop.line_range and line % every == 0)
+        lines = [sorted(chops[line].items()) for line in crop.line_range if line % every == 0]
+        found.append([repr([list(strip) for at, strip in line if crop.x <= at < crop.right]) for line in lines])
+    ours.__class__ = SparingCompositor
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("keys", ["1", "4", "7", "4 enter i", "4 f", "9", "colon"])
+async def test_a_picture_is_the_same(keys: str) -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, *keys.split())
+        ours, textuals = both_ways(pilot, None)
+        assert ours == textuals
+        assert len(ours) == 40
+        ours, textuals = both_ways(pilot, None, every=3)
+        assert ours == textuals
+        for asked in (Region(0, 7, 120, 9), Region(0, 0, 120, 1), Region(0, 38, 120, 2)):
+            ours, textuals = both_ways(pilot, asked)
+            assert ours == textuals
+
+
+async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "4")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.table is not None
+        table = screen.table.query_one("FrameTable")
+        drawn: list[str] = []
+
+        def noted(render_lines: Callable[[Any, Region], list[Strip]]) -> Callable[[Any, Region], list[Strip]]:
+            def draw(widget: Widget, crop: Region) -> list[Strip]:
+                drawn.append(f"{type(widget).__name__} {crop.height}")
+                return render_lines(widget, crop)
+
+            return draw
+
+        for drawer in (Widget, DirectRender):
+            monkeypatch.setattr(drawer, "render_lines", noted(drawer.render_lines))
+        row = Region(table.region.x, table.region.y + 2, table.region.width, 1)
+        list(painter(pilot)._get_renders(row))
+        assert drawn == ["LineScrollBar 1", "FrameTable 1"]
+        drawn.clear()
+        # Two rows far from each other: what lies between them has not changed.
+        both = Region(row.x, row.y, row.width, 9)
+        painter(pilot)._render_chops(both, {both.y, both.bottom - 1}.__contains__)
+        assert drawn == ["LineScrollBar 1", "FrameTable 1"] * 2
+
+
+async def test_what_lines_leave_free_is_drawn_below_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    render_lines = DirectRender.render_lines
+
+    def narrow(widget: DirectRender, crop: Region) -> list[Strip]:
+        """As of a widget that has become wider and longer since."""
+        return [strip.crop(0, strip.cell_length - 3) for strip in render_lines(widget, crop)[:-2]]
+
+    async with opened(LOG) as pilot:
+        await press(pilot, "4")
+        monkeypatch.setattr(DirectRender, "render_lines", narrow)
+        ours, textuals = both_ways(pilot, None)
+        assert ours == textuals
+        chops = painter(pilot)._render_chops(painter(pilot).size.region, lambda _line: True)
+        assert all(strip is not None for line in chops for strip in line.values())
+
+
+async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "4", "7")
+        looked_up: list[type[DOMNode]] = []
+        update_nodes = Stylesheet.update_nodes
+
+        def noted(styles: Stylesheet, nodes: Iterable[DOMNode], animate: bool = False) -> None:
+            found = list(nodes)
+            looked_up.extend(type(node) for node in found)
+            update_nodes(styles, found, animate=animate)
+
+        monkeypatch.setattr(Stylesheet, "update_nodes", noted)
+        await press(pilot, "4")
+        assert FrameTable not in looked_up
+        ours, textuals = both_ways(pilot, None)
+        assert ours == textuals
+        pilot.app.theme = LIGHT.name
+        await settled(pilot)
+        light, _ = both_ways(pilot, None)
+        assert light != ours
+        looked_up.clear()
+        await press(pilot, "7")
+        assert IterationChart in looked_up
+        pilot.app.theme = DARK.name
+        await settled(pilot)
+        await press(pilot, "4")
+        assert both_ways(pilot, None)[0] == ours

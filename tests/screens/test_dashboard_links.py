@@ -1,0 +1,58 @@
+"""The rows behind the lines of the dashboard are those that their figures are of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analysis.frames import copy, kernel, profile
+from tests.screens.opening import sample
+from tui.analysis.dashboard import dashboard
+from tui.analysis.dashboard.board import copies_over_sessions
+from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_uses
+from tui.analysis.transfer_summary import TRANSFERS, transfers
+from tui.loaders.registry import load_one
+from tui.model.view import TableState
+from tui.query.apply import apply
+from tui.screens.dashboard.links import link_of_copies, link_of_fact
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def named_otherwise() -> Profile:
+    """Copies whose names do not tell the direction as the panel writes it, and one that tells none."""
+    return profile(
+        activities=[
+            copy("DtoH", 5, size_bytes=1),
+            kernel("CopyDeviceToHost", 7, kind="memcpy"),
+            kernel("CopyHostToDevice", 30, kind="memcpy", session=1),
+            kernel("memcpy", 11, kind="memcpy"),
+            kernel("[Unified Memory Memcpy HtoD]", 13, kind="um"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ["made", "jax_train_step.trace.json.gz", "tracking_four_runs.nvprof.log"])
+def test_the_copies_behind_a_direction_add_up_to_its_figures(name: str) -> None:
+    made = named_otherwise() if name == "made" else load_one(sample(name))
+    told, behind = copies_over_sessions(made), transfers(made)
+    assert told.height > 1
+    for row in told.iter_rows(named=True):
+        link = link_of_copies(row)
+        found = apply(behind, TRANSFERS, TableState(filter=link.filter))
+        assert (link.view, found.error) == ("memory", None)
+        rows = found.take(behind)
+        assert (rows["calls"].sum(), rows["total_ns"].sum()) == (row["calls"], row["total_ns"])
+
+
+def test_the_iterations_behind_a_figure_are_of_the_session_that_it_is_of() -> None:
+    steps = [{"name": "step", "start_ns": 100 * number, "duration_ns": 90, "iteration": number} for number in range(3)]
+    made = profile(ranges=steps, activities=[kernel("k", 5, start_ns=7, device=0, session=1)])
+    facts = dashboard(made).performance
+    told, behind = next(fact for fact in facts if fact.name == "iterations"), iterations_with_uses(made)
+    assert (told.value, behind["session"].to_list()) == (3, [0, 0, 0, 1])
+    link = link_of_fact(told, facts, iterated=0)
+    rows = apply(behind, ITERATIONS_WITH_USES, TableState(filter=link.filter)).take(behind)
+    assert rows.select("session", "iteration").rows() == [(0, 0), (0, 1), (0, 2)]

@@ -1,0 +1,153 @@
+"""Dialogs and the request for room: opened once, closed once, whatever is pressed or comes about meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from tests.idle import Hold, until
+from tests.screens.opening import app_of, opened, press, settled
+from tests.screens.test_typed_ahead import typed
+from tests.snapshots import screen_text
+from tui.app import comparison
+from tui.screens.compare_menu import CompareDialog
+from tui.screens.help import HelpScreen
+from tui.screens.menu import MenuScreen
+from tui.screens.too_small import TooSmallScreen
+from tui.widgets.dialogs.export import ExportDialog
+from tui.widgets.dialogs.note import NoteDialog
+
+if TYPE_CHECKING:
+    import pytest
+    from textual.pilot import Pilot
+
+LOG = "caffe_conv1.nvprof.log"
+
+
+def dialogs(pilot: Pilot[None]) -> list[type[object]]:
+    """The dialogs on the screen stack, the topmost last."""
+    return [type(screen) for screen in pilot.app.screen_stack if isinstance(screen, ModalScreen)]
+
+
+async def test_enter_pressed_twice_at_once_keeps_a_note_once() -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "4")
+        await typed(pilot, "Mhere\r\r")
+        # The second enter opened the row.
+        assert dialogs(pilot) == []
+        assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["here"]
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.place().level == "name/kernels"
+
+
+async def test_a_dialog_that_is_closed_twice_gives_one_result() -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "4", "M", "x")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, NoteDialog)
+        dialog.dismiss("once")
+        dialog.dismiss("twice")
+        await settled(pilot)
+        assert [note.text for note in app_of(pilot).notes.store.all.values()] == ["once"]
+
+
+async def test_only_one_dialog_opens() -> None:
+    async with opened(LOG) as pilot:
+        app = app_of(pilot)
+        app.action_help()
+        app.action_views_menu()
+        app.action_compare()
+        await settled(pilot)
+        assert dialogs(pilot) == [HelpScreen]
+
+
+async def test_a_result_does_not_switch_the_view_below_an_open_dialog(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = Hold()
+    compare = comparison.Comparison._comparison
+
+    def slow(self: comparison.Comparison, what: str) -> object:
+        make = compare(self, what)
+        return lambda: (go_on.wait(), make())[1]
+
+    monkeypatch.setattr(comparison.Comparison, "_comparison", slow)
+    async with opened("ddp_ranks") as pilot:
+        app = app_of(pilot)
+        app.run_line("compare sessions 0 1")
+        await pilot.pause()
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen), "help")
+        go_on.set()
+        await until(pilot, lambda: app.comparison.sides is not None, "the comparison")
+        await settled(pilot)
+        assert dialogs(pilot) == [HelpScreen]
+        assert app.view_screen is not None
+        assert app.view_screen.VIEW == "dashboard"
+        await press(pilot, "escape")
+        await until(pilot, lambda: app.view_screen is not None and app.view_screen.VIEW == "compare", "the view")
+
+
+async def test_a_dialog_done_while_there_is_no_room_closes_when_there_is() -> None:
+    async with opened(LOG, size=(100, 30), notifications=True) as pilot:
+        await press(pilot, "4", "e")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ExportDialog)
+        await pilot.resize_terminal(40, 10)
+        await settled(pilot)
+        dialog.dismiss("Wrote 2 rows")
+        await settled(pilot)
+        assert dialogs(pilot) == [ExportDialog, TooSmallScreen]
+        await pilot.resize_terminal(100, 30)
+        await settled(pilot)
+        assert dialogs(pilot) == []
+        assert "Wrote 2 rows" in screen_text(pilot.app)
+
+
+async def test_a_terminal_four_cells_wide_does_not_freeze_the_dashboard_below_a_dialog() -> None:
+    async with opened("ddp_ranks") as pilot:
+        await press(pilot, "d")
+        assert dialogs(pilot) == [CompareDialog]
+        await pilot.resize_terminal(4, 300)
+        await settled(pilot)
+        await press(pilot, "j", "tab", "enter")
+        assert dialogs(pilot) == [CompareDialog, TooSmallScreen]
+        await pilot.resize_terminal(120, 40)
+        await press(pilot, "escape")
+        assert dialogs(pilot) == []
+
+
+async def test_any_text_can_be_typed_as_the_other_file() -> None:
+    async with opened(LOG, notifications=True) as pilot:
+        for text in ("x" * 5_000, "~nobody-of-this-name/run.log", "/" + "y" * 300 + "/z"):
+            await press(pilot, "d")
+            line = pilot.app.screen.query_one(Input)
+            line.post_message(events.Paste(text))
+            await press(pilot, "enter")
+            assert app_of(pilot).fault is None
+            assert dialogs(pilot) == []
+        assert app_of(pilot).comparison.sides is None
+
+
+async def test_a_menu_of_views_unfolds_the_views_without_data() -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "m", "G", "enter")
+        assert dialogs(pilot) == [MenuScreen]
+        assert "Not recorded in this profile" in screen_text(pilot.app)
+
+
+async def test_another_file_is_opened_once_the_explorer_has_ended(tmp_path: Path) -> None:
+    other = tmp_path / "other.log"
+    async with opened(LOG, notifications=True) as pilot:
+        app = app_of(pilot)
+        app.run_line(f"open {other}")
+        await settled(pilot)
+        assert "No such file:" in screen_text(app)
+        assert app.file_to_open == ""
+        other.write_text("x")
+        app.run_line(f"open {other}")
+        assert app.file_to_open == str(other)
+        assert app.return_code == 0

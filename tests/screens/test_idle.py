@@ -1,0 +1,168 @@
+"""What is done while nobody presses a key: views are made ahead, garbage is collected."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.idle import Hold
+from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled, until
+from tests.snapshots import screen_text
+from tui import runtime
+from tui.app import ProftuiApp, idle
+from tui.app.idle import IdleWork
+from tui.app.navigator import Navigator
+from tui.query import parse
+from tui.screens.kernels import KernelsScreen
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+TRACE = "caffe_conv1.nvprof.log"
+
+
+def ahead(pilot: Pilot[None]) -> dict[str, object]:
+    """The views that were made before anyone went to them."""
+    return dict(app_of(pilot).navigator._prepared)
+
+
+async def all_made(pilot: Pilot[None]) -> None:
+    """Wait until every view that can be gone to is made."""
+    app = app_of(pilot)
+    can = {name for name, reason in app.navigator.availability.items() if reason == "ok"}
+    await until(pilot, lambda: can <= {*app.navigator._prepared, *app.navigator._views}, "all views")
+    await until(pilot, lambda: all(screen.is_mounted for screen in app.navigator._prepared.values()), "their widgets")
+
+
+@pytest.fixture
+def _makes_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Navigator, "PREPARES_VIEWS", True)
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_a_view_that_was_made_ahead_shows_what_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(TRACE) as pilot:
+        await all_made(pilot)
+        made = ahead(pilot)
+        assert isinstance(made["kernels"], KernelsScreen)
+        assert made["kernels"].first_table is not None
+        # Rows come when it is gone to: nothing is worked out that nobody asked for.
+        assert made["kernels"].first_table.frame.is_empty()
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        assert pilot.app.screen is made["kernels"]
+        seen = screen_text(pilot.app)
+    monkeypatch.setattr(Navigator, "PREPARES_VIEWS", False)
+    async with opened(TRACE) as pilot:
+        assert ahead(pilot) == {}
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        assert screen_text(pilot.app) == seen
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_a_view_is_gone_to_while_it_is_being_made() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await until(pilot, lambda: app.navigator._to_prepare is not None and not app.navigator._to_prepare, "all views")
+        # One that has just begun.
+        app.navigator._to_prepare = ["issues"]
+        app.navigator._prepared.pop("issues", None)
+        app._installed_screens.pop("issues", None)
+        assert app.navigator._prepare()
+        assert not ahead(pilot)["issues"].is_mounted  # type: ignore[attr-defined]
+        app.go("issues")
+        await settled(pilot)
+        assert app.view_screen is not None
+        assert app.view_screen.VIEW == "issues"
+        assert "issues" not in ahead(pilot)
+        assert app.view_screen.first_table is not None
+        assert app.view_screen.first_table.spec.name == "issues"
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
+    async with opened(TRACE) as pilot:
+        await all_made(pilot)
+        app = app_of(pilot)
+        assert set(app.navigator._views) == {"dashboard"}
+        assert [place.view for place in app.navigator.history.places] == ["dashboard"]
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = Hold()
+    monkeypatch.setattr(parse, "make_parser", lambda: imported.wait())
+    monkeypatch.setattr(idle, "YOUNG_AFTER_S", 0.1)
+    monkeypatch.setattr(idle, "NEW_AFTER_S", 0.1)
+    monkeypatch.setattr(idle, "ALL_AFTER_S", 10 * PATIENCE_S)
+    async with opened(TRACE) as pilot:
+        app, loop = app_of(pilot), asyncio.get_running_loop()
+        await until(
+            pilot,
+            lambda: (
+                app.navigator.idle._next_look is not None and app.navigator.idle._next_look.when() > loop.time() + 1
+            ),
+            "rest",
+        )
+        assert ahead(pilot) == {}
+        imported.set()
+        await all_made(pilot)
+
+
+class Pauses:
+    """The clock of an app in the hands of the test: the time until the next look passes at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._now_s = 0.0
+        self._looks_at: float | None = None
+        monkeypatch.setattr(idle, "time", SimpleNamespace(monotonic=lambda: self._now_s))
+        monkeypatch.setattr(IdleWork, "_look_in", lambda _app, seconds: self._look_at(self._now_s + seconds))
+
+    def _look_at(self, time_s: float) -> None:
+        self._looks_at = time_s
+
+    def rest(self, app: ProftuiApp) -> None:
+        """Let time pass until nothing more is to be done."""
+        while self._looks_at is not None:
+            self._now_s, self._looks_at = self._looks_at, None
+            app.navigator.idle._look()
+
+
+async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    before = gc.get_threshold()
+    pauses = Pauses(monkeypatch)
+    monkeypatch.setattr(runtime, "YOUNG_BEFORE_FULL", 0)
+    async with opened(TRACE) as pilot:
+        assert gc.get_threshold() == runtime.GC_THRESHOLDS
+        pauses.rest(app_of(pilot))
+        monkeypatch.setattr(runtime.gc, "collect", lambda generation=2: collected.append(generation) or 0)
+        await press(pilot, "j")
+        assert collected == []
+        pauses.rest(app_of(pilot))
+        assert collected == [1, 2]
+        # So little has been made since that the next pause leaves it.
+        monkeypatch.setattr(runtime, "YOUNG_BEFORE_FULL", 1_000)
+        await press(pilot, "j")
+        pauses.rest(app_of(pilot))
+        assert collected == [1, 2, 1]
+    assert gc.get_threshold() == before
+
+
+async def test_a_collection_after_new_widgets_leaves_those_of_all_views_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    pauses = Pauses(monkeypatch)
+    async with opened(TRACE) as pilot:
+        pauses.rest(app_of(pilot))
+        for name in ("freeze", "unfreeze"):
+            monkeypatch.setattr(runtime.gc, name, lambda name=name: calls.append(name))
+        monkeypatch.setattr(runtime.gc, "collect", lambda generation=2: calls.append(f"collect {generation}") or 0)
+        app_of(pilot).navigator.widgets_made()
+        await press(pilot, "j")
+        pauses.rest(app_of(pilot))
+        assert calls == ["collect 1", "freeze", "unfreeze", "collect 2", "freeze"]

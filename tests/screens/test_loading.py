@@ -1,0 +1,213 @@
+"""The loading screen of several files: a line each, of many those that matter; esc keeps what is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pytest
+
+from tests.idle import Hold
+from tests.screens.opening import SAMPLES, assert_at_sizes, press, until
+from tests.snapshots import screen_text
+from tui import opening
+from tui.app import ProftuiApp
+from tui.loaders.progress import (
+    DONE,
+    LEFT_OUT,
+    READING,
+    STOPPED,
+    WAITING,
+    FileProgress,
+    LoadPreview,
+    LoadProgress,
+    PreviewRow,
+)
+from tui.options import OpenOptions
+from tui.screens.loading import LoadingScreen, state_words
+from tui.widgets.load_preview import files_lines, summary
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+    from tui.loaders.progress import Report
+    from tui.opening import Opened
+
+KB = 1000
+
+
+def eight() -> list[FileProgress]:
+    """Eight ranks, of which each state is there."""
+    names = [FileProgress(f"traces/rank{rank}.pt.trace.json.gz", 100 * KB) for rank in range(8)]
+    names[0] = replace(names[0], state=DONE, bytes_read=100 * KB, rank=0)
+    names[1] = replace(names[1], state=DONE, bytes_read=100 * KB, rank=1)
+    names[2] = replace(names[2], state=READING, bytes_read=100 * KB)
+    names[3] = replace(names[3], state=READING, bytes_read=34 * KB)
+    names[5] = replace(names[5], state=LEFT_OUT, why="not a JSON document of trace events")
+    return names
+
+
+def texts(files: list[FileProgress], width: int, height: int, **how: bool) -> list[str]:
+    return [line.plain.rstrip() for line in files_lines(files, width, height, **how)]
+
+
+def test_a_line_for_each_file() -> None:
+    lines = texts(eight(), 72, 10)
+    assert len(lines) == 8
+    assert lines[0].split() == ["rank0.pt.trace.json.gz", "read", "█" * 29, "rank", "0"]
+    assert lines[2].split()[:2] == ["rank2.pt.trace.json.gz", "finishing"]
+    assert lines[3].split()[:2] == ["rank3.pt.trace.json.gz", "34%"]
+    assert lines[4].split() == ["rank4.pt.trace.json.gz", "waiting"]
+    assert lines[5].endswith("left out  not a JSON document of trace events")
+    assert all(len(line) <= 72 for line in lines)
+
+
+def test_of_many_those_under_way_and_left_out() -> None:
+    many = [FileProgress(f"rank{rank}.json", KB, DONE, KB, rank) for rank in range(200)]
+    many[7] = replace(many[7], state=LEFT_OUT, rank=None, why="odd")
+    many[90] = replace(many[90], state=READING, bytes_read=500)
+    many[199] = replace(many[199], state=WAITING)
+    assert summary(many) == "197 of 200 files read, 1 left out, 1 under way, 1 waiting"
+    assert [line.split()[:2] for line in texts(many, 72, 10)] == [["rank90.json", "50%"], ["rank7.json", "left"]]
+    failed = [replace(one, state=LEFT_OUT, why="odd") for one in many]
+    assert texts(failed, 72, 10)[-1] == "and 191 more"
+    assert len(texts(failed, 72, 10)) == 10
+    assert [texts(failed, 72, height) for height in (1, 0, -5)] == [["and 200 more"], [], []]
+
+
+@pytest.mark.parametrize("width", [10, 30, 44, 76, 106])
+def test_no_line_is_too_wide_and_hostile_names_are_plain(width: int) -> None:
+    files = [replace(one, path=f"a/\x1b[31m[red]{'x' * 90}{at}") for at, one in enumerate(eight())]
+    for ascii_only in (False, True):
+        for line in texts(files, width, 10, ascii_only=ascii_only):
+            assert len(line) <= max(width, 26)
+            assert "\x1b" not in line
+            assert not ascii_only or line.isascii()
+
+
+class Slow:
+    """Stands for a reading that goes on until it is told to stop."""
+
+    def __init__(self, files: list[FileProgress], so_far: LoadPreview | None = None) -> None:
+        self.files = files
+        self.so_far = so_far
+        self.go_on = Hold()
+
+    def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> Opened:
+        done = sum(one.bytes_read for one in self.files)
+        total = sum(one.bytes_total for one in self.files)
+        while report(LoadProgress("traces", done, total, 12_345, self._so_far(), files=self.files)):
+            if self.go_on.wait(0.1):
+                break
+        else:
+            self.files = [replace(one, state=STOPPED) if one.state == WAITING else one for one in self.files]
+        report(LoadProgress("traces", done, total, 12_345, files=self.files))
+        return _opened(options)
+
+    def _so_far(self) -> LoadPreview | None:
+        """Another one each time, as a loader gives it."""
+        return None if self.so_far is None else replace(self.so_far)
+
+
+def _opened(options: OpenOptions) -> Opened:
+    return _read(options, lambda _progress: True, session=None)
+
+
+_read = opening.open_profiles
+
+
+async def test_screen(snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(eight())
+    app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
+    # No time passes.
+    monkeypatch.setattr("tui.screens.loading.time", SimpleNamespace(monotonic=lambda: 0.0))
+    with patch.object(opening, "open_profiles", slow):
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
+            await assert_at_sizes(pilot, snapshot)
+            slow.go_on.set()
+            await until(pilot, lambda: app.view_screen is not None, "a view")
+
+
+async def test_each_rank_shows_how_far_it_is_and_esc_keeps_what_is_there() -> None:
+    slow = Slow(eight())
+    app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
+    with patch.object(opening, "open_profiles", slow):
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
+            assert isinstance(app.screen, LoadingScreen)
+            text = screen_text(app)
+            assert all(f"rank{rank}.pt.trace.json.gz" in text for rank in range(8))
+            assert "34%" in text
+            assert "left out not a JSON document of trace events" in " ".join(text.split())
+            await pilot.press("escape")
+            await until(pilot, lambda: app.view_screen is not None, "a view")
+            assert [one.state for one in slow.files].count(STOPPED) == 3
+            assert app.profile_session.whole_profile is not None
+
+
+def test_past_the_last_byte_no_speed_falls() -> None:
+    read, total = 30 << 20, 40 << 20
+    half = LoadProgress("run.log", read, total, 7_000)
+    assert (
+        state_words(half, 10, 10.2, is_past=False) == "30 MiB of 40 MiB   3 MiB/s   about 3 s left   7,000 rows   10 s"
+    )
+    all_of_it = replace(half, bytes_read=total)
+    for seconds in (14, 28):
+        assert (
+            state_words(all_of_it, seconds, seconds, is_past=False)
+            == f"40 MiB   file read; step 2 of 2: building tables…   7,000 rows   {seconds} s"
+        )
+    piped = replace(half, bytes_total=None)
+    assert "3 MiB/s" in state_words(piped, 10, 10, is_past=False)
+    assert "step 2 of 2" in state_words(piped, 10, 12, is_past=True)
+
+
+async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:
+    slow = Slow(eight())
+    app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
+    with patch.object(opening, "open_profiles", slow), patch.object(ProftuiApp, "say", autospec=True) as say:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
+            await pilot.press("ctrl+c")
+            assert say.call_args.args[1] == "Q quits, esc stops and keeps partial data."
+            slow.go_on.set()
+            await until(pilot, lambda: app.view_screen is not None, "a view")
+            await pilot.press("ctrl+c")
+            assert say.call_args.args[1] == "Q quits, q goes back."
+            await press(pilot, "9", "f", "ctrl+c")
+            assert say.call_args.args[1] == "ctrl+q quits, esc ends typing."
+            await pilot.press("ctrl+q")
+    assert app.return_code == 0
+
+
+async def test_a_rank_that_is_left_out_is_told_when_the_folder_opens(tmp_path: Any) -> None:
+    import shutil
+
+    for file in (SAMPLES / "ddp_ranks").iterdir():
+        shutil.copy(file, tmp_path)
+    (tmp_path / "ddp_rank1.pt.trace.json.gz").write_bytes(b"\x1f\x8b\x08\x00not gzip at all")
+    with patch.object(ProftuiApp, "say", autospec=True) as say:
+        app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), cache=False))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: app.view_screen is not None, "a view")
+            said = " ".join(str(call.args[1]) for call in say.call_args_list)
+            assert "Not read: " in said
+            assert "ddp_rank1.pt.trace.json.gz" in said
+            assert "issues: 1 error" in screen_text(app).splitlines()[0]
+
+
+async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.loading._SHOWN_AFTER_S", -1.0)
+    read = LoadPreview((PreviewRow("gemm", 3, 7.5e9),), 1, 3, 7.5e9, 12_000_000_000, ())
+    slow = Slow(eight(), read)
+    app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
+    with patch.object(opening, "open_profiles", slow):
+        async with app.run_test(size=(20, 5)) as pilot:
+            await until(pilot, lambda: "need 60×15" in screen_text(app), "a request for room")
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: "3 kernels and copies" in screen_text(app), "what is read so far")
+            slow.go_on.set()
+            await until(pilot, lambda: app.view_screen is not None, "a view")

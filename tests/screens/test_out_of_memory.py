@@ -1,0 +1,102 @@
+"""A view that memory does not suffice for says so in a line, and is tried again; the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NoReturn
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.snapshots import screen_text
+from tui.app.errors import PanicError, Threads
+from tui.cli import headless
+from tui.cli.main import main
+from tui.screens import base, master_detail, timeline_base
+
+SAMPLE = "resnet50_training.pt.trace.json.gz"
+
+
+def lacking(*_: Any, **__: Any) -> NoReturn:
+    # As numpy says it where a process may have no more.
+    raise np._core._exceptions._ArrayMemoryError((1 << 50,), np.dtype(np.int64))  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(timeline_base, "AT_ONCE", 0)
+
+
+@pytest.mark.usefixtures("every_input_is_large")
+@pytest.mark.parametrize(
+    ("name", "title", "where", "function"),
+    [("kernels", "Kernels", master_detail, "measure"), ("timeline", "Timeline", timeline_base, "shown_lanes")],
+)
+async def test_view_says_it_and_others_work_on(
+    name: str, title: str, where: Any, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(SAMPLE) as pilot:
+        app = app_of(pilot)
+        with monkeypatch.context() as patched:
+            patched.setattr(where, function, lacking)
+            app.go(name)
+            await settled(pilot)
+        words = f"{title}: not enough memory (for 8.00 PiB more); close other programs"
+        assert words in screen_text(app)
+        assert "working it out" not in screen_text(app)
+        assert app.fault is None
+        app.go("op-types")
+        await settled(pilot)
+        assert "not enough memory" not in screen_text(app)
+        app.go(name)
+        await settled(pilot)
+        assert "not enough memory" not in screen_text(app)
+        await press(pilot, "down")
+        assert app.fault is None
+
+
+def panicking(words: str) -> Any:
+    def panic(*_: Any, **__: Any) -> NoReturn:
+        raise pl.exceptions.PanicException(words)
+
+    return panic
+
+
+@pytest.mark.usefixtures("every_input_is_large")
+async def test_a_panic_for_want_of_memory_is_said_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(SAMPLE) as pilot:
+        asyncio.get_running_loop().set_default_executor(Threads())
+        app = app_of(pilot)
+        monkeypatch.setattr(master_detail, "measure", panicking("memory allocation of 8388608 bytes failed"))
+        app.go("kernels")
+        await settled(pilot)
+        assert "Kernels: not enough memory (for 8.00 MiB more)" in screen_text(app)
+        assert app.fault is None
+
+
+@pytest.mark.usefixtures("every_input_is_large")
+async def test_any_other_panic_ends_the_explorer_and_leaves_nothing_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(SAMPLE) as pilot:
+        asyncio.get_running_loop().set_default_executor(Threads())
+        app = app_of(pilot)
+        monkeypatch.setattr(master_detail, "measure", panicking("index out of bounds"))
+        app.go("kernels")
+        await settled(pilot)
+        fault, app._exception = app.fault, None
+        assert isinstance(fault, PanicError)
+        assert str(fault) == "index out of bounds"
+        assert not any(worker.is_running for worker in app.workers)
+
+
+def test_without_a_screen_it_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(headless, "load_files", lacking)
+    assert main(["report", sample(SAMPLE)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "proftui: not enough memory (for 8.00 PiB more): "
+        "close other programs, or open a dataset written by proftui convert\n"
+    )

@@ -1,0 +1,116 @@
+"""The parts of the GPUs view over ranks: iterations, ops and collectives, with their links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled
+from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.snapshots import assert_screen, screen_text
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+RANKS = "ddp_ranks"
+MORE = "full_stop"
+STATES = {
+    "iterations": f"8 {MORE} {MORE}",
+    "ops": f"8 {MORE} {MORE} {MORE}",
+    "collectives": f"8 {MORE} {MORE} {MORE} {MORE}",
+    "ranks-of-a-collective": f"8 {MORE} {MORE} {MORE} {MORE} enter enter",
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(RANKS) as pilot:
+        await press(pilot, *STATES[state].split())
+        await assert_at_sizes(pilot, snapshot)
+
+
+async def test_collectives_in_ascii(snapshot: SnapshotAssertion) -> None:
+    async with opened(RANKS, size=(120, 40), ascii_only=True) as pilot:
+        await press(pilot, *STATES["collectives"].split())
+        assert screen_text(pilot.app).isascii()
+        assert_screen(pilot.app, snapshot)
+
+
+async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
+    async with opened(RANKS) as pilot:
+        await press(pilot, "8", MORE, "enter", "j", "enter")
+        assert screen_of(pilot).path() == ["Ranks", "rank 1", "iteration 4", "gpu work"]
+        assert set(column_of(pilot, "rank_work", "session")) == {1}
+        assert set(column_of(pilot, "rank_work", "iteration")) == {4}
+        assert table_of(pilot, "rank_work").frame.height == 581
+        await press(pilot, "q", "q", "q")
+        assert screen_of(pilot).part.name == "gpus"
+
+
+async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> None:
+    async with opened(RANKS) as pilot:
+        await press(pilot, "8", MORE, MORE)
+        assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0", "rank 0", "rank 0"]
+        assert "rank 0 takes longest in 3 of 4 iterations" in screen_text(pilot.app)
+        await press(pilot, "j", "enter")
+        assert column_of(pilot, "iteration_ranks", "who") == ["rank 0", "rank 1"]
+        await press(pilot, "enter")
+        assert set(column_of(pilot, "iteration_work", "session")) == {0}
+        assert set(column_of(pilot, "iteration_work", "iteration")) == {4}
+
+
+async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
+    async with opened(RANKS, size=(200, 50)) as pilot:
+        await press(pilot, "8", MORE, MORE, MORE)
+        assert "Beside communication, gemm differs most: rank 1 takes 15.562 ms an iteration more" in screen_text(
+            pilot.app
+        )
+        await press(pilot, "j", "enter")
+        assert column_of(pilot, "op_ranks", "op") == ["aten::mm", "aten::addmm"]
+        await press(pilot, "enter")
+        assert column_of(pilot, "ranks_of_op", "who") == ["rank 1", "rank 0"]
+
+
+async def test_waiting_is_told_with_the_clocks_that_tell_it() -> None:
+    async with opened(RANKS, size=(200, 50)) as pilot:
+        await press(pilot, "8", *[MORE] * 4)
+        text = screen_text(pilot.app)
+        assert "77.37% of the time in matched collectives is waiting for the last rank: 64.525 ms of 83.396 ms" in text
+        assert "clocks agree: ranks leave collectives within 13.625" in text
+        assert "unmatched: 21 kernels of communication, 6.6658 ms: outside iterations" in text
+        assert column_of(pilot, "collective_kinds", "comm_unmatched_ns") == [0, 6_665_838]
+        assert column_of(pilot, "collectives", "last_rank")[:4] == ["rank 1"] * 4
+        assert column_of(pilot, "collective_ranks", "comm_wait_ns") == [0, 14_892_806]
+
+
+async def test_the_numbers_are_those_of_the_report() -> None:
+    async with opened(RANKS) as pilot:
+        told = reported(pilot, "ranks")
+        await press(pilot, "8", MORE)
+        assert_reported(pilot, "ranks", told["rows"])
+        await press(pilot, MORE)
+        assert_reported(pilot, "slowest_ranks", told["slowest_ranks"])
+        await press(pilot, MORE)
+        assert_reported(pilot, "op_type_ranks", told["op_type_ranks"])
+        assert_reported(pilot, "op_ranks", told["op_ranks"], of="op_type")
+        await press(pilot, MORE)
+        assert_reported(pilot, "collective_kinds", told["collective_kinds"])
+
+
+async def test_a_tie_for_the_slowest_rank_is_said() -> None:
+    async with opened(RANKS) as pilot:
+        app_of(pilot).run_line("iterations 3:4")
+        await settled(pilot)
+        await press(pilot, "8", MORE, MORE)
+        assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0"]
+        tie = "no rank takes longest most often: rank 0 and rank 1 do in 1 of 2 iterations each"
+        assert tie in screen_text(pilot.app)
+
+
+async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
+    async with opened(RANKS) as pilot:
+        app_of(pilot).profile_session.choose_session(0)
+        for times in range(1, 5):
+            await press(pilot, "8", *[MORE] * (times if times == 1 else 1))
+            assert "one session of 2 is shown: press S for all" in screen_text(pilot.app), times

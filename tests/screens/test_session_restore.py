@@ -1,0 +1,305 @@
+"""Where a file was left: offered when it is opened again, and gone back to on request alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
+from tests.screens.test_sql import ask
+from tests.snapshots import screen_text
+from tui.state import workspace
+from tui.state.files import files
+from tui.widgets.notices import OfferLine
+from tui.widgets.table.pane import TablePane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+CAFFE = "caffe_conv1.nvprof.log"
+TRACE = "resnet50_training.csv"
+
+
+def pane(pilot: Pilot[None], name: str = "kernels") -> TablePane:
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.query_one(f"#{name}", TablePane)
+
+
+def view(pilot: Pilot[None]) -> str:
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.VIEW
+
+
+def said(pilot: Pilot[None]) -> str:
+    """The messages on the screen."""
+    return "\n".join(note.message for note in pilot.app._notifications)
+
+
+def offered(pilot: Pilot[None]) -> list[str]:
+    """The offer on the screen."""
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return [line.render().plain for line in screen.query(OfferLine)]
+
+
+async def leave_in_kernels(path: str, **options: Any) -> dict[str, Any]:
+    """Look at kernels, filter, sort, mark, put the cursor on a row, go into it, and quit; gives that row."""
+    async with opened(path, **options) as pilot:
+        app_of(pilot).run_line("kernels")
+        await settled(pilot)
+        table = pane(pilot)
+        table.set_filter("gemm")
+        table.set_sort((("calls", False),))
+        await settled(pilot)
+        await press(pilot, "space", "j", "enter", "j")
+        row = table.current_row
+        assert row is not None
+        await press(pilot, "Q")
+    return row
+
+
+async def test_a_file_is_gone_on_with_by_a_key(state_directory: Path) -> None:
+    row = await leave_in_kernels(TRACE)
+    kept = list((state_directory / "left-off").iterdir())
+    assert len(kept) == 1
+    assert kept[0].stat().st_mode & 0o777 == 0o600
+    async with opened(TRACE) as pilot:
+        assert view(pilot) == "dashboard"
+        assert offered(pilot) == ["Last time: Kernels, filter gemm, 1 marked: ' returns there"]
+        await press(pilot, "apostrophe")
+        assert not offered(pilot)
+        assert view(pilot) == "kernels"
+        table = pane(pilot)
+        assert (table.state.filter, table.state.sort) == ("gemm", (("calls", False),))
+        assert table.current_row == row
+        assert len(table.table.model.marks) == 1
+        launches = pane(pilot, "launches")
+        assert launches.table.model.cursor_row == 1
+        assert app_of(pilot).view_screen is not None
+        assert app_of(pilot).view_screen.place().level == "launches"
+        assert said(pilot) == ""
+
+
+async def test_the_query_of_the_sql_view_is_asked_again() -> None:
+    asked = "SELECT name, calls FROM kernels ORDER BY calls DESC LIMIT 2"
+    async with opened(CAFFE) as pilot:
+        rows = (await ask(pilot, asked)).query_one("#result", TablePane).frame
+        await press(pilot, "tab", "Q")
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "apostrophe")
+        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
+        assert view(pilot) == "sql"
+        assert pane(pilot, "result").frame.equals(rows)
+        assert asked in screen_text(pilot.app)
+
+
+async def test_what_was_compared_is_compared_again_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "before.log").write_bytes(Path(sample(CAFFE)).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    async with opened(CAFFE) as pilot:
+        app = app_of(pilot)
+        app.run_line(":compare before.log")
+        await until(pilot, lambda: view(pilot) == "compare", "the comparison")
+        await settled(pilot)
+        await press(pilot, "full_stop", "Q")
+    monkeypatch.chdir("/")
+    async with opened(CAFFE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "apostrophe")
+        await until(pilot, lambda: app.comparison.sides is not None, "the comparison")
+        await settled(pilot)
+        assert view(pilot) == "compare"
+        assert (
+            pane(pilot, "changed_kernels").frame["a_total_ns"].sum()
+            == pane(pilot, "changed_kernels").frame["b_total_ns"].sum()
+        )
+        assert app.comparison.sides is not None
+        assert (app.comparison.sides.a.label, app.comparison.sides.b.label) == ("before.log", CAFFE)
+
+
+async def test_nothing_is_restored_unasked_and_the_offer_goes_with_the_next_key() -> None:
+    await leave_in_kernels(CAFFE)
+    async with opened(CAFFE) as pilot:
+        assert len(offered(pilot)) == 1
+        await press(pilot, "j")
+        assert not offered(pilot)
+        app_of(pilot).run_line("kernels")
+        await settled(pilot)
+        assert pane(pilot).state.filter == ""
+        assert not pane(pilot).model.marks
+
+
+async def test_a_look_at_the_dashboard_alone_keeps_what_was_remembered() -> None:
+    await leave_in_kernels(CAFFE)
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "Q")
+    async with opened(CAFFE) as pilot:
+        assert "Kernels, filter gemm" in offered(pilot)[0]
+
+
+async def test_resume_on_the_command_line_does_so_at_once() -> None:
+    await leave_in_kernels(CAFFE)
+    async with opened(CAFFE, resume=True) as pilot:
+        await until(pilot, lambda: view(pilot) == "kernels", "the view")
+        await settled(pilot)
+        assert not offered(pilot)
+        assert pane(pilot).state.filter == "gemm"
+    async with opened("gpt_summary.nvprof.log", resume=True) as pilot:
+        assert said(pilot) == "Nothing is kept for this file yet."
+
+
+async def test_iterations_session_and_other_views_are_restored() -> None:
+    async with opened(TRACE) as pilot:
+        app_of(pilot).run_line("kernels")
+        await settled(pilot)
+        pane(pilot).set_filter("gemm")
+        app_of(pilot).run_line("aggregate 1")
+        await press(pilot, "7", "j")
+        await press(pilot, "Q")
+    async with opened(TRACE) as pilot:
+        assert "Iterations, iteration 1" in offered(pilot)[0]
+        app_of(pilot).run_line("resume")
+        await settled(pilot)
+        assert view(pilot) == "iterations"
+        assert app_of(pilot).profile_session.aggregation.words == "iteration 1"
+        app_of(pilot).run_line("kernels")
+        await settled(pilot)
+        assert pane(pilot).state.filter == "gemm"
+
+
+async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    text = Path(sample(CAFFE)).read_text()
+    path.write_text(text)
+    row = await leave_in_kernels(str(path))
+    path.write_text(text.replace(str(row["name"]).split("(")[0], "another_gemm"))
+    async with opened(str(path)) as pilot:
+        assert offered(pilot)[0].startswith("The file has changed. Last time: Kernels")
+        await press(pilot, "apostrophe")
+        await until(pilot, lambda: "Not found: 1 marked row" in said(pilot), "the words")
+        assert said(pilot).startswith("The file has changed.\n")
+        assert pane(pilot).state.filter == "gemm"
+
+
+async def test_no_row_is_told_to_be_gone_before_the_tables_have_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = await leave_in_kernels(TRACE)
+    async with opened(TRACE) as pilot:
+        settle = TablePane.cursor_settled
+        held: list[TablePane] = []
+        monkeypatch.setattr(TablePane, "cursor_settled", lambda one: held.append(one))
+        app = app_of(pilot)
+        await press(pilot, "apostrophe")
+        await until(pilot, lambda: view(pilot) == "kernels" and pane(pilot).current_row == row, "the row")
+        screen = app.view_screen
+        assert screen is not None
+        # The launches are still those of the first kernel: a message would be of the row that was left among them.
+        assert pane(pilot, "launches").model.missing_of(pane(pilot, "launches").state)[0]
+        assert screen.is_filling
+        monkeypatch.setattr(TablePane, "cursor_settled", settle)
+        for one in held:
+            one.cursor_settled()
+        await until(pilot, lambda: not screen.is_filling, "the launches")
+        assert pane(pilot, "launches").model.cursor_row == 1
+        assert said(pilot) == ""
+
+
+async def test_a_view_a_session_and_iterations_that_are_gone_are_said(state_directory: Path) -> None:
+    known = files([sample(CAFFE)])
+    assert known is not None
+    place = workspace.SavedPlace("kernels", "kernels", (workspace.SavedTable("kernels", filter="gemm"),))
+    where = workspace.Workspace(
+        known.stamp, (workspace.SavedPlace("tea-leaves"), place), session=7, first=900, last=901, global_filter=""
+    )
+    assert workspace.save(known, where) == ""
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "apostrophe")
+        assert "No session 7 any more: showing all" in said(pilot)
+        assert "No view tea-leaves any more." in said(pilot)
+        assert "showing all iterations" in said(pilot)
+        assert app_of(pilot).profile_session.session is None
+        assert not app_of(pilot).profile_session.aggregation.is_part
+        assert pane(pilot).state.filter == "gemm"
+
+
+HOSTILE = (
+    {"view": "kernels", "level": "x" * 50_000},
+    {"view": "timeline", "spot": [0, -5, 0, 0, 0]},
+    {"view": "timeline", "spot": [1, 2]},
+    {"view": "log", "line": 2**70},
+    {"view": "log", "line": -3},
+    {"view": "kernels", "tables": [{"pane": "kernels", "cursor_key": [[1]]}]},
+    {"view": "kernels", "tables": [{"pane": "kernels", "most_rows": -1}]},
+    {"view": 5},
+)
+
+
+@pytest.mark.parametrize("place", HOSTILE)
+async def test_what_no_run_has_written_is_not_used(state_directory: Path, place: dict[str, object]) -> None:
+    known = files([sample(CAFFE)])
+    assert known is not None
+    content = {"version": 1, "entries": {"last": {"stamp": known.stamp, "places": [place]}}}
+    folder = state_directory / "left-off"
+    folder.mkdir(parents=True)
+    (folder / f"{known.name}.json").write_text(json.dumps(content))
+    assert workspace.read(known) == (None, "")
+
+
+async def test_hostile_values_that_could_have_been_written_do_no_harm() -> None:
+    known = files([sample(CAFFE)])
+    assert known is not None
+    table = workspace.SavedTable(
+        "kernels",
+        filter="\x1b[31m[red]((",
+        sort=(("no such column", True),),
+        cursor_key=("a", 2**63, None, True),
+        cursor_column="[bold]",
+        marks=((None,), (1, 2, 3), ("0", "kernel", "x"), (0, "no such kind", "x")),
+    )
+    place = workspace.SavedPlace("kernels", "no such level", (table, workspace.SavedTable("#; nothing")))
+    where = workspace.Workspace(known.stamp, (place,), key="[red]no such key", global_filter="\x1b]0;title\x07")
+    assert workspace.save(known, where) == ""
+    async with opened(CAFFE) as pilot:
+        assert "\x1b" not in screen_text(pilot.app)
+        assert len(offered(pilot)) == 1
+        await press(pilot, "apostrophe")
+        assert view(pilot) == "kernels"
+        await press(pilot, "j", "escape", "escape", "7")
+
+
+async def test_another_version_is_told_of_and_left_alone(state_directory: Path) -> None:
+    known = files([sample(CAFFE)])
+    assert known is not None
+    folder = state_directory / "left-off"
+    folder.mkdir(parents=True)
+    path = folder / f"{known.name}.json"
+    path.write_text('{"version": 99, "entries": {}}')
+    await leave_in_kernels(CAFFE)
+    async with opened(CAFFE) as pilot:
+        assert "another version" in said(pilot)
+        assert not offered(pilot)
+    assert path.read_text() == '{"version": 99, "entries": {}}'
+
+
+async def test_after_forget_nothing_is_remembered(state_directory: Path) -> None:
+    await leave_in_kernels(CAFFE)
+    async with opened(CAFFE) as pilot:
+        app_of(pilot).run_line("kernels")
+        await settled(pilot)
+        app_of(pilot).run_line("forget")
+        await press(pilot, "Q")
+    assert list((state_directory / "left-off").iterdir()) == []
+
+
+async def test_screen(snapshot: SnapshotAssertion) -> None:
+    await leave_in_kernels(CAFFE)
+    async with opened(CAFFE) as pilot:
+        await assert_at_sizes(pilot, snapshot)

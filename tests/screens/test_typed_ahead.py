@@ -1,0 +1,263 @@
+"""Keys typed in one go across an enter: what follows it reaches what the line leads to."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pytest
+from textual import events
+
+from tests.idle import Hold
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import screen_text
+from tui import opening
+from tui.analysis.dashboard.parts import parts
+from tui.app import ProftuiApp
+from tui.opening import open_profiles
+from tui.options import OpenOptions
+from tui.screens.dashboard import panel_loading
+from tui.screens.loading import LoadingScreen
+from tui.screens.log import LogScreen
+from tui.screens.timeline import TimelineScreen
+from tui.widgets.charts.bar_list import BarList
+from tui.widgets.table.pane import TablePane
+from tui.widgets.table.view import FrameTable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from textual.pilot import Pilot
+
+NAMES = {"\r": "enter", "/": "slash", "\t": "tab", " ": "space", "|": "vertical_line", "*": "asterisk", ":": "colon"}
+
+
+async def typed(pilot: Pilot[None], keys: str) -> None:
+    """Type keys without a pause between them."""
+    for key in keys:
+        pilot.app.post_message(events.Key(NAMES.get(key, key), key))
+    await settled(pilot)
+
+
+@pytest.mark.parametrize("begins", ["f", "/"])
+async def test_after_the_bar_of_a_table_keys_reach_its_rows(begins: str) -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        await typed(pilot, f"{begins}gemm\r")
+        table = pilot.app.screen.query(FrameTable).first()
+        at, rows = table.model.cursor_row, len(table.model.rows)
+        await press(pilot, "escape")
+        await press(pilot, "g")
+        await typed(pilot, f"{begins}gemm\rjj")
+        assert pilot.app.focused is table
+        assert (table.model.cursor_row, len(table.model.rows)) == (at + 2, rows)
+
+
+async def test_after_a_filter_that_is_wrong_nothing_is_typed() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        await typed(pilot, "fgemm|\rjj")
+        bar = pilot.app.screen.query(TablePane).first().search.bar
+        assert (bar.is_open, bar.text) == (True, "gemm|")
+        await typed(pilot, "relu\rj")
+        table = pilot.app.screen.query(FrameTable).first()
+        assert (bar.is_open, table.model.cursor_row) == (False, 1)
+
+
+async def test_a_second_search_can_follow_at_once() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        await typed(pilot, "fgemm\r/cudnn\r")
+        state = pilot.app.screen.query(TablePane).first().state
+        assert (state.filter, state.find) == ("gemm", "cudnn")
+
+
+async def test_after_a_search_in_the_log_keys_move_on_from_the_hit() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("log")
+        await settled(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, LogScreen)
+        await typed(pilot, "/gemm\r")
+        hit = screen.log_view.cursor_line
+        await press(pilot, "escape", "g")
+        assert screen.log_view.cursor_line != hit
+        await typed(pilot, "/gemm\rjj")
+        assert screen.log_view.cursor_line == hit + 2
+
+
+async def test_after_a_search_in_the_timeline_keys_move_on_from_the_hit() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("timeline")
+        await settled(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, TimelineScreen)
+        await typed(pilot, "/gemm\r")
+        hit = screen.lanes.item
+        await press(pilot, "escape", "home")
+        await typed(pilot, "/gemm\rn")
+        assert hit is not None
+        assert screen.lanes.item is not None
+        assert screen.lanes.item > hit
+
+
+async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("sql")
+        await until(pilot, lambda: getattr(pilot.app.focused, "id", "") == "sql", "the editor")
+        await typed(pilot, "select * from kernels\r\tjj")
+        table = pilot.app.screen.query(FrameTable).first()
+        assert pilot.app.focused is table
+        assert (table.model.cursor_row, len(table.model.rows)) == (2, 80)
+
+
+def reads_after(go_on: Hold) -> Any:
+    """Stands for a reading that takes until the test goes on."""
+
+    def read(*given: Any, **how: Any) -> opening.Opened:
+        go_on.wait()
+        return open_profiles(*given, **how)
+
+    return patch.object(opening, "open_profiles", read)
+
+
+@pytest.mark.parametrize("late", ["before", "after"])
+async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) -> None:
+    """Some are typed while the files are read, and others just before or just after the first view is there."""
+    app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
+    go_on, seen = Hold(), []
+    loaded = app.loading_files._take
+
+    def arrive(opened_: opening.Opened) -> None:
+        if late == "before":
+            post("3")
+        loaded(opened_)
+        if late == "after":
+            post("3")
+        post("4")
+
+    def post(key: str) -> None:
+        app.post_message(events.Key(key, key))
+
+    go = app.go
+
+    def note(name: str, *how: Any) -> None:
+        seen.append(name)
+        go(name, *how)
+
+    with reads_after(go_on), patch.object(app.loading_files, "_take", arrive), patch.object(app, "go", note):
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
+            post("7")
+            post("2")
+            await pilot.pause()
+            go_on.set()
+            await until(pilot, lambda: len(seen) == 5, "all keys")
+    assert seen == ["dashboard", "iterations", "op-types", "group-ops", "ops-and-kernels"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_open"), [(":sql SELECT q FROM Q", True), ("/sq", True), (":kernels\rq", False), ("4q", False)]
+)
+async def test_while_files_are_read_q_is_a_letter_of_a_line_and_quits_elsewhere(keys: str, is_open: bool) -> None:
+    app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
+    go_on = Hold()
+    with reads_after(go_on), patch.object(app.loading_files, "_take", lambda _opened: None):
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
+            for key in keys:
+                app.post_message(events.Key(NAMES.get(key, key), key))
+            await pilot.pause()
+            assert app.is_running == is_open
+            go_on.set()
+
+
+async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_opened_since() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        pane = pilot.app.screen.query(TablePane).first()
+        pane.focus_table()
+        pane.action_filter()
+        await typed(pilot, "name:a1")
+        assert (pane.search.bar.is_open, pane.search.bar.text) == (True, "name:a1")
+        assert "esc undo" in screen_text(pilot.app).splitlines()[-1]
+        await typed(pilot, "\r")
+        assert pilot.app.focused is pane.table
+
+
+@asynccontextmanager
+async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], Hold]]:
+    """The dashboard, of which nothing is worked out before the event, after keys typed while files were read."""
+    app, is_worked_out = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),))), Hold()
+
+    def late(*given: Any, **how: Any) -> Iterator[Any]:
+        assert is_worked_out.wait()
+        yield from parts(*given, **how)
+
+    with patch.object(panel_loading, "parts", late):
+        async with app.run_test(size=(80, 24)) as pilot:
+            try:
+                for key in while_reading:
+                    app.post_message(events.Key(NAMES.get(key, key), key))
+                await until(pilot, lambda: app.view_screen is not None and app.focused is not None, "the dashboard")
+                yield pilot, is_worked_out
+            finally:
+                is_worked_out.set()
+
+
+def view_of(pilot: Pilot[None]) -> str:
+    """The view that is shown."""
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.VIEW
+
+
+def line_of(pilot: Pilot[None]) -> tuple[str | None, int]:
+    """The list of the dashboard that has the focus, and its line under the cursor."""
+    bars = pilot.app.focused
+    assert isinstance(bars, BarList)
+    return bars.id, bars.cursor
+
+
+@pytest.mark.parametrize("while_reading", [True, False], ids=["while-reading", "while-working-out"])
+@pytest.mark.parametrize(("keys", "line"), [("G", 2), ("jj", 2), ("Gk", 1), ("j\x1bG", 2)])
+async def test_keys_for_lines_of_the_dashboard_wait_for_lines(keys: str, line: int, while_reading: bool) -> None:
+    keys = keys.replace("\x1b", "" if while_reading else "\x1b")
+    async with unfilled(while_reading=keys if while_reading else "") as (pilot, is_worked_out):
+        if not while_reading:
+            for key in keys:
+                pilot.app.post_message(events.Key(NAMES.get(key, key), key))
+        await pilot.pause()
+        assert line_of(pilot) == ("findings", 0)
+        is_worked_out.set()
+        await settled(pilot)
+        assert line_of(pilot) == ("findings", line)
+        await press(pilot, "k")
+        assert line_of(pilot) == ("findings", line - 1)
+
+
+async def test_a_door_that_is_not_there_yet_is_gone_through_when_it_is_unless_one_thinks_better_of_it() -> None:
+    for keys, view in (("enter",), "expert-systems"), (("enter", "escape"), "dashboard"):
+        async with unfilled() as (pilot, is_worked_out):
+            await pilot.press(*keys)
+            is_worked_out.set()
+            await settled(pilot)
+            await until(pilot, lambda view=view: view_of(pilot) == view, view)  # type: ignore[misc]
+            await settled(pilot)
+            assert view_of(pilot) == view
+
+
+async def test_who_leaves_the_dashboard_does_not_wait_for_its_lines() -> None:
+    async with unfilled() as (pilot, is_worked_out):
+        await pilot.press("G", "7")
+        await until(pilot, lambda: view_of(pilot) == "iterations", "the iterations")
+        assert not is_worked_out.is_set()
+        await pilot.press("j")
+        is_worked_out.set()
+        await settled(pilot)
+        assert pilot.app.screen.query(FrameTable).first().model.cursor_row == 1

@@ -1,0 +1,68 @@
+"""What numpy is told of the processor: on which ones, and that it is told in time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui.runtime import environment_changes
+
+ROOT = Path(__file__).parents[1]
+VARIABLE = "NPY_DISABLE_CPU_FEATURES"
+ZEN_4 = (
+    "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n"
+    "flags\t\t: fpu sse2 avx2 avx512f avx512dq\nbugs\t\t: none\n"
+)
+
+
+def test_numpy_does_without_avx512_on_zen_4() -> None:
+    assert environment_changes({}, ZEN_4) == {VARIABLE: "X86_V4 AVX512_ICL AVX512_SPR"}
+
+
+@pytest.mark.parametrize(
+    "processor",
+    [
+        ZEN_4.replace("avx512f avx512dq", ""),
+        ZEN_4.replace(": 25", ": 26"),
+        ZEN_4.replace("AuthenticAMD", "GenuineIntel"),
+        "processor\t: 0\nCPU implementer\t: 0x41\n",
+        "",
+    ],
+)
+def test_others_are_left_alone(processor: str) -> None:
+    assert environment_changes({}, processor) == {}
+
+
+@pytest.mark.parametrize("told", ["", "AVX512_SPR"])
+def test_what_the_user_says_stands(told: str) -> None:
+    assert environment_changes({VARIABLE: told}, ZEN_4) == {}
+
+
+def test_a_command_tells_numpy_before_it_is_loaded(tmp_path: Path) -> None:
+    program = f"""
+import sys, tui.runtime
+from pathlib import Path
+file = Path(sys.argv[1])
+file.write_text({ZEN_4!r})
+tui.runtime._CPUINFO = str(file)
+loaded = []
+environ_update = tui.runtime.os.environ.update
+tui.runtime.os.environ.update = lambda changes: (loaded.append("numpy" in sys.modules), environ_update(changes))
+from tui.cli.main import main
+status = main(["report", "sample_logs/missing.log"])
+print(status, loaded, tui.runtime.os.environ[{VARIABLE!r}])
+"""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "cpuinfo")],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\n")[-2] == "2 [False] X86_V4 AVX512_ICL AVX512_SPR"

@@ -1,0 +1,49 @@
+"""The registry of tables: every reference resolves, and what is declared agrees with what is computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui.analysis.inputs import needs
+from tui.analysis.inputs.needs import Need
+from tui.cli import arguments
+from tui.model.profile import Profile
+from tui.model.schema import FRAMES, empty
+from tui.model.view import TableSpec
+from tui.tables import EXPORTED, MODEL_FRAMES, REPORTS, TABLES, Table, needs_of_views, screen_of_report
+from tui.views import VIEWS
+
+EMPTY = Profile({name: empty(name) for name in FRAMES}, ())
+
+
+def test_the_frames_are_those_of_the_model() -> None:
+    assert tuple(FRAMES) == MODEL_FRAMES
+
+
+def test_names_are_unique() -> None:
+    assert len({table.name for table in TABLES}) == len(TABLES)
+    assert len(set(EXPORTED)) == len(EXPORTED)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_has_the_columns_that_it_declares(table: Table) -> None:
+    rows = table.rows(EMPTY)
+    # The rules answer for a profile without a row as well.
+    assert rows.is_empty() or table.name == "findings"
+    if table.is_exported:
+        assert table.exported_rows(EMPTY).columns
+    if table.spec:
+        spec = table.table_spec(EMPTY)
+        assert isinstance(spec, TableSpec)
+        assert set(spec.key) <= set(rows.columns)
+        assert {column.name for column in spec.columns} <= set(rows.columns)
+        assert not table.is_summed or spec.weight in rows.columns
+
+
+def test_every_need_is_one_of_an_input() -> None:
+    assert {type(getattr(needs, name)) for name in needs_of_views().values()} == {Need}
+
+
+def test_every_report_is_an_argument_and_belongs_to_a_view() -> None:
+    assert set(REPORTS) | {"dashboard", "findings", "notes"} == set(arguments.VIEWS)
+    assert {screen_of_report(report) for report in REPORTS} <= {view.name for view in VIEWS}
