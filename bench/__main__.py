@@ -11,7 +11,7 @@ from types import ModuleType
 
 from bench.figures import Figure, in_words, machine, print_figures, write_figures, write_page
 from bench.measure import Result, measure
-from tui.processor import fit_numpy
+from tui.runtime import disable_slow_avx512
 
 BENCHMARKS = (
     "startup",
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     )
     chosen = parser.parse_args(arguments)
     # As the program does: what is measured runs in processes of its own, the floors as well.
-    fit_numpy()
+    disable_slow_avx512()
     unknown = set(chosen.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")

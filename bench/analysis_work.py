@@ -9,19 +9,19 @@ from pathlib import Path
 import polars as pl
 
 from bench.grow_profile import read_frames
+from tui.analysis import copies
 from tui.analysis import dashboard as dashboard_
 from tui.analysis import kernels as kernels_
+from tui.analysis import transfer_summary as transfers_
 from tui.analysis.dashboard.parts import parts
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpu_time import breakdown as breakdown_
-from tui.analysis.gpu_time import gaps as gaps_
-from tui.analysis.gpu_time import intervals
-from tui.analysis.gpu_time import low_use as low_use_
+from tui.analysis.gpu_time import idle_gaps
+from tui.analysis.gpu_time import idle_gaps as gaps_
 from tui.analysis.gpu_time import overlap as overlap_
+from tui.analysis.gpu_time import utilization_over_time as low_use_
 from tui.analysis.iterations import tables as iterations_
 from tui.analysis.launches import delays as launch_delays
-from tui.analysis.transfers import copy_runs
-from tui.analysis.transfers import tables as transfers_
 from tui.model.profile import Profile
 
 Measured = tuple[int, float]
@@ -58,7 +58,7 @@ def kernels(path: str) -> Measured:
 
 def busy_time(path: str) -> Measured:
     """Busy and idle time of each GPU."""
-    return _measured(path, intervals.busy_time)
+    return _measured(path, idle_gaps.busy_time)
 
 
 def breakdown(path: str) -> Measured:
@@ -78,7 +78,7 @@ def idle_time(path: str) -> Measured:
 
 def low_use(path: str) -> Measured:
     """Stretches of low use."""
-    return _measured(path, low_use_.low_use)
+    return _measured(path, low_use_.low_utilization)
 
 
 def gaps(path: str) -> Measured:
@@ -103,7 +103,7 @@ def transfer_sizes(path: str) -> Measured:
 
 def tiny_runs(path: str) -> Measured:
     """Runs of tiny copies."""
-    return _measured(path, copy_runs.tiny_runs)
+    return _measured(path, copies.tiny_runs)
 
 
 def iterations_found(path: str) -> Measured:
@@ -144,7 +144,7 @@ def time_figures(path: str) -> Measured:
         lambda profile: [
             work(profile)
             for work in (
-                intervals.busy_time,
+                idle_gaps.busy_time,
                 breakdown_.breakdown,
                 overlap_.overlap,
                 gaps_.idle_time,

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.figures import Figure
 from bench.grow_dataset import RANKS, dataset, rank_profile
 from bench.grow_trace import ROOT
-from tui.dataset.writing import written
+from tui.dataset.write_dataset import written
 
 TITLE = "a dataset of two ranks"
 NOTE = (
@@ -24,7 +24,8 @@ ROWS, RUNS = 2_000_000, 1
 
 _OPEN = """
 import json, sys, threading, time
-import tui.analysis.inputs.capabilities, tui.analysis.iterations.aggregation, tui.analysis.kept, tui.cache.cache
+import tui.analysis.cached_results, tui.analysis.inputs.capabilities, tui.analysis.iterations.aggregation
+import tui.cache.cache
 import tui.loaders.registry
 from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles

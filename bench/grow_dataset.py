@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from bench.grow_profile import DATA, frames_of
-from tui.dataset.writing import finish, written
+from tui.dataset.write_dataset import finish, written
 from tui.model.profile import Profile, profile_of
 from tui.model.schema import NAME
 

@@ -14,8 +14,8 @@ from pathlib import Path
 _CHILD = """
 import json, sys, time
 sys.path.insert(0, {root!r})
-from tui.loaders.freed_memory import one_heap
-one_heap()  # as the program does
+from tui.runtime import use_one_arena
+use_one_arena()  # as the program does
 from {module} import {function} as work
 began = time.perf_counter()
 rows = work({path!r})

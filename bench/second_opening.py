@@ -26,7 +26,8 @@ GOAL = 0.05
 
 _OPEN = """
 import json, sys, time
-import tui.analysis.inputs.capabilities, tui.analysis.iterations.aggregation, tui.analysis.kept, tui.cache.cache
+import tui.analysis.cached_results, tui.analysis.inputs.capabilities, tui.analysis.iterations.aggregation
+import tui.cache.cache
 import tui.loaders.registry
 from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles

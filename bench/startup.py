@@ -46,7 +46,7 @@ def step(title):
     steps.append((title, 1000 * (time.perf_counter() - began), len(sys.modules)))
     began = time.perf_counter()
 steps, began = [], time.perf_counter()
-import tui.cli.main, tui.cli.app
+import tui.cli.main, tui.cli.explore
 step("import the command line")
 import textual.app, textual.screen, textual.containers, textual.pilot
 step("import Textual")
@@ -55,7 +55,7 @@ from tui.options import OpenOptions
 step("import the shell")
 async def main():
     app = ProftuiApp(OpenOptions(paths=({path!r},)))
-    app.load = lambda: None
+    app.loading_files.load = lambda: None
     async with app.run_test(size=({columns}, {lines})) as pilot:
         step("draw the shell: the first picture")
         import tui.analysis.inputs.capabilities, tui.loaders.registry
@@ -65,7 +65,7 @@ async def main():
         step("read the file")
         import tui.screens.dashboard
         step("import the dashboard")
-        app._loaded(opened)
+        app.loading_files._take(opened)
         await pilot.pause()
         step("draw the dashboard, up to rest")
 asyncio.run(main())
@@ -124,7 +124,9 @@ def starts() -> list[Start]:
         Start("proftui --version", (*PROFTUI, "--version"), ARGPARSE, 2.0, code=asked.format("--version")),
         Start("proftui --help", (*PROFTUI, "--help"), ARGPARSE, 2.0, code=asked.format("--help")),
         Start(BARE_APP, BARE, BARE_APP, draws=re.compile(r"line +\d"), code="import bench.bare_app"),
-        Start("proftui FILE: the shell", opened, BARE_APP, 1.1, re.compile("Reading"), "import tui.cli.app, tui.app"),
+        Start(
+            "proftui FILE: the shell", opened, BARE_APP, 1.1, re.compile("Reading"), "import tui.cli.explore, tui.app"
+        ),
         Start("proftui FILE: the dashboard", opened, BARE_APP, draws=re.compile("Dashboard")),
     ]
 

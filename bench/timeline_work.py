@@ -11,9 +11,8 @@ import numpy as np
 
 from bench.grow_profile import read_frames
 from tui.analysis.timeline.drawing import lane_cells
-from tui.analysis.timeline.find import find_name
+from tui.analysis.timeline.lookup import find_name, name_of, next_gap
 from tui.analysis.timeline.shown import shown_lanes
-from tui.analysis.timeline.under import name_of, next_gap
 from tui.analysis.timeline.window import whole_window
 
 if TYPE_CHECKING:
