@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
-from tui.loaders.chrome_trace.trace import Arg, ArgKind
 from tui.loaders.collector import Collector
 from tui.loaders.progress import Report, keep_going
 from tui.model.errors import WHAT_OPENS, ProftuiError
@@ -21,7 +21,7 @@ from tui.model.schema import FRAMES, NAME
 from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 

@@ -7,8 +7,8 @@ from typing import Any
 from unittest.mock import patch
 
 from tui.loaders.chrome_trace.decoder import Decoder
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Trace
 from tui.loaders.chrome_trace.read_trace import read_trace
-from tui.loaders.chrome_trace.trace import Arg, ArgKind, Trace
 from tui.loaders.source import Source
 
 ARGS = (

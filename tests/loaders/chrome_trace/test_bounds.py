@@ -14,8 +14,7 @@ from tests.loaders.chrome_trace.documents import kernel, read
 from tui.loaders.chrome_trace.decoder import Decoder
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.event_batches import EventBatch
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import EventBatch, Trace
 
 HUGE = 100_000
 REASON = "1 event is longer than 64 MB; it is left out"

@@ -18,7 +18,7 @@ from tui.loaders.source import Source
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
 
 Corpus = Callable[[str], str]
 

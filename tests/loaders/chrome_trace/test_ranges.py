@@ -20,7 +20,7 @@ from tui.loaders.chrome_trace.stream import Ranges
 from tui.loaders.source import Source
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
 
 EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n}) for n in range(3000)]
 DOCUMENT = json.dumps({"traceEvents": EVENTS, "traceName": "x"}, indent=1)

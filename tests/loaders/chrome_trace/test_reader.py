@@ -14,8 +14,8 @@ import tui.loaders.chrome_trace.read_trace
 import tui.loaders.chrome_trace.stream
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tui.loaders.chrome_trace.decoder import Decoder
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
-from tui.loaders.chrome_trace.trace import Arg, ArgKind
 from tui.loaders.source import Source
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tests.loaders.chrome_trace.documents import ARGS, read
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
 
 texts = st.text(max_size=8) | st.sampled_from(['}, {"ph"', "]", '"', "\\", "a\nb", "{", "größe", "},\n  {"])
 times = st.decimals(min_value=0, max_value=10**9, places=3).map(float)

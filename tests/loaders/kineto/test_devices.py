@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tui.correlation.nesting import NONE, nested
-from tui.loaders.kineto.amd import device_numbers
+from tui.loaders.kineto.kineto_activities import device_numbers
 from tui.loaders.kineto.op_paths import inherited
 
 

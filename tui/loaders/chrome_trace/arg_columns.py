@@ -10,10 +10,18 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from tui.loaders.chrome_trace.event_batches import LONGEST_TEXT, NO_TEXT, NotProvenError, Texts, Values, each_of
+from tui.loaders.chrome_trace.event_batches import (
+    LONGEST_TEXT,
+    NO_TEXT,
+    Arg,
+    ArgKind,
+    NotProvenError,
+    Texts,
+    Values,
+    each_of,
+)
 from tui.loaders.chrome_trace.microseconds import NULL
 from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, slices_of
-from tui.loaders.chrome_trace.trace import Arg, ArgKind
 from tui.loaders.chrome_trace.untyped_events import GatheredArgs, dtype_of, integer_of, number_of
 from tui.loaders.digits import final_digits, first_digits
 

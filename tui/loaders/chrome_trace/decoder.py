@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from msgspec import Raw
 
+    from tui.loaders.chrome_trace.event_batches import Arg
     from tui.loaders.chrome_trace.torch_layout import TorchLayout
-    from tui.loaders.chrome_trace.trace import Arg
 
     Ints = npt.NDArray[np.int64]
 

@@ -15,8 +15,7 @@ from tui.loaders.worker_process import WorkerLostError, WorkerProcess, available
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.loaders.chrome_trace.event_batches import EventBatch
-    from tui.loaders.chrome_trace.trace import Arg
+    from tui.loaders.chrome_trace.event_batches import Arg, EventBatch
     from tui.loaders.worker_process import Channel
 
 TIMEOUT_S: Final = 60.0

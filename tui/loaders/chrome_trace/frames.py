@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.chrome_trace.event_batches import NO_TEXT, EventBatch, EventRows, Values
+from tui.loaders.chrome_trace.event_batches import NO_TEXT, Arg, ArgKind, EventBatch, EventRows, Trace, Values
 from tui.loaders.chrome_trace.microseconds import NULL
-from tui.loaders.chrome_trace.trace import Arg, ArgKind, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from tui.loaders.chrome_trace.trace import Split
+    from tui.loaders.chrome_trace.event_batches import Split
     from tui.loaders.input_issues import Note
 
     Codes = npt.NDArray[np.int32]

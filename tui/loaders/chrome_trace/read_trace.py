@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.loaders.chrome_trace.anomalies import Anomalies, Anomaly
 from tui.loaders.chrome_trace.decoder import Decoder
 from tui.loaders.chrome_trace.decoder_pool import DecoderPool, FileRange, most_workers
+from tui.loaders.chrome_trace.event_batches import Arg
 from tui.loaders.chrome_trace.frames import Assembly
 from tui.loaders.chrome_trace.stream import Block, Blocks, Lost, Stream, looks_like_trace, members
 from tui.loaders.chrome_trace.tolerant_parser import scan
-from tui.loaders.chrome_trace.trace import Arg
 from tui.loaders.chrome_trace.untyped_events import batch_of
 from tui.loaders.input_issues import Note, size_text
 from tui.loaders.progress import keep_going
@@ -26,8 +26,7 @@ from tui.model.errors import ProftuiError
 from tui.runtime import release_freed_memory
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.event_batches import EventBatch
-    from tui.loaders.chrome_trace.trace import Split, Trace
+    from tui.loaders.chrome_trace.event_batches import EventBatch, Split, Trace
     from tui.loaders.progress import Report
     from tui.loaders.source import Source
 

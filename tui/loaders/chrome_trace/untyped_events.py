@@ -11,6 +11,8 @@ from tui.loaders.chrome_trace.event_batches import (
     FLOW,
     INSTANT,
     LONGEST_TEXT,
+    Arg,
+    ArgKind,
     EventBatch,
     EventRows,
     Texts,
@@ -19,7 +21,6 @@ from tui.loaders.chrome_trace.event_batches import (
     timed,
 )
 from tui.loaders.chrome_trace.microseconds import NULL, ns_of
-from tui.loaders.chrome_trace.trace import Arg, ArgKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

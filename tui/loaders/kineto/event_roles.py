@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.loaders.chrome_trace.trace import Arg, ArgKind
-from tui.loaders.kineto.amd import GRID
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.model.errors import WHAT_OPENS
 
 if TYPE_CHECKING:
@@ -88,6 +87,8 @@ _BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "m
 _REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|sync|event)")
 """What tells nothing more: annotations put on the GPU's rows, waits that calls stand for."""
 _FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
+
+GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 _PLACE: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "external_id")
 _OF_CALL: Final = (*_PLACE, "line", "correlation", "shared_bytes", "bytes", *GRID)

@@ -10,15 +10,16 @@ import polars as pl
 
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
 from tui.loaders.chrome_trace.microseconds import NULL
-from tui.loaders.kineto.distinct_names import matching, whole_numbers
 from tui.loaders.kineto.event_roles import ROLES, Era
 from tui.model.schema import NAME
 from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.kineto.event_roles import Roles
 
     Ints = npt.NDArray[np.int64]
@@ -78,7 +79,7 @@ _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}[0-9]|Optimizer\.\w+#|enumerate\(Da
 class KinetoEvents:
     """A trace, sorted out.
 
-    Every frame has those columns of `tui.loaders.chrome_trace.trace.Trace.complete` that its events need, with pid and
+    Every frame has the columns of `Trace.complete` that its events need, with pid and
     tid as Int64 (null where they are no numbers).
     """
 
@@ -195,7 +196,7 @@ def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     An event that does not say how much was allocated or released is left out, and so is one far from all ops and calls.
 
     Args:
-        instants: `tui.loaders.chrome_trace.trace.Trace.instants`.
+        instants: `tui.loaders.chrome_trace.event_batches.Trace.instants`.
         begin_ns: What 0 of the start times is in those of the trace.
     """
     is_cpu = pl.col("device_type") == CPU
@@ -225,3 +226,58 @@ def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
         )
         .sort("start_ns", maintain_order=True)
     )
+
+
+_MAX_CATEGORIES_PER_ROW: Final = 8
+"""Above this ratio a lookup table with an entry per category would be mostly empty."""
+
+
+def map_names(values: pl.Series, function: Callable[[str], str | None]) -> pl.Series:
+    """Apply a function to a categorical column, once per distinct value."""
+    distinct, index = _distinct_texts(values)
+    texts = pl.Series([function(text) for text in distinct], dtype=pl.String).cast(NAME)
+    return _gather_rows(values.name, texts, index)
+
+
+def matching(values: pl.Series, pattern: str) -> pl.Series:
+    """Which values of a categorical column match a regular expression; null does not match."""
+    distinct, index = _distinct_texts(values)
+    found = np.append(distinct.str.contains(pattern).to_numpy(), False)
+    return pl.Series(values.name, found[index])
+
+
+def whole_numbers(values: pl.Series) -> pl.Series:
+    """Parse a categorical column as Int64; a value that is no integer becomes null."""
+    distinct, index = _distinct_texts(values)
+    return _gather_rows(values.name, distinct.cast(pl.Int64, strict=False), index)
+
+
+def no_names(rows: int) -> pl.Series:
+    """A categorical column of nulls."""
+    return pl.repeat(None, rows, dtype=NAME, eager=True)
+
+
+def _distinct_texts(values: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
+    """The distinct texts of a categorical column and, for each row, the index of its text; null has the next index."""
+    if values.null_count() == len(values):
+        return pl.Series([], dtype=pl.String), np.zeros(len(values), np.uint32)
+    codes = values.to_physical()
+    beyond = int(codes.max()) + 1  # type: ignore[arg-type]
+    if codes.min() == beyond - 1 and not values.null_count():
+        return values.head(1).cast(pl.String), np.zeros(len(values), np.uint32)
+    numbers = codes.fill_null(beyond).to_numpy()
+    if beyond > _MAX_CATEGORIES_PER_ROW * len(values):
+        used, rows, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        return values.gather(pl.Series(rows[used < beyond])).cast(pl.String), inverse.astype(np.uint32)
+    row = np.full(beyond + 1, len(numbers), np.uint32)
+    row[numbers] = np.arange(len(numbers), dtype=np.uint32)
+    used = np.flatnonzero(row < len(numbers))
+    index = np.zeros(beyond + 1, np.uint32)
+    index[used] = np.arange(len(used))
+    return values.gather(pl.Series(row[used[used < beyond]])).cast(pl.String), index[numbers]
+
+
+def _gather_rows(name: str, distinct_values: pl.Series, index: npt.NDArray[np.uint32]) -> pl.Series:
+    if len(distinct_values) == 1 and not index.any():
+        return pl.repeat(distinct_values[0], len(index), dtype=distinct_values.dtype, eager=True).alias(name)
+    return distinct_values.extend_constant(None, 1).gather(pl.Series(index)).alias(name)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.launches import with_launch
-from tui.loaders.kineto.amd import GRID, launch_sizes, with_facts_of_launches
-from tui.loaders.kineto.distinct_names import map_names
-from tui.loaders.kineto.event_roles import COLLECTIVE
+from tui.loaders.kineto.event_roles import COLLECTIVE, GRID
+from tui.loaders.kineto.events import map_names
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.loaders.kineto.events import KinetoEvents
+
 
 _COPY: Final = re.compile(r"Memcpy (\w+)(?: \((?:(\w[\w ]*?) -> (\w[\w ]*?)|[^()]*)\))?")
 _OF_INTEL: Final = re.compile(r"([MHD])2([MHD])")
@@ -142,3 +144,79 @@ def _arguments(work: pl.DataFrame) -> pl.Series:
     ).select("row", "arguments")
     rows = pl.DataFrame({"row": pl.int_range(work.height, dtype=pl.UInt32, eager=True)})
     return rows.join(lines, on="row", how="left", maintain_order="left")["arguments"]
+
+
+_GRID_IN_THREADS: Final = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
+"""The HIP launches whose grid counts threads, not blocks."""
+_MAX_GRID_AXIS: Final = (1 << 31) - 1
+"""The largest grid size along one axis that CUDA and HIP allow."""
+
+
+def launch_sizes() -> list[pl.Expr]:
+    """Grid and block columns; all three axes become null when one is outside the valid range."""
+    return [
+        pl.when(pl.all_horizontal(pl.col(axis).is_between(1, _MAX_GRID_AXIS) for axis in axes)).then(name).alias(name)
+        for axes in (GRID[:3], GRID[3:])
+        for name in axes
+    ]
+
+
+def with_facts_of_launches(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Fill grid, block, dynamic shared memory and bytes from the HIP call, where older AMD traces record them.
+
+    Newer traces copy grid and block from the call to the kernel, so there too the grid may count threads.
+    """
+    axes = [pl.col(name) for name in GRID]
+    launches = (
+        calls.filter(pl.col("correlation") >= 1)
+        .sort("start_ns", maintain_order=True)
+        .unique("correlation", keep="first", maintain_order=True)
+        .with_columns(launch_sizes())
+        .select(
+            "correlation",
+            *(pl.col(name).alias(f"launch_{name}") for name in GRID),
+            pl.col("name").cast(pl.String).is_in(_GRID_IN_THREADS).alias("grid_is_in_threads"),
+            # A launch sets dynamic shared memory only; static shared memory is not recorded.
+            pl.when(pl.col("shared_bytes") >= 0).then("shared_bytes").alias("dynamic_shared_bytes"),
+            pl.when(pl.col("bytes") >= 0).then("bytes").alias("launch_bytes"),
+        )
+    )
+    is_kernel = pl.col("kind") == "kernel"
+    # A graph launch runs many kernels; its own grid belongs to none of them.
+    is_single = pl.col("correlation").is_first_distinct() & pl.col("correlation").is_last_distinct()
+    takes_launch_grid = is_kernel & is_single & pl.all_horizontal(axis.is_null() for axis in axes)
+    work = work.join(launches, on="correlation", how="left", maintain_order="left").with_columns(
+        pl.when(takes_launch_grid).then(f"launch_{name}").otherwise(name).alias(name) for name in GRID
+    )
+    return work.with_columns(
+        *(
+            pl.when(is_kernel & is_single & pl.col("grid_is_in_threads"))
+            .then((pl.col(f"grid_{axis}") + pl.col(f"block_{axis}") - 1) // pl.col(f"block_{axis}"))
+            .otherwise(f"grid_{axis}")
+            .alias(f"grid_{axis}")
+            for axis in "xyz"
+        ),
+        pl.when(is_kernel & is_single & pl.col("shared_bytes").is_null())
+        .then("dynamic_shared_bytes")
+        .alias("dynamic_shared_bytes"),
+        pl.when(~is_kernel).then(pl.coalesce("bytes", "launch_bytes")).otherwise("bytes").alias("bytes"),
+    )
+
+
+def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed: Sequence[int]) -> dict[int, int]:
+    """Map agent numbers of AMD traces to the device numbers in ``deviceProperties``; empty where they agree.
+
+    The runtime numbers CPUs and GPUs together: GPU 0 may be agent 2. A trace with grids on its launch calls uses agent
+    numbers; they are matched to device numbers in ascending order.
+
+    Args:
+        work: The GPU work, with ``device``.
+        calls: The API calls.
+        listed: The numbers in ``deviceProperties``.
+    """
+    used = sorted(work["device"].unique().drop_nulls().to_list())
+    is_agent = calls["grid_x"].count() > 0 or not set(used) <= set(listed)
+    if not is_agent or len(used) > len(listed):
+        return {}
+    numbers = dict(zip(used, sorted(listed), strict=False))
+    return {} if all(agent == number for agent, number in numbers.items()) else numbers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.loaders.kineto.distinct_names import matching
+from tui.loaders.kineto.events import matching
 from tui.loaders.multi_file.ranks import FROM_NAME, ranks_in_names
 
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from tui.correlation.plausible_times import dropped_events_text
 from tui.loaders.input_issues import size_text
-from tui.loaders.kineto.distinct_names import matching
-from tui.loaders.kineto.events import EVENT, OUT_OF_MEMORY, is_far
+from tui.loaders.kineto.events import EVENT, OUT_OF_MEMORY, is_far, matching
 from tui.loaders.kineto.kineto_facts import TOOL
 from tui.loaders.profiler_overhead import add_overhead
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.collector import Collector
     from tui.loaders.kineto.event_roles import Roles
     from tui.loaders.kineto.events import KinetoEvents

@@ -12,8 +12,7 @@ import polars as pl
 
 from tui.correlation.launches import SLACK_NS, nest, rows_around, thread_codes
 from tui.correlation.nesting import NONE, levels, nested
-from tui.loaders.kineto.distinct_names import map_names, matching, no_names
-from tui.loaders.kineto.events import by_nesting_order
+from tui.loaders.kineto.events import by_nesting_order, map_names, matching, no_names
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

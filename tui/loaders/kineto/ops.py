@@ -12,8 +12,8 @@ import polars as pl
 
 from tui.correlation.launches import nest, parents, thread_codes
 from tui.correlation.nesting import NONE
-from tui.loaders.kineto.distinct_names import map_names, matching, whole_numbers
 from tui.loaders.kineto.event_roles import FORWARD_TO_BACKWARD
+from tui.loaders.kineto.events import map_names, matching, whole_numbers
 from tui.loaders.kineto.op_paths import groups_of, inherited, stacks_of
 from tui.model.schema import NAME
 from tui.runtime import release_freed_memory

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.plausible_times import drop_outlier_events
-from tui.loaders.chrome_trace.trace import Arg, ArgKind
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.demangle import with_short_names
 from tui.model.schema import NAME
 from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
 
 
 WANTED: Final = (
@@ -42,7 +42,7 @@ _PYTHON: Final = "$"
 
 @dataclass(frozen=True, slots=True)
 class XlaEvents:
-    """What happened, with the columns of `tui.loaders.chrome_trace.trace.Trace.complete`."""
+    """What happened, with the columns of `tui.loaders.chrome_trace.event_batches.Trace.complete`."""
 
     gpu: pl.DataFrame
     """On streams, with ``device`` and ``stream``."""

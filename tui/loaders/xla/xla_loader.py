@@ -20,7 +20,7 @@ from tui.model.schema import FRAMES, NAME, RANGES
 from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.collector import Session
     from tui.loaders.source import Source
     from tui.model.profile import Profile
