@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tests.corpus import shared_file
+from tests.corpus import recording_file, shared_file
 from tui.analysis.inputs.capabilities import inspect
+from tui.analysis.iterations.candidate_keys import key_choices
 from tui.analysis.iterations.tables import iterations, reasons, sources, with_iterations
 from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+from tui.model.profile import profile_of
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -243,3 +246,37 @@ def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left:
     assert filled["iteration"].null_count() == left
     assert table["gpu_ns"].sum() == filled["duration_ns"].sum()
     assert table["kernels_launched"][1:].n_unique() == 1
+
+
+def test_steps_of_tiny_kernels_without_marks_are_the_outer_loop() -> None:
+    made = load_one(recording_file("tiny_kernels.pt.trace.json.gz"))
+    activities = made["activities"].sort("start_ns")
+    frames = {
+        "sessions": made["sessions"].with_columns(iteration_source=pl.lit(None, pl.String)),
+        "activities": activities.with_columns(iteration=pl.lit(None, pl.Int32)),
+    }
+    bare = profile_of(frames, source="tiny")
+    assert reasons(bare) == {0: "found: 1,605 launches repeat 4 times, the same kernels in every one"}
+    steps = iterations(bare)
+    assert steps.select("iteration", "kernels_launched").rows() == [(step, 1602) for step in range(4)]
+    assert (
+        with_iterations(bare)["activities"]["iteration"].rank("dense").to_list()
+        == activities["iteration"].rank("dense").to_list()
+    )
+    choices = key_choices(bare).filter(pl.col("key_kind") == "loop").select("name", "ended")
+    assert choices.rows() == [("loop of 1605 launches", 4), ("loop of 2 launches", 3200)]
+    pairs = iterations(with_iterations(bare, "loop of 2 launches"))
+    assert pairs["iteration"].drop_nulls().to_list() == list(range(3200))
+    assert pairs.filter(pl.col("piece") == "outside")["kernels_launched"].to_list() == [2] * 4
+    assert pairs["gpu_ns"].sum() == made["activities"]["duration_ns"].sum()
+    with pytest.raises(ProftuiError, match="there are: loop of 1605 launches, loop of 2 launches"):
+        with_iterations(bare, "loop of 3 launches")
+
+
+def test_a_loop_is_offered_with_the_time_of_its_rounds() -> None:
+    made = profile(activities=launches((["a", "b"] * 20 + ["c"]) * 4))
+    rows = key_choices(made).filter(pl.col("key_kind") == "loop").drop("session").rows()
+    assert rows == [
+        ("loop", "loop of 41 launches", 4, None, 406, 0.0, pytest.approx(100 * 4 * 406 / 1636)),
+        ("loop", "loop of 2 launches", 80, None, 16, 0.0, pytest.approx(100 * 80 * 16 / 1636)),
+    ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import shared_file
-from tui.analysis.iterations.repeating_pattern import Repetition, find_repetition
+from tui.analysis.iterations.repeating_pattern import Repetition, find_loops, find_repetition
 from tui.loaders.registry import load_one
 
 
@@ -60,6 +60,54 @@ def test_layers_within_a_step_are_not_the_step() -> None:
     repetition = found(step * 6)
     assert repetition is not None
     assert (repetition.period, repetition.count) == (50, 6)
+
+
+def loops(names: list[int]) -> list[tuple[int, list[int]]]:
+    """Period and starts of each loop of launches of 5 ns each, 1 ns apart."""
+    start = 6 * np.arange(len(names))
+    return [(loop.period, loop.starts.tolist()) for loop in find_loops(np.array(names, np.int64), start, start + 5)]
+
+
+def test_a_step_of_equal_pairs_is_found_by_what_comes_at_its_end() -> None:
+    names = ([0, 1] * 800 + [2, 3, 4, 3, 5]) * 4
+    repetition = found(names)
+    assert repetition is not None
+    assert (repetition.period, repetition.first, repetition.count, repetition.match) == (1605, 0, 4, 1.0)
+    pairs = [1605 * step + 2 * pair for step in range(4) for pair in range(800)]
+    assert loops(names) == [(1605, [0, 1605, 3210, 4815]), (2, pairs)]
+
+
+def test_three_loops_within_each_other() -> None:
+    batch = [0, 1, 2] * 60 + [3]
+    epoch = batch * 20 + [4, 5]
+    rounds = [(period, len(starts)) for period, starts in loops(epoch * 3)]
+    assert rounds == [(3622, 3), (181, 60), (3, 3600)]
+
+
+def test_an_outer_loop_that_is_interrupted_begins_anew_after_that() -> None:
+    batch = [0, 1, 2] * 60 + [3]
+    names = batch * 20 + [4, 5] + batch * 30
+    repetition = found(names)
+    assert repetition is not None
+    assert repetition.interrupted is not None
+    assert repetition.interrupted.starts.tolist() == [181 * at + 2 * (at >= 20) for at in range(50)]
+    assert [(period, len(starts)) for period, starts in loops(names)] == [(181, 50), (3, 3000)]
+
+
+def test_what_interrupts_a_pattern_at_no_regular_place_makes_no_loop() -> None:
+    names = [0, 1, 2, 3, 4, 5] * 400
+    for place in (131, 700, 1003, 1500, 1777, 2111):
+        names[place] = 9
+    repetition = found(names)
+    assert repetition is not None
+    assert (repetition.period, repetition.count) == (6, 400)
+
+
+def test_layers_are_a_loop_within_the_step() -> None:
+    assert [(period, len(starts)) for period, starts in loops(([5] + [0, 1, 2, 3] * 12 + [6]) * 6)] == [
+        (50, 6),
+        (4, 72),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key",
         metavar="NAME",
-        help="the iteration key: an iteration ends where this kernel, op, range or API call ends",
+        help="what ends an iteration: a kernel, op, range or API call; or 'loop of N launches'",
     )
     parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without detection")
     parser.add_argument("--no-cache", action="store_true", help="ignore the cache")

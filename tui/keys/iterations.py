@@ -47,7 +47,9 @@ ITERATIONS: Final = (
         ITER,
         WORK,
     ),
-    Action("iterations.key", "E", "pick_key", "key", "Choose what ends an iteration.", ITER, WORK),
+    Action(
+        "iterations.key", "E", "pick_key", "key", "Choose the loop, or the name that ends an iteration.", ITER, WORK
+    ),
     Action(
         "iterations.zoom-in",
         "plus,equals_sign",

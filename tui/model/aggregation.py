@@ -23,7 +23,8 @@ class Aggregation:
     last: int | None = None
     """Number of the last one, which is part of the range; None: to the last."""
     key: str | None = None
-    """What an iteration ends with: the name of a kernel, op, range or API call. None: as recorded, else as found."""
+    """What an iteration ends with: the name of a kernel, op, range or API call; or a loop, as ``loop of 54 launches``.
+    None: as recorded, else as found."""
 
     @property
     def is_part(self) -> bool:

@@ -47,7 +47,7 @@ class IterationsScreen(ViewScreen):
     VIEW = "iterations"
     BINDINGS: ClassVar = bindings_for(Scope.ITERATIONS)
     HELP: ClassVar = (
-        "All iterations as recorded, else found from 0 as the pattern of launches that repeats (E: by a key instead).\n"
+        "All iterations as recorded, else the outermost loop of launches found (E: another loop, or a key).\n"
         "A bar is the time from start to end: a GPU in kernels or memory work, else the CPU at work; other: the rest.\n"
         "b begins and ends a span, a shows only that in every view, p the steady iterations, A what was shown before."
     )
@@ -238,7 +238,7 @@ class IterationsScreen(ViewScreen):
         )
 
     def action_pick_key(self) -> None:
-        """Choose what iterations end with."""
+        """Choose a loop whose rounds are the iterations, or what they end with."""
 
         def picked(key: str | None) -> None:
             if key is not None:
@@ -304,7 +304,7 @@ class KeyPicker(Dialog[str]):
         present: The key that cuts it now.
     """
 
-    TITLE_TEXT = "Iterations end with"
+    TITLE_TEXT = "Iterations: rounds of a loop, or from one end of a name to the next"
     KEYS = "type to narrow  ↑ ↓ choose  enter take  ctrl+r no key  esc leave"
     KEYS_IN_ASCII = "type to narrow  up, down choose  enter take  ctrl+r no key  esc leave"
     BINDINGS: ClassVar[list[BindingType]] = [

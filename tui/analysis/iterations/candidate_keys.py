@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
+from tui.analysis.iterations.keys import LOOP, loop_name
+from tui.analysis.iterations.repeating_pattern import loops_of
 from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.tables import with_iterations
 from tui.model.columns import columns
+from tui.model.profile import rows_of_session
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
@@ -182,14 +186,15 @@ _KINDS: Final = ("op", "range", "kernel", "API call")
 
 
 def key_choices(profile: Profile) -> pl.DataFrame:
-    """Names that iterations could end with, the most regular first, as `candidate_keys` orders them.
+    """Loops of launches, the outermost first, and names that iterations could end with, best first.
 
-    Columns: session, key_kind, name, ended (how many iterations it ends), per_iteration, spacing_ns, spacing_cv_pct,
-    coverage_pct. A name that is several things is there once in a session: as what it would be taken for.
+    Columns: session, key_kind, name, ended (how many iterations it makes), per_iteration, spacing_ns, spacing_cv_pct,
+    coverage_pct, as in `candidate_keys`. A name that is several things is there once in a session: as what it would be
+    taken for. The spacing of a loop is the mean time from the start of a round to its end.
     """
     rows = candidate_keys(profile)
     kind = pl.col("key_kind").replace_strict({kind: at for at, kind in enumerate(_KINDS)}, return_dtype=pl.Int64)
-    return rows.filter(kind == kind.min().over("session", "name")).select(
+    names = rows.filter(kind == kind.min().over("session", "name")).select(
         "session",
         "key_kind",
         "name",
@@ -198,6 +203,47 @@ def key_choices(profile: Profile) -> pl.DataFrame:
         "spacing_ns",
         (100 * pl.col("spacing_cv")).alias("spacing_cv_pct"),
         "coverage_pct",
+    )
+    return pl.concat([_loops(profile), names]).sort("session", maintain_order=True)
+
+
+def _loops(profile: Profile) -> pl.DataFrame:
+    """The loops of each session, as rows of `key_choices`."""
+    rows = []
+    activities = profile["activities"]
+    for session in activities["session"].unique().sort().to_list():
+        _, main, loops = loops_of(rows_of_session(activities, session).sort("start_ns", maintain_order=True))
+        if not loops:
+            continue
+        start = main["start_ns"].to_numpy()
+        end = np.maximum.accumulate(start + main["duration_ns"].to_numpy())
+        for loop in loops:
+            times = end[loop.starts + loop.period - 1] - start[loop.starts]
+            mean = float(times.mean())
+            rows.append(
+                {
+                    "session": session,
+                    "key_kind": LOOP,
+                    "name": loop_name(loop.period),
+                    "ended": len(times),
+                    "per_iteration": None,
+                    "spacing_ns": round(mean),
+                    "spacing_cv_pct": 100 * float(times.std(ddof=1)) / mean if mean and len(times) > 1 else None,
+                    "coverage_pct": min(100.0, 100 * float(times.sum()) / float(end[-1] - start[0])),
+                }
+            )
+    return pl.DataFrame(
+        rows,
+        schema={
+            "session": pl.UInt32,
+            "key_kind": pl.String,
+            "name": pl.String,
+            "ended": pl.Int64,
+            "per_iteration": pl.Int64,
+            "spacing_ns": pl.Int64,
+            "spacing_cv_pct": pl.Float64,
+            "coverage_pct": pl.Float64,
+        },
     )
 
 

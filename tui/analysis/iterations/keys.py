@@ -1,14 +1,16 @@
-"""Iterations by a key: each ends where a kernel, op, range or API call of a given name ends."""
+"""Iterations by a key: each ends where a kernel, op, range or API call of a given name ends, or is a loop's round."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
+from tui.analysis.iterations.repeating_pattern import loop_cut, loops_of
 from tui.analysis.iterations.segments import (
     LEFT_OVER,
     NO_PIECE,
@@ -38,6 +40,10 @@ _PLACES: Final = (
 )
 """Where a key can be: what it is, its frame and column. Of a name that is several things the first of these counts."""
 
+LOOP: Final = "loop"
+"""The kind of a key that is a loop, as ``loop of 1605 launches``: each of its rounds is an iteration."""
+_LOOP: Final = re.compile(r"loop of ([0-9]{1,9}) launches")
+
 _TOLD: Final = 5
 """So many names are told where a key is none, or several."""
 _LONGEST: Final = 60
@@ -51,7 +57,7 @@ class Key:
     """What marks the end of an iteration."""
 
     kind: str
-    """op, range, kernel or API call; work that is no kernel (a copy) is one of the kind kernel."""
+    """op, range, kernel, API call or loop; work that is no kernel (a copy) is one of the kind kernel."""
     frame: str
     """The frame that it is in."""
     column: str
@@ -61,7 +67,7 @@ class Key:
     @property
     def words(self) -> str:
         """For people, as ``op global_step``."""
-        return f"{self.kind} {_short(self.name)}"
+        return self.name if self.kind == LOOP else f"{self.kind} {_short(self.name)}"
 
 
 def find_key(profile: Profile, text: str) -> Key:
@@ -70,6 +76,9 @@ def find_key(profile: Profile, text: str) -> Key:
     Raises:
         ProftuiError: There is no such name, or several.
     """
+    loop = _LOOP.fullmatch(text)
+    if loop is not None:
+        return _loop_key(profile, text, int(loop[1]))
     known = {(kind, frame, column): _names(profile[frame][column]) for kind, frame, column in _PLACES}
     for (kind, frame, column), names in known.items():
         if text in names:
@@ -91,6 +100,34 @@ def find_key(profile: Profile, text: str) -> Key:
     raise ProftuiError(
         f"--key {text}: no kernel, op, range or API call of this name",
         f"near to it: {_told(near)}" if near else "proftui report FILE --view kernels lists names",
+    )
+
+
+def loop_name(period: int) -> str:
+    """The key that means a loop.
+
+    >>> loop_name(1605)
+    'loop of 1605 launches'
+    """
+    return f"loop of {period} launches"
+
+
+def _loop_key(profile: Profile, text: str, period: int) -> Key:
+    """The key of a loop, if a session has it.
+
+    Raises:
+        ProftuiError: None has.
+    """
+    found: dict[int, None] = {}
+    activities = profile["activities"]
+    for session in activities["session"].unique().sort().to_list():
+        _, _, loops = loops_of(rows_of_session(activities, session))
+        found.update(dict.fromkeys(loop.period for loop in loops))
+    if period in found:
+        return Key(LOOP, "activities", "name", text)
+    names = ", ".join(loop_name(length) for length in found)
+    raise ProftuiError(
+        f"--key {text}: no such loop", f"there are: {names}" if names else "no pattern of launches repeats"
     )
 
 
@@ -123,6 +160,10 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
         work: The activities of the session: kind, name, short_name, start_ns, duration_ns, device, stream, correlation.
     """
     calls = rows_of_session(profile["api_calls"], session)
+    if key.kind == LOOP:
+        loop = _LOOP.fullmatch(key.name)
+        found = loop_cut(work, calls, int(loop[1])) if loop is not None else None
+        return found or (Cut.whole_run(f"no {key.name} here"), np.zeros(work.height, np.int64))
     gpu, cpu = (_of_work if key.frame == "activities" else _of_cpu)(profile, session, key, work, calls)
     if not len(gpu):
         return Cut.whole_run(f"{key.words} does not run here"), np.zeros(work.height, np.int64)

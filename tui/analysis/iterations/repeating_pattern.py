@@ -1,8 +1,8 @@
-"""The repeating pattern in a sequence of launches: how long it is, where it begins and ends, how well it holds."""
+"""Loops in a sequence of launches: how long each is, where it begins and ends, and how well it holds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import polars as pl
 from tui.analysis.iterations.segments import (
     LEFT_OVER,
     NO_PIECE,
+    OUTSIDE,
     PIECES,
     TAIL,
     WARM_UP,
@@ -50,6 +51,13 @@ _CLOSE: Final = 0.02
 _TRIED: Final = 256
 _LEAST_HELD: Final = 0.95
 """Where more than a twentieth of one pattern differs from the next, the repetition has not begun or is over."""
+_FEWER: Final = 3
+"""A longer pattern is a loop around a shorter one where it is interrupted so many times less often."""
+_AS_COVERED: Final = 0.9
+"""... and where its repetitions hold at least this part of the launches that those of the shorter one hold."""
+_OUTER_TRIED: Final = 64
+_LEAST_COVERED: Final = 0.5
+"""A loop is one of those to choose from where its repetitions hold at least this share of the launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +77,41 @@ class Repetition:
     held_from: int
     """Position from which the pattern holds: what lies before is warm-up, and from there to `first` the rest of a
     repetition that was not recorded from its beginning."""
+    interrupted: Loop | None = field(default=None, compare=False)
+    """Where repetitions do not all follow one another: where each begins."""
 
     @property
     def boundaries(self) -> Ints:
-        """Where each whole repetition begins, and where the last ends."""
+        """Where each whole repetition begins, and where the last ends; they follow one another."""
         return self.first + self.period * np.arange(self.count + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One of the loops of a sequence of launches."""
+
+    period: int
+    """Launches of one repetition."""
+    starts: Ints
+    """Position of the first launch of each whole repetition."""
+
+    @property
+    def stretches(self) -> int:
+        """How often it begins anew after something else."""
+        return int((np.diff(self.starts) != self.period).sum()) + min(len(self.starts), 1)
+
+    @property
+    def covered(self) -> int:
+        """Launches in its repetitions."""
+        return self.period * len(self.starts)
 
 
 def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
     """Find the pattern that a sequence of launches repeats.
 
-    The length is the lag at which most launches are followed by the same kernel (autocorrelation). Where the pattern
+    The length is the lag at which most launches are followed by the same kernel (autocorrelation). Where a few launches
+    interrupt a short pattern at regular places, as a copy does at the end of a step, the longer pattern from one to the
+    next is the repetition, if it comes three times or more and covers most of the launches. Where the pattern
     holds to the end of the recording, the last repetition ends there: a recording can begin in the middle of a step,
     but the GPU finishes the work that it was given. Elsewhere a repetition begins, of the places that leave most whole
     ones, where the GPU idles longest before: there the program comes round to its next step.
@@ -92,10 +124,54 @@ def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
     Returns:
         The repetition, or None where there is none.
     """
-    middle = codes[max(0, (len(codes) - WINDOW) // 2) :][:WINDOW]
-    period = _period(middle)
-    if period is None:
-        return None
+    middle = _middle(codes)
+    period = _best_lag(middle, _likeness(middle))
+    return None if period is None else _proposed(codes, start, end, [period, *_outer_periods(middle, period)])
+
+
+def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
+    """All loops of a sequence of launches, the outermost first.
+
+    Args:
+        codes: As of `find_repetition`.
+        start: As there.
+        end: As there.
+    """
+    loops: dict[int, Loop] = {}
+    proposed = find_repetition(codes, start, end)
+    if proposed is not None:
+        loops[proposed.period] = proposed.interrupted or Loop(proposed.period, proposed.boundaries[:-1])
+    # What repeats within one round of a loop is a loop of its own.
+    part = _middle(codes)
+    while (period := _best_lag(part, _likeness(part))) is not None:
+        periods = [period, *_outer_periods(part, period)]
+        for one in periods:
+            loop = _loop(codes, one)
+            if len(loop.starts) >= LEAST_ROUNDS and loop.covered >= _LEAST_COVERED * len(codes):
+                loops.setdefault(one, loop)
+        part = part[int(_loop(part, periods[-1]).starts[0]) :][: periods[-1]]
+    return sorted(loops.values(), key=lambda loop: -loop.period)
+
+
+def _middle(codes: Ints) -> Ints:
+    return codes[max(0, (len(codes) - WINDOW) // 2) :][:WINDOW]
+
+
+def _proposed(codes: Ints, start: Ints, end: Ints, periods: list[int]) -> Repetition | None:
+    """The repetition of the longest pattern that comes often enough; the first is the last resort."""
+    for outer in reversed(periods[1:]):
+        loop = _loop(codes, outer)
+        if len(loop.starts) < LEAST_ROUNDS or loop.covered < _LEAST_COVERED * len(codes):
+            continue
+        if loop.stretches == 1:
+            return _repeated(codes, start, end, outer)
+        first = int(loop.starts[0])
+        return Repetition(outer, first, len(loop.starts), 1.0, 0, first, loop)
+    return _repeated(codes, start, end, periods[0])
+
+
+def _repeated(codes: Ints, start: Ints, end: Ints, period: int) -> Repetition | None:
+    """Where the pattern of a length is repeated without a break."""
     low, high = _held(codes, period)
     rounds = (high - low) // period
     if rounds < (LEAST_ROUNDS if period < LONG_PERIOD else 2):
@@ -112,13 +188,62 @@ def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
     return Repetition(period, first, rounds, match, int(by_place[place]), low)
 
 
-def _period(codes: Ints) -> int | None:
-    """The shortest lag at which the sequence is like itself, or None."""
+def _loop(codes: Ints, period: int) -> Loop:
+    """The repetitions of a pattern that is interrupted here and there; at least two follow each other."""
+    same = np.concatenate(([False], codes[period:] == codes[:-period], [False]))
+    turns = np.flatnonzero(same[1:] != same[:-1])
+    first, end = turns[::2], turns[1::2] + period
+    first = np.maximum(first, np.concatenate(([0], end[:-1])))
+    rounds = (end - first) // period
+    kept = rounds >= 2
+    first, rounds = first[kept], rounds[kept]
+    at = np.arange(rounds.sum()) - np.repeat(np.cumsum(rounds) - rounds, rounds)
+    return Loop(period, np.repeat(first, rounds) + period * at)
+
+
+def _outer_periods(codes: Ints, period: int) -> list[int]:
+    """Longer patterns that repeat what interrupts one of a length, the shortest first."""
+    found: list[int] = []
     n = len(codes)
-    longest = n // 2
+    while True:
+        inner = _loop(codes, period)
+        longest = min(n // LEAST_ROUNDS, n - period - 1)
+        if inner.stretches < LEAST_ROUNDS or longest < 2 * period:
+            return found
+        # What interrupts an inner loop comes again one round of the outer one later.
+        differs = codes[period:] != codes[:-period]
+        size = 1 << (2 * len(differs) - 1).bit_length()
+        power = np.abs(np.fft.rfft(differs.astype(np.float64), size)) ** 2
+        again = np.rint(np.fft.irfft(power, size)[: longest + 1]) / (len(differs) - np.arange(longest + 1))
+        again[: 2 * period] = 0
+        likely = np.argsort(-again, kind="stable")[:_OUTER_TRIED]
+        around = (_loop(codes, lag) for lag in np.sort(likely[again[likely] > 0]).tolist())
+        outer = next(
+            (
+                loop.period
+                for loop in around
+                if 0 < loop.stretches <= max(1, inner.stretches // _FEWER)
+                and loop.covered >= _AS_COVERED * inner.covered
+            ),
+            None,
+        )
+        if outer is None:
+            return found
+        period = outer
+        found.append(period)
+
+
+def _best_lag(codes: Ints, likeness: npt.NDArray[np.float64]) -> int | None:
+    """The shortest lag at which the sequence is about as like itself as at any, or None.
+
+    Args:
+        codes: The sequence.
+        likeness: As `_likeness` gives it.
+    """
+    longest = len(codes) // 2
     if longest < LEAST_PERIOD or codes.min() == codes.max():
         return None
-    scores = _likeness(codes)[: longest + 1]
+    scores = likeness[: longest + 1].copy()
     scores[:LEAST_PERIOD] = -np.inf
     likely = np.argsort(-scores, kind="stable")[:_LIKELY].tolist()
     best, best_lag = max((_match(codes, lag), -lag) for lag in likely if lag >= LEAST_PERIOD)
@@ -139,6 +264,8 @@ def _likeness(codes: Ints) -> npt.NDArray[np.float64]:
     kernels cancel out.
     """
     n = len(codes)
+    if not n:
+        return np.zeros(0)
     counts = np.bincount(codes)
     frequent = np.argsort(-counts, kind="stable")[:_EXACT]
     size = 1 << (2 * n - 1).bit_length()
@@ -197,23 +324,75 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
     streams = _streams(work)
     reason = "no kernel with a start time"
     for at, (device, stream) in enumerate(streams):
-        rows = _in_order(work, device, stream)
-        main = rows_of(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
-        repetition = _repetition(main)
+        rows, main = _of_stream(work, device, stream)
+        repetition = find_repetition(*launches) if (launches := _launches(main)) is not None else None
         if repetition is not None:
-            cut, places = _cut(repetition, main, calls)
-            pieces = np.empty(work.height, np.int64)
-            pieces[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
-            if len(rows) < work.height:
-                others = np.delete(np.arange(work.height), rows)
-                pieces[others] = pieces_of(work[others], calls, cut.gpu_edges, cut.cpu_edges)
+            loop = repetition.interrupted
+            cut, places = _cut(repetition, main, calls) if loop is None else _loop_cut(loop, main, calls)
             where = "" if len(streams) == 1 else f" on stream {stream}" if stream is not None else ""
-            return _worded(cut, repetition, where), pieces
+            return _worded(cut, repetition, where), _pieces(work, calls, cut, rows, places)
         if at == 0:
             reason = _why_not(main)
             if len(streams) > 1 and stream is not None:
                 reason += f" of stream {stream}, which has most kernels"
     return Cut.whole_run(reason), np.zeros(work.height, np.int64)
+
+
+def loops_of(work: pl.DataFrame) -> tuple[Ints, pl.DataFrame, list[Loop]]:
+    """The loops of a session: the rows of the stream that they are in, its launches, and the loops, outermost first.
+
+    Args:
+        work: As of `found_cut`.
+    """
+    for device, stream in _streams(work):
+        rows, main = _of_stream(work, device, stream)
+        launches = _launches(main)
+        loops = [] if launches is None else find_loops(*launches)
+        if loops:
+            return rows, main, loops
+    return np.zeros(0, np.int64), work.clear(), []
+
+
+def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut, Ints] | None:
+    """Cut a session by one of its loops: each repetition is an iteration; None where there is no such loop.
+
+    Args:
+        work: As of `found_cut`.
+        calls: As there.
+        period: Launches of one repetition.
+    """
+    rows, main, loops = loops_of(work)
+    loop = next((one for one in loops if one.period == period), None)
+    if loop is None:
+        return None
+    cut, places = _loop_cut(loop, main, calls)
+    words = f"{count(period)} launches repeat {count(len(loop.starts))} times, as chosen"
+    return replace(cut, source="key", reason=words), _pieces(work, calls, cut, rows, places)
+
+
+def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
+    """The pieces of a loop that may be interrupted, and the place in the sequence where each but the first begins."""
+    # Where a repetition does not follow the one before, what lies between belongs to none.
+    ends = loop.starts + loop.period
+    between = ends[:-1][ends[:-1] < loop.starts[1:]]
+    places = np.concatenate((loop.starts, between, ends[-1:][ends[-1:] < main.height]))
+    order = np.argsort(places, kind="stable")
+    is_whole = np.concatenate(([False], (np.arange(len(places)) < len(loop.starts))[order]))
+    numbers = np.where(is_whole, np.cumsum(is_whole) - 1, NO_PIECE)
+    kinds = np.where(is_whole, PIECES.index(WHOLE), PIECES.index(OUTSIDE))
+    firsts = main[places[order]]
+    gpu = firsts["start_ns"].to_numpy().astype(np.int64)
+    return Cut(kinds, numbers, gpu, rising(launch_times(firsts, calls)), "found", ""), places[order]
+
+
+def _pieces(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, places: Ints) -> Ints:
+    """The piece of each activity: in the stream by its place there, elsewhere by launch or start."""
+    pieces = np.empty(work.height, np.int64)
+    pieces[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
+    if len(rows) < work.height:
+        others = np.delete(np.arange(work.height), rows)
+        pieces[others] = pieces_of(work[others], calls, cut.gpu_edges, cut.cpu_edges)
+    return pieces
 
 
 def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
@@ -247,11 +426,18 @@ def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Int
     return rows if (start[1:] >= start[:-1]).all() else rows[np.argsort(start, kind="stable")]
 
 
-def _repetition(main: pl.DataFrame) -> Repetition | None:
+def _of_stream(work: pl.DataFrame, device: int | None, stream: int | None) -> tuple[Ints, pl.DataFrame]:
+    """The rows of a stream, and its launches in order of start."""
+    rows = _in_order(work, device, stream)
+    return rows, rows_of(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
+
+
+def _launches(main: pl.DataFrame) -> tuple[Ints, Ints, Ints] | None:
+    """What was launched, as numbers, with starts and ends; None where there is nothing, or names are missing."""
     if main.is_empty() or main["name"].null_count():
         return None
     start = main["start_ns"].to_numpy()
-    return find_repetition(_codes(main["name"]), start, start + main["duration_ns"].to_numpy())
+    return _codes(main["name"]), start, start + main["duration_ns"].to_numpy()
 
 
 def _codes(names: pl.Series) -> Ints:
@@ -295,7 +481,7 @@ def _worded(cut: Cut, repetition: Repetition, where: str) -> Cut:
         else f"{100 * repetition.match:.1f}% of them the same kernel as one iteration before"
     )
     reason = f"{count(repetition.period)} launches repeat {count(repetition.count)} times{where}, {alike}"
-    return Cut(cut.kinds, cut.numbers, cut.gpu_edges, cut.cpu_edges, cut.source, reason)
+    return replace(cut, reason=reason)
 
 
 def _why_not(main: pl.DataFrame) -> str:

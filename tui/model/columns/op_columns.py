@@ -246,7 +246,7 @@ ITERATIONS: Final = (
     Column("tc_pct", "TC%", K.PERCENT, "Share of its time in which a kernel that uses tensor cores ran, as GPU%.", 3),
     Column("data_type", "Data type", K.TEXT, "Data type of the op's inputs; several where calls differ.", 5),
     Column("why_no_op", "Unattributed because", K.TEXT, "Why GPU work is not attributed to any op.", 6),
-    Column("key_kind", "Kind", K.TEXT, "op, range, kernel (or copy) or API call.", 2),
+    Column("key_kind", "Kind", K.TEXT, "loop of launches, op, range, kernel (or copy) or API call.", 2),
     Column(
         "ended",
         "Iterations",
