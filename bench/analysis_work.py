@@ -12,8 +12,7 @@ from bench.grow_profile import read_frames
 from tui.analysis import copies
 from tui.analysis import dashboard as dashboard_
 from tui.analysis import kernels as kernels_
-from tui.analysis import transfer_summary as transfers_
-from tui.analysis.dashboard.parts import parts
+from tui.analysis.dashboard_parts import parts
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpu_time import breakdown as breakdown_
 from tui.analysis.gpu_time import idle_gaps
@@ -93,12 +92,12 @@ def delays_by_name(path: str) -> Measured:
 
 def transfers(path: str) -> Measured:
     """Copies by direction."""
-    return _measured(path, transfers_.transfers)
+    return _measured(path, copies.transfers)
 
 
 def transfer_sizes(path: str) -> Measured:
     """Copies by size."""
-    return _measured(path, transfers_.transfer_sizes)
+    return _measured(path, copies.transfer_sizes)
 
 
 def tiny_runs(path: str) -> Measured:
@@ -148,7 +147,7 @@ def time_figures(path: str) -> Measured:
                 breakdown_.breakdown,
                 overlap_.overlap,
                 gaps_.idle_time,
-                transfers_.transfers,
+                copies.transfers,
             )
         ],
     )

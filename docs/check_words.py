@@ -21,7 +21,6 @@ PENDING: Final = frozenset(
         "docs/dlprof.md",
         "docs/performance.md",
         "docs/scale.md",
-        "tui/analysis/compare/changed_findings.py",
         "tui/analysis/expert/model.py",
     }
 )

@@ -193,7 +193,7 @@ def run_command(explorer: Explorer, line: str) -> None:
             raise CommandError(f":{word} takes no argument.")
         _run_action(explorer, action.scope, action.method)
         return
-    from tui.query.suggestions import did_you_mean
+    from tui.model.errors import did_you_mean
 
     hint = did_you_mean(word, command_words()) or "? lists the keys, m the views."
     raise CommandError(f"Unknown command: {word}. {hint[:1].upper()}{hint[1:]}")

@@ -63,7 +63,7 @@ def open_profiles(
     from tui.analysis.inputs.capabilities import views
     from tui.analysis.iterations.aggregation import aggregated
     from tui.analysis.iterations.tables import with_iterations
-    from tui.analysis.ops.recorded import recorded_ops
+    from tui.analysis.ops.op_costs import recorded_ops
     from tui.cache.cache import Cache
     from tui.loaders import registry
     from tui.runtime import release_freed_memory
@@ -97,12 +97,12 @@ def open_profiles(
 
 def _check(profile: Profile) -> None:
     """Find out now, not in a view, whether the user's own rules and GPU can be used, where there are any."""
+    from tui.analysis import tensor_core_use as tensor_cores
     from tui.analysis.expert import limits
-    from tui.analysis.gpu_time.host_phases import phase_rules, user_phases_path
+    from tui.analysis.gpu_time.host_calls import phase_rules, user_phases_path
     from tui.analysis.inputs.devices import named_gpu
-    from tui.analysis.ops import kernel_classes as classes
+    from tui.analysis.ops import groupings as classes
     from tui.analysis.ops import op_type_rules as ops
-    from tui.analysis.tensor_cores import tensor_core_rules as tensor_cores
     from tui.data.user_files import stamp
 
     for path, read in (

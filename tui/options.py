@@ -1,8 +1,9 @@
-"""What the command line asks the explorer to open, and how."""
+"""What the command line asks the explorer to open, and how; paths as people type them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tui.model.aggregation import Aggregation
 
@@ -43,3 +44,27 @@ class OpenOptions:
 
     mouse: bool = True
     """Take the mouse from the terminal."""
+
+
+def user_path(text: str) -> Path:
+    """The path that a person typed, with ``~`` for a home directory.
+
+    >>> user_path("~nobody-of-this-name/x"), user_path("a/b")
+    (PosixPath('~nobody-of-this-name/x'), PosixPath('a/b'))
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # no such user
+        return Path(text)
+
+
+def is_file_there(text: str) -> bool:
+    r"""Whether a typed path names something that is there; what cannot be a path does not.
+
+    >>> is_file_there("."), is_file_there("x" * 10_000), is_file_there("a\0b")
+    (True, False, False)
+    """
+    try:
+        return user_path(text).exists()
+    except (OSError, ValueError):
+        return False

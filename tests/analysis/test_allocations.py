@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import profile
-from tui.analysis.allocations import (
+from tui.analysis.allocator import (
     ALLOCATOR_ITERATIONS,
     allocations,
     allocator_iterations,

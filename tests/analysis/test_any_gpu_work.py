@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import profile
 from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.idle_gaps import busy_time, gaps, idle_time
-from tui.analysis.gpu_time.streams import streams
-from tui.analysis.gpus import gpus
+from tui.analysis.gpus import gpus, streams
 from tui.analysis.kernels import kernels
 
 ROW = st.fixed_dictionaries(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.gpu_time.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
-from tui.analysis.gpu_time.host_phases import HostPhase, phases_of
+from tui.analysis.gpu_time.host_calls import HostPhase, phases_of
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
-from tui.analysis.tensor_cores.verdicts import with_verdicts
+from tui.analysis.tensor_core_use import with_verdicts
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from tests.analysis.frames import Row, copy, kernel
 from tests.analysis.frames import profile as made
 from tests.corpus import recording_file
 from tests.screens.opening import sample
-from tui.analysis.compare.changed_findings import changed_findings
 from tui.analysis.compare.changes import (
     CHANGED_KERNELS,
     base_call,
     changed_api,
+    changed_findings,
     changed_kernels,
     changed_op_types,
     changed_ops,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.idle import PATIENCE_S
 from tui.analysis.copies import copies
-from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
-from tui.analysis.dashboard.advice import advice
+from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, dashboard
+from tui.analysis.dashboard_parts import advice
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpus import gpus
 from tui.analysis.memo import once_per_profile
@@ -24,6 +24,7 @@ from tui.loaders import registry
 if TYPE_CHECKING:
     import polars as pl
 
+    from tui.analysis.dashboard_facts import Fact
     from tui.model.profile import Profile
 
 

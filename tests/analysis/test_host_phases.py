@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tui.analysis.gpu_time import host_phases
-from tui.analysis.gpu_time.host_phases import HostPhase, parse_phases, phases_of
+from tui.analysis.gpu_time import host_calls
+from tui.analysis.gpu_time.host_calls import HostPhase, parse_phases, phases_of
 from tui.model.errors import ProftuiError
 
 
 def test_a_users_rules_are_tried_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host_phases.toml"
-    monkeypatch.setattr(host_phases, "user_phases_path", lambda: path)
+    monkeypatch.setattr(host_calls, "user_phases_path", lambda: path)
     names = pl.Series(["feeder::pull", "aten::mm", "saving model"])
     assert phases_of(names).tolist() == [HostPhase.NONE, HostPhase.NONE, HostPhase.IO]
     path.write_text(
@@ -43,6 +43,6 @@ def test_a_users_file_that_cannot_be_used_is_named(text: str, message: str) -> N
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host_phases.toml"
     path.write_bytes(b"\xff\xfe\xff")
-    monkeypatch.setattr(host_phases, "user_phases_path", lambda: path)
+    monkeypatch.setattr(host_calls, "user_phases_path", lambda: path)
     with pytest.raises(ProftuiError, match="cannot be read"):
         phases_of(pl.Series(["x"]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.api_calls import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.ops.op_details import KERNELS_OF_OP, kernels_of_recorded_op
+from tui.analysis.ops.op_instances import KERNELS_OF_OP, kernels_of_recorded_op
 from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
 from tui.loaders import registry
 

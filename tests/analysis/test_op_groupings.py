@@ -10,17 +10,15 @@ from hypothesis import given
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.analysis.op_profiles import op_profiles
-from tui.analysis.dashboard.board import ops_over_sessions
+from tui.analysis.dashboard import ops_over_sessions
 from tui.analysis.kernels import kernels
-from tui.analysis.ops import kernel_classes, op_type_rules
-from tui.analysis.ops.coverage import coverage, coverage_note
-from tui.analysis.ops.groupings import GROUPINGS, grouping_of
-from tui.analysis.ops.kernel_classes import by_class, parse_classes
+from tui.analysis.ops import groupings, op_type_rules
+from tui.analysis.ops.groupings import GROUPINGS, by_class, grouping_of, parse_classes
+from tui.analysis.ops.op_costs import recorded_ops
 from tui.analysis.ops.op_instances import instances
 from tui.analysis.ops.op_trees import TREES, by_range
 from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
-from tui.analysis.ops.ops_by_name import inferred_ops
-from tui.analysis.ops.recorded import recorded_ops
+from tui.analysis.ops.ops_by_name import coverage, coverage_note, inferred_ops
 from tui.model.errors import ProftuiError
 from tui.model.forest import forest_of
 
@@ -97,7 +95,7 @@ def test_every_level_of_every_tree_adds_up(made: Profile) -> None:
 
 def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "kernel_classes.toml"
-    monkeypatch.setattr(kernel_classes, "classes_path", lambda: path)
+    monkeypatch.setattr(groupings, "classes_path", lambda: path)
     made = profile(
         activities=[kernel("my_gemm", 5), kernel("my_gemm_relu", 7), kernel("flash", 3), copy("HtoD", 4)],
         summary=[printed("gpu", "my_gemm", 2, 30, session=1)],

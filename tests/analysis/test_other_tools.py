@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.analysis.frames import kernel, printed, profile
-from tui.analysis.copies import copies
+from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
 from tui.analysis.gpus import gpus
 from tui.analysis.inputs.capabilities import OK, how_to_record, missing, to_ask_for, views, why_none
@@ -27,7 +27,6 @@ from tui.analysis.ops.op_types import kinds_of_work
 from tui.analysis.ops.ops_by_name import ops
 from tui.analysis.sessions import replayed_sessions
 from tui.analysis.tool_report import FINDING, tool_report
-from tui.analysis.transfer_summary import transfers
 from tui.output.report import Style, as_text
 from tui.output.report_dashboard import DashboardReport
 from tui.screens.ops_and_kernels import no_kernels_of_op

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.gpu_time.streams import streams
+from tui.analysis.gpus import streams
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 

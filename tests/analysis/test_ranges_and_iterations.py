@@ -24,7 +24,7 @@ from tui.analysis.ranges import (
     work_in_range,
 )
 from tui.loaders.registry import load_one
-from tui.query.column_relevance import informative_columns
+from tui.query.facts import informative_columns
 
 
 def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.groupings import by_shapes
 from tui.analysis.ops.op_attribution import classified_work, op_tree, work_by_op
-from tui.analysis.ops.op_costs import op_instances, op_overheads, self_times
-from tui.analysis.ops.op_details import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
+from tui.analysis.ops.op_costs import by_name as recorded_by_name
+from tui.analysis.ops.op_costs import op_instances, op_overheads, recorded_ops, self_times
+from tui.analysis.ops.op_instances import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
 from tui.analysis.ops.op_trees import by_path
 from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import (
@@ -27,8 +28,6 @@ from tui.analysis.ops.ops_by_name import (
     ops,
     ops_spec,
 )
-from tui.analysis.ops.recorded import by_name as recorded_by_name
-from tui.analysis.ops.recorded import recorded_ops
 from tui.model.profile import Profile, joined
 
 if TYPE_CHECKING:

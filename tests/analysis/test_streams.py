@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.gpu_time.streams import STREAMS, streams
+from tui.analysis.gpus import STREAMS, streams
 
 
 def test_each_stream_tells_what_it_did_and_what_of_it_beside_others() -> None:

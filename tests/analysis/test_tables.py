@@ -7,12 +7,11 @@ import pytest
 
 from tests.analysis.frames import copy, printed, profile
 from tests.analysis.test_kernels import assert_has_columns
-from tui.analysis.copies import copies
+from tui.analysis.copies import UNIFIED, copies, unified_memory
 from tui.analysis.hardware_metrics import METRICS, metrics
 from tui.analysis.issues import ISSUES, issue_counts, issues
 from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers
 from tui.analysis.tool_report import OTHER_SUMMARIES, other_summaries
-from tui.analysis.transfer_summary import UNIFIED, unified_memory
 from tui.loaders import registry
 
 

@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from tests.analysis.frames import Row, copy, kernel, printed, profile
 from tests.corpus import corpus_file, recording_file
 from tui.analysis.dashboard import dashboard
-from tui.analysis.ops.recorded import recorded_ops
-from tui.analysis.tensor_cores.efficiency import TensorCoreUse, tensor_core_time, tensor_core_use
-from tui.analysis.tensor_cores.eligible import (
+from tui.analysis.ops.op_costs import recorded_ops
+from tui.analysis.tensor_core_efficiency import (
+    TensorCoreUse,
     eligible_activities,
     eligible_kernels_by_name,
     eligible_ops,
     eligible_ops_by_name,
+    tensor_core_time,
+    tensor_core_use,
 )
 from tui.loaders import registry
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.analysis.frames import Row, copy, kernel, printed, profile
 from tests.corpus import corpus_file, recording_file
+from tui.analysis import tensor_core_use
 from tui.analysis.kernels import kernels, launches
 from tui.analysis.launches.origin import launch_origin
-from tui.analysis.ops.op_details import kernels_of_recorded_op, launches_of_recorded_op
-from tui.analysis.ops.recorded import recorded_ops
-from tui.analysis.tensor_cores import tensor_core_rules as tensor_core_rules
-from tui.analysis.tensor_cores.verdicts import (
+from tui.analysis.ops.op_costs import recorded_ops
+from tui.analysis.ops.op_instances import kernels_of_recorded_op, launches_of_recorded_op
+from tui.analysis.tensor_core_use import (
     AS_RECORDED,
     ASSUMED,
     kernel_verdicts,
@@ -137,7 +137,7 @@ def test_the_gpu_that_the_user_names_decides_everywhere() -> None:
 def test_rules_of_the_user_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "tensor_cores.toml"
     own.write_text("[[rule]]\nverdict = 'yes'\npattern = '^my_mma'\nreason = 'I wrote it'\n")
-    monkeypatch.setattr(tensor_core_rules, "user_rules_path", lambda: own)
+    monkeypatch.setattr(tensor_core_use, "user_rules_path", lambda: own)
     assert verdict(kernel("my_mma_kernel", 1), name="Tesla T4") == (True, "I wrote it")
     assert verdict(kernel(HALF, 1), name="Tesla T4") == (True, BY_NAME)
 

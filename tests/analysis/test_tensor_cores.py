@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import corpus_file
-from tui.analysis.tensor_cores.tensor_core_rules import parse_rules, tensor_core_rules
-from tui.analysis.tensor_cores.verdicts import tensor_cores_by_name
+from tui.analysis.tensor_core_use import parse_rules, tensor_core_rules, tensor_cores_by_name
 from tui.model.errors import ProftuiError
 
 YES = (

@@ -18,8 +18,7 @@ from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import lanes as lanes_module
 from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, NOTHING, bins, lane_cells
-from tui.analysis.timeline.item_kinds import ItemKind
-from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, Lane, LaneKind, flattened, lanes
+from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, ItemKind, Lane, LaneKind, flattened, lanes
 from tui.analysis.timeline.lookup import (
     Interval,
     between,

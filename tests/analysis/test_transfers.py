@@ -9,13 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.copies import TINY_RUNS, copies, impossible_rates, single_transfers, tiny_runs
-from tui.analysis.transfer_summary import (
+from tui.analysis.copies import (
     NO_BANDWIDTH,
     NO_LINK,
     NO_PEER_LINK,
+    TINY_RUNS,
     TRANSFER_SIZES,
     TRANSFERS,
+    copies,
+    impossible_rates,
+    single_transfers,
+    tiny_runs,
     transfer_share,
     transfer_sizes,
     transfers,

@@ -80,7 +80,7 @@ def test_several_files_are_joined_as_if_they_were_read() -> None:
     "name", ["resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
 )
 def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tui.analysis.ops.recorded import recorded_ops
+    from tui.analysis.ops.op_costs import recorded_ops
     from tui.cache import cache
 
     monkeypatch.setattr(cache, "LEAST_BYTES", 0)

@@ -12,7 +12,7 @@ import pytest
 from tests.analysis.expert.judging import as_shown
 from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, moved, run
 from tests.analysis.frames import profile
-from tui.analysis.expert.registry import RULES
+from tui.analysis.expert.findings import RULES
 from tui.cli.main import main
 from tui.output.check import Check
 from tui.output.report import Style

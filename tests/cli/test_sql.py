@@ -12,8 +12,8 @@ from tests.screens.opening import sample
 from tui.analysis.notes import notes_frame
 from tui.cli.main import main
 from tui.loaders.registry import load_one
-from tui.query.sql import profile_tables
-from tui.query.sql.profile_tables import sql_tables
+from tui.query.sql import run as running
+from tui.query.sql.run import sql_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,10 +36,10 @@ def test_the_columns_of_all_tables_are_learned_from_one_empty_profile(monkeypatc
         looked_at.append(profile)
         return pl.DataFrame({"name": []})
 
-    monkeypatch.setattr(profile_tables, "frame", frame)
-    profile_tables._columns.cache_clear()
-    assert [profile_tables._columns(name) for name in ("kernels", "gaps")] == [("name",)] * 2
-    profile_tables._columns.cache_clear()
+    monkeypatch.setattr(running, "frame", frame)
+    running._frame_columns.cache_clear()
+    assert [running._frame_columns(name) for name in ("kernels", "gaps")] == [("name",)] * 2
+    running._frame_columns.cache_clear()
     # What one table has worked out of it is known for the next.
     assert looked_at[0] is looked_at[1]
 

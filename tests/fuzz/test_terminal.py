@@ -14,7 +14,7 @@ import pytest
 from tests.fuzz.inputs import inputs
 from tests.fuzz.survival import RAW
 from tui.output.export import for_terminal
-from tui.query.sql.result import numbered, result_spec
+from tui.query.sql.run import numbered, result_spec
 from tui.text import printable
 
 if not sys.platform.startswith("linux"):

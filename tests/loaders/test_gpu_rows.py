@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tui.analysis.occupancy import occupancy
-from tui.analysis.tensor_cores.verdicts import kernel_verdicts
+from tui.analysis.tensor_core_use import kernel_verdicts
 from tui.loaders.collector import Collector
 
 

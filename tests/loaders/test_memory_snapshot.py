@@ -16,9 +16,10 @@ import pytest
 from tests.corpus import shared_file
 from tests.loaders.damage import damaged, read_damaged
 from tests.loaders.reading import reasons, rows
-from tui.analysis.allocations import allocators, memory_curve
-from tui.analysis.memory_snapshot import (
+from tui.analysis.allocator import (
+    allocators,
     memory_allocations,
+    memory_curve,
     memory_devices,
     memory_peak,
     segment_blocks,

@@ -16,10 +16,10 @@ from polars.testing import assert_frame_equal
 
 from tui.cli.arguments import BINARY_FORMATS, EXPORT_FORMATS
 from tui.model.errors import ProftuiError
-from tui.output import excel, export
+from tui.output import documents, export
 from tui.output.about import About
+from tui.output.documents import missing
 from tui.output.export import for_clipboard, for_terminal, format_of, formulas_in_words, markdown_table, write
-from tui.output.packages import missing
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
 
@@ -111,7 +111,7 @@ def test_excel_takes_whole_numbers_of_every_width(dtype: pl.DataType) -> None:
 
 
 def test_excel_that_cannot_hold_it_says_so(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
-    monkeypatch.setattr(excel, "ROWS", 6)
+    monkeypatch.setattr(documents, "ROWS", 6)
     with pytest.raises(ProftuiError, match=r"holds 6 rows, this table has 7; export csv or parquet"):
         written(frame, "xlsx")
 

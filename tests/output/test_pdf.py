@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tui.model.columns import columns
 from tui.model.errors import ProftuiError
-from tui.output import pdf
+from tui.output import documents
 from tui.output.about import About
+from tui.output.documents import GAP, LINE_LETTERS, PAGE_LINES, laid_out, letters
 from tui.output.export import write
-from tui.output.pdf import GAP, LINE_LETTERS, PAGE_LINES, laid_out, letters
 from tui.output.text_table import written
 
 ABOUT = About(
@@ -74,7 +74,7 @@ def test_header_units_and_hostile_names() -> None:
 def test_long_names_are_wrapped_and_whole() -> None:
     name = "".join(f"{number:04}" for number in range(120))
     (page,) = laid_out(written(columns("name", "calls"), pl.DataFrame({"name": [name, "b"], "calls": [1, 2]})))
-    assert "".join(line[: pdf.NAME_WIDEST].strip() for line in page.lines[:-1]).startswith(name)
+    assert "".join(line[: documents.NAME_WIDEST].strip() for line in page.lines[:-1]).startswith(name)
     assert page.lines[0].endswith(" 1")
     assert page.shaded == (*[False] * 7, True)
 
@@ -96,7 +96,7 @@ def test_many_rows_go_over_pages_with_their_heading() -> None:
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=20), st.integers(1, 12))
 def test_no_line_is_wider_than_the_page(names: list[str], repeated: int) -> None:
     frame = pl.DataFrame({"name": names, **{f"other {place}": names for place in range(repeated)}})
-    known = [pdf._known(name, dtype) for name, dtype in frame.schema.items()]
+    known = [documents._known(name, dtype) for name, dtype in frame.schema.items()]
     for page in laid_out(written(known, frame)):
         assert len(page.headings) <= LINE_LETTERS
         assert all(len(line) <= LINE_LETTERS for line in page.lines)
@@ -110,7 +110,7 @@ def test_a_frame_without_rows_is_a_page_with_a_heading() -> None:
 
 
 def test_too_many_rows_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf, "MOST_ROWS", 3)
+    monkeypatch.setattr(documents, "MOST_ROWS", 3)
     with pytest.raises(ProftuiError, match=r"a PDF of 4 rows is too long: the limit is 3; filter it, use :top 100"):
         exported(FRAME)
 

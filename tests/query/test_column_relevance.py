@@ -4,7 +4,7 @@ import polars as pl
 
 from tui.model.columns import columns
 from tui.model.view import TableSpec
-from tui.query.column_relevance import SESSION_PRIORITY, UNINFORMATIVE_PRIORITY, informative_columns, prioritized
+from tui.query.facts import SESSION_PRIORITY, UNINFORMATIVE_PRIORITY, informative_columns, prioritized
 
 SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
 

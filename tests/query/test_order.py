@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.query import facts, order
-from tui.query.order import places_of, sorted_rows
+from tui.query import apply, facts
+from tui.query.apply import places_of, sorted_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COLUMNS = {
@@ -105,7 +105,7 @@ def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
 
 
 def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
-    frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, order.KEPT_FROM)})
+    frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, apply.KEPT_FROM)})
     first = sorted_rows(frame, (("a", True),), None)
     assert sorted_rows(frame, (("a", True),), None) is first
     held = len(facts._KEPT)
@@ -115,7 +115,7 @@ def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
 
 
 def test_orders_that_were_not_asked_for_lately_are_given_up() -> None:
-    columns = {str(n): np.random.default_rng(n).integers(0, 9, order.KEPT_FROM) for n in range(facts.ORDERS_KEPT + 1)}
+    columns = {str(n): np.random.default_rng(n).integers(0, 9, apply.KEPT_FROM) for n in range(facts.ORDERS_KEPT + 1)}
     frame = pl.DataFrame(columns)
     first = sorted_rows(frame, (("0", True),), None)
     for name in columns:

@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
 from tui.query.sql import run as running
-from tui.query.sql.columns import with_names
-from tui.query.sql.complete import suggestion
-from tui.query.sql.result import numbered, result_spec
-from tui.query.sql.run import Tables, query
-from tui.query.sql.tokens import names_in, tokens
+from tui.query.sql.run import Tables, numbered, query, result_spec
+from tui.query.sql.sql_text import names_in, suggestion, tokens, with_names
 
 KERNELS = pl.DataFrame(
     {

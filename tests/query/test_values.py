@@ -7,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from tui.query.suggestions import did_you_mean
+from tui.model.errors import did_you_mean
 from tui.query.values import Interval
 
 NUMBERS = [1, 2, 3, None]

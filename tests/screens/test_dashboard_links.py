@@ -8,10 +8,9 @@ import pytest
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.screens.opening import sample
-from tui.analysis.dashboard import dashboard
-from tui.analysis.dashboard.board import copies_over_sessions
+from tui.analysis.copies import TRANSFERS, transfers
+from tui.analysis.dashboard import copies_over_sessions, dashboard
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_uses
-from tui.analysis.transfer_summary import TRANSFERS, transfers
 from tui.loaders.registry import load_one
 from tui.model.view import TableState
 from tui.query.apply import apply

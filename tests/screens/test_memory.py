@@ -12,8 +12,7 @@ from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
 from tests.snapshots import screen_text
 from tui.analysis.activities import ACTIVITY_TABLE
-from tui.analysis.copies import SINGLE_TRANSFERS
-from tui.analysis.transfer_summary import TRANSFER_SIZES, TRANSFERS
+from tui.analysis.copies import SINGLE_TRANSFERS, TRANSFER_SIZES, TRANSFERS
 from tui.model.columns import ColumnKind
 from tui.widgets.details.pane import DetailPane
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.screens.opening import app_of, opened, press, sample
 from tests.snapshots import screen_text
-from tui.analysis.roofline.op_work import op_work_by_shape
+from tui.analysis.roofline import op_work_by_shape
 from tui.screens.roofline import RooflineScreen
 from tui.widgets.charts.roofline import RooflinePlot
 

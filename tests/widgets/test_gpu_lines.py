@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tui.analysis.definitions import definition
+from tui.analysis.dashboard_facts import definition
 from tui.analysis.gpus import GPUS
 from tui.screens.gpus import GpuBar, gpu_lines
 from tui.widgets.charts.palette import look_of

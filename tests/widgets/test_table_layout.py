@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tui.analysis.compare.changed_findings import CHANGED_FINDINGS
+from tui.analysis.compare.changes import CHANGED_FINDINGS
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
 from tui.model.view import PINNED_LEAST
-from tui.query.column_relevance import UNINFORMATIVE_PRIORITY
+from tui.query.facts import UNINFORMATIVE_PRIORITY
 from tui.widgets.table.layout import BAR_MIN, GAP, GUTTER, TableLayout, _grown, lay_out
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")

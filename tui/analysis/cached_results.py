@@ -13,9 +13,8 @@ import polars as pl
 from tui.analysis.iterations import tables
 from tui.analysis.memo import store_result
 from tui.analysis.ops.op_attribution import classified_work, op_classes
-from tui.analysis.ops.op_costs import op_instances
-from tui.analysis.ops.recorded import RECORDED, recorded_ops
-from tui.analysis.tensor_cores.eligible import eligible_ops
+from tui.analysis.ops.op_costs import RECORDED, op_instances, recorded_ops
+from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.cache.spill import low_memory
 from tui.data.user_files import user_path
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
+from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, 
     Empty where no start times are known. ``alone_ns`` is the union of the intervals of all work on the GPU less the
     union of those of all other work. It is never more than the time of the work, nor than the GPU was busy; of several
     pieces of work the gains do not add up where they overlap. What only rounded starts let overlap does not
-    (`tui.analysis.gpu_time.rounded_starts`).
+    (`tui.analysis.gpu_time.timelines`).
 
     Args:
         profile: Where they are.

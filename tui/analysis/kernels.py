@@ -12,7 +12,7 @@ from tui.analysis.grouping import unique_values
 from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
-from tui.analysis.tensor_cores.verdicts import verdicts_by_name, with_verdicts
+from tui.analysis.tensor_core_use import verdicts_by_name, with_verdicts
 from tui.model.columns import columns
 from tui.model.names import kind_by_name, short_name
 from tui.model.schema import NAME
@@ -100,7 +100,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
     (`tui.analysis.durations.figures`), time_pct, uses_tensor_core and tensor_core_reason
-    (`tui.analysis.tensor_cores.verdicts.verdicts_by_name`), timed_calls (those whose duration is known; null where
+    (`tui.analysis.tensor_core_use.verdicts_by_name`), timed_calls (those whose duration is known; null where
     totals do not tell), line (first one in the input).
     ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets, unified
     memory work and whole CUDA graphs. Where rows are missing from the log's own table (its percentages do not add up to
@@ -164,7 +164,7 @@ def launches(
 ) -> pl.DataFrame:
     """The activities of one name of one session, in time order.
 
-    Their own columns, with the verdict on tensor cores completed (`tensor_cores.verdicts.with_verdicts`), ``grid``
+    Their own columns, with the verdict on tensor cores completed (`tensor_core_use.with_verdicts`), ``grid``
     and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
     (`tui.analysis.occupancy.with_occupancy`), and when and by which op it was launched
     (`tui.analysis.launches.origin.with_launched_by`).

@@ -11,7 +11,7 @@ from textual.worker import get_current_worker
 
 from tui.model.aggregation import aggregation
 from tui.model.errors import CommandError, ProftuiError
-from tui.model.paths import is_file_there, user_path
+from tui.options import is_file_there, user_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -181,9 +181,7 @@ def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: st
 def sql(options: argparse.Namespace) -> int:
     """Print what a query finds."""
     from tui.output.report import table_lines
-    from tui.query.sql.profile_tables import sql_tables
-    from tui.query.sql.result import numbered, result_spec
-    from tui.query.sql.run import run
+    from tui.query.sql.run import numbered, result_spec, run, sql_tables
 
     format_name = table_format(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
     profile, errors = load_files(options)

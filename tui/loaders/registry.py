@@ -43,7 +43,7 @@ from tui.loaders.unitrace import UNITRACE
 from tui.loaders.xla.xla_loader import XlaTraceLoader
 from tui.loaders.xla.xplane_loader import XPLANE
 from tui.model.errors import WHAT_OPENS, ProftuiError
-from tui.model.paths import is_file_there
+from tui.options import is_file_there
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,10 +1,14 @@
-"""Errors for the user: input, query and command-line errors, and running out of memory."""
+"""Errors for the user, suggestions for misspelled names, and running out of memory."""
 
 from __future__ import annotations
 
 import errno
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 """What Python makes of a byte that is no text, which nothing but the file system takes back."""
@@ -94,3 +98,19 @@ def out_of_memory_message(error: BaseException) -> str:
     if (found := _POLARS.search(str(error))) and found[1]:
         return f"not enough memory (for {int(found[1]) / (1 << 20):.2f} MiB more)"
     return "not enough memory"
+
+
+def did_you_mean(name: str, there: Iterable[str]) -> str:
+    """What was perhaps meant, as a question; empty where nothing is like it.
+
+    >>> did_you_mean("kernals", ["api-calls", "kernels"]), did_you_mean("frobnicate", ["kernels"])
+    ('did you mean kernels?', '')
+    """
+    # Imported here: the command line imports this file before it knows what it is to do.
+    from difflib import get_close_matches
+
+    known = {one.lower(): one for one in there}
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
+    begins = [one for one in known if len(name) > 2 and one.startswith(name.lower())]
+    meant = [known[one] for one in (*close, *begins)]
+    return f"did you mean {meant[0]}?" if meant else ""

@@ -14,8 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 import polars as pl
 
 from tui.model.errors import ProftuiError
-from tui.output.excel import write_xlsx
-from tui.output.pdf import write_pdf
+from tui.output.documents import write_pdf, write_xlsx
 from tui.text import MARK, plain
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -13,16 +14,20 @@ from tui.analysis.inputs.capabilities import OK
 from tui.analysis.inputs.capabilities import views as capabilities
 from tui.analysis.iterations import tables as iterations
 from tui.analysis.iterations.aggregation import words
-from tui.analysis.ops import coverage, op_trees
+from tui.analysis.ops import op_trees, ops_by_name
 from tui.analysis.ranks import rank_summary as ranks
 from tui.analysis.ranks.collectives import clocks
 from tui.analysis.sessions import replayed_sessions
+from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
+from tui.analysis.timeline.lookup import name_of
+from tui.analysis.timeline.shown import Shown, fitting_lanes, iteration_marks, label, shown_lanes, within
+from tui.analysis.timeline.window import labeled, ruler, whole_window
+from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import json_line, markdown_cell, markdown_table
-from tui.output.report_timeline import lane_picture
 from tui.output.text_table import WrittenColumn, laid_out, written
-from tui.query.column_relevance import informative_columns, prioritized
+from tui.query.facts import informative_columns, prioritized
 from tui.tables import Table, screen_of_report, tables_of_report
 from tui.text import plain
 
@@ -67,6 +72,63 @@ class Style:
             subsequent_indent=indent,
             break_on_hyphens=False,
         )
+
+
+LANES_MOST: Final = 40
+"""So many lanes of a session are drawn; the deepest ranges and ops are left out first. The table has all."""
+LABEL_MOST: Final = 0.35
+CELLS_LEAST: Final = 20
+
+
+def lane_picture(profile: Profile, style: Style) -> list[str]:
+    """The lanes as on the screen, at the width of the report; sessions below each other where they do not compare."""
+    shown = shown_lanes(profile)
+    if not shown.lanes:
+        return []
+    lines = _drawn(profile, shown, style)
+    for session in shown.sessions:
+        if session not in shown.shifts:
+            lines += ["", *_drawn(profile, shown_lanes(profile, session), style)]
+    return lines
+
+
+def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
+    places = fitting_lanes(shown.lanes, LANES_MOST)[:LANES_MOST]
+    labels, above = [], None
+    for place in places:
+        lane = shown.lanes[place]
+        words = label(lane, above)
+        several = len(shown.shifts) > 1 and not words.startswith(" ")
+        labels.append(plain(f"{lane.session}: {words}" if several else words, ascii_only=style.ascii_only))
+        above = lane
+    room = min(max(map(cell_width, labels)), int(style.width * LABEL_MOST))
+    cells = max(CELLS_LEAST, style.width - room - 6)
+    window = whole_window(shown.begin_ns, shown.until_ns, cells, least_ns=shown.resolution_ns)
+    tick = "|" if style.ascii_only else "╷"
+    lines = [*style.wrapped(shown.note)] if shown.note else []
+    lines.append(_line("", "", labeled(ruler(window, ascii_only=style.ascii_only).ticks, cells, tick=tick), room))
+    session = shown.lanes[places[0]].session
+    found = iteration_marks(profile, session, shown.shifts[session])
+    marks = [(window.cell_of(at), text) for at, text in found if text]
+    if marks:
+        lines.append(_line("iterations", "", labeled(marks, cells, tick=tick), room))
+    for place, words in zip(places, labels, strict=True):
+        lane = shown.lanes[place]
+        edges = window.edges() - shown.shifts[lane.session]
+        drawn = lane_cells(lane, edges, partial(name_of, profile, lane), ascii_only=style.ascii_only)
+        share = whole_percent(lane.segments.length, shown.end_ns - shown.begin_ns)
+        shown_words = within(words, lane.tid, room, ascii_only=style.ascii_only)
+        lines.append(_line(shown_words, share, drawn.texts, room))
+    told = legend((shown.lanes[place] for place in places), ascii_only=style.ascii_only)
+    lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in told))
+    left_out = len(shown.lanes) - len(places)
+    if left_out:
+        lines += style.wrapped(f"Not drawn: {left_out} more lanes of nested ranges and ops, or of other threads.")
+    return lines
+
+
+def _line(words: str, share: str, cells: list[str], room: int) -> str:
+    return f"{pad(words, room)} {pad(share, 4, right=True)} {''.join(cells)}".rstrip()
 
 
 PICTURES: Final = {"timeline": lane_picture}
@@ -245,7 +307,7 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: boo
 def _notes(profile: Profile, view: str) -> list[str]:
     """What is said before a table: which iterations it is of, and how those were found."""
     notes = [f"Of {words(profile)} only."] if words(profile) else []
-    if view in ("op-types", "group-ops", "ops") and (said := coverage.coverage_note(profile)):
+    if view in ("op-types", "group-ops", "ops") and (said := ops_by_name.coverage_note(profile)):
         notes.append(f"{said}.")
     if view == "group-ops":
         notes.append(f"Grouped {op_trees.first_tree(profile).title}{_sessions_apart(profile)}.{_other_trees(profile)}")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import polars as pl
 from textual import on, work
 
-from tui.analysis.compare.changed_findings import CHANGED_FINDINGS
-from tui.analysis.compare.changes import CHANGED_OPS, HOW_ALIKE, CompareTable, How, ops_apart
+from tui.analysis.compare.changes import CHANGED_FINDINGS, CHANGED_OPS, HOW_ALIKE, CompareTable, How, ops_apart
 from tui.analysis.compare.changes import PARTS as TABLES
 from tui.analysis.compare.headline import HEADLINE, headline, headline_rows
 from tui.analysis.compare.verdict import verdict_sentence

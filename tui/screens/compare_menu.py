@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 
 from tui.analysis.sessions import session_times
 from tui.fmt import duration
-from tui.model.paths import user_path
+from tui.options import user_path
 from tui.text import plain
 from tui.widgets.dialogs.base import Dialog, MenuLines
 from tui.widgets.text_input import PlainLine

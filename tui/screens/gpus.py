@@ -10,8 +10,7 @@ from textual.content import Content
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.gpu_time.streams import STREAMS, streams
-from tui.analysis.gpus import imbalance_pct
+from tui.analysis.gpus import STREAMS, imbalance_pct, streams
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import DEVICES, START_TIMES
 from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_words

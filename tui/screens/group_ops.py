@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 from textual import on
 
-from tui.analysis.ops.coverage import coverage_note
 from tui.analysis.ops.op_trees import OP_FOREST, TREES, find_tree, first_tree
+from tui.analysis.ops.ops_by_name import coverage_note
 from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind

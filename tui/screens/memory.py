@@ -9,41 +9,42 @@ import polars as pl
 from textual.content import Content
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
-from tui.analysis.allocations import (
+from tui.analysis.allocator import (
     ALLOCATION_EVENTS,
     ALLOCATOR_ITERATIONS,
     ALLOCATORS,
-    allocations,
-    allocator_iterations,
-    allocators,
-    iteration_marks,
-    memory_curve,
-    memory_of,
-)
-from tui.analysis.copies import SINGLE_TRANSFERS, TINY_RUNS, single_transfers, tiny_runs
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
-from tui.analysis.memory_snapshot import (
     MEMORY_ALLOCATIONS,
     MEMORY_BLOCKS,
     MEMORY_DEVICES,
     MEMORY_PEAK,
     MEMORY_SEGMENTS,
+    allocations,
+    allocator_iterations,
+    allocators,
+    iteration_marks,
     memory_allocations,
+    memory_curve,
     memory_devices,
+    memory_of,
     memory_peak,
     segment_blocks,
     segments_held,
 )
-from tui.analysis.transfer_summary import (
+from tui.analysis.copies import (
+    SINGLE_TRANSFERS,
+    TINY_RUNS,
     TRANSFER_SIZES,
     TRANSFERS,
     UNIFIED,
+    single_transfers,
+    tiny_runs,
     transfer_share,
     transfer_sizes,
     transfers,
     unified_memory,
 )
+from tui.analysis.inputs.capabilities import how_to_record, why_none
+from tui.analysis.inputs.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
 from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, percent, size
 from tui.screens.base import NOTHING_ABOVE

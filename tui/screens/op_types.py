@@ -9,10 +9,10 @@ from textual import on
 
 from tui.analysis.inputs.capabilities import how_to_record, missing
 from tui.analysis.inputs.needs import OPS, START_TIMES
-from tui.analysis.ops.coverage import coverage_note
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
+from tui.analysis.ops.ops_by_name import coverage_note
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter

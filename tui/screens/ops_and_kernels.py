@@ -13,7 +13,7 @@ from tui.analysis.inputs.capabilities import missing, why_none
 from tui.analysis.inputs.needs import GPU_WORK
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.ops.groupings import GROUPINGS, grouping_of
-from tui.analysis.ops.op_details import (
+from tui.analysis.ops.op_instances import (
     KERNELS_OF_OP,
     activities_of_recorded_op,
     kernels_of_recorded_op,
@@ -57,7 +57,7 @@ def is_recorded(row: Row) -> bool:
 
 
 def selection(row: Row) -> dict[str, Any]:
-    """What tells a recorded op, or work without an op, apart: arguments of `tui.analysis.ops.op_details`."""
+    """What tells a recorded op, or work without an op, apart: arguments of `tui.analysis.ops.op_instances`."""
     reason = row["why_no_op"]
     return {"session": row["session"], "op": None if reason else row["op"], "why_no_op": reason}
 

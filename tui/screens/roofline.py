@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import SHAPES
-from tui.analysis.roofline.op_work import ROOFLINE, ROOFLINE_CALLS, calls_of_shape, op_work_by_shape, rooflines
-from tui.analysis.roofline.peaks import Peaks, peaks_by_device
+from tui.analysis.roofline import (
+    ROOFLINE,
+    ROOFLINE_CALLS,
+    Peaks,
+    calls_of_shape,
+    op_work_by_shape,
+    peaks_by_device,
+    rooflines,
+)
 from tui.fmt import duration, percent
 from tui.screens.master_detail import Level, MasterDetailScreen, Row, shown
 from tui.widgets.charts.roofline import Mark, RooflinePlot

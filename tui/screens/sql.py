@@ -17,9 +17,7 @@ from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 from tui.query.sql.faults import SHOW_TABLES
-from tui.query.sql.profile_tables import sql_tables
-from tui.query.sql.result import numbered, result_spec
-from tui.query.sql.run import Tables, run
+from tui.query.sql.run import Tables, numbered, result_spec, run, sql_tables
 from tui.screens.base import WORKING, ViewScreen
 from tui.text import plain
 from tui.widgets.sql_editor import EXAMPLE, SqlEditor

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.analysis.gpu_time.host_calls import NO_CALL, calls_during
 from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, in_short
-from tui.analysis.timeline.item_kinds import TITLES, ItemKind
+from tui.analysis.timeline.lanes import TITLES, ItemKind
 from tui.analysis.timeline.lookup import gap_at, items_at, names_around, names_at
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.window import exactly

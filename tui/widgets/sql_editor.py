@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual.binding import Binding
 from textual.message import Message
 
-from tui.query.sql.complete import suggestion
+from tui.query.sql.sql_text import suggestion
 from tui.widgets.entered_line import EntersText
 from tui.widgets.text_input import PlainEditor
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.geometry import Size
 
-    from tui.analysis.dashboard import Fact
+    from tui.analysis.dashboard_facts import Fact
 
 MOST_COLUMNS: Final = 4
 APART: Final = 3

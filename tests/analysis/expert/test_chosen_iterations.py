@@ -11,8 +11,7 @@ from tests.analysis.expert.asking import figures, found, of_rule
 from tests.analysis.expert.judging import as_shown
 from tests.corpus import recording_file
 from tui.analysis.expert import needs
-from tui.analysis.expert.findings import findings
-from tui.analysis.expert.registry import RULES
+from tui.analysis.expert.findings import RULES, findings
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.tables import iterations
 

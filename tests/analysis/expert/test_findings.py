@@ -33,9 +33,8 @@ from tests.analysis.expert.profiles import (
 )
 from tests.analysis.frames import kernel, profile
 from tests.corpus import recording_file
-from tui.analysis.expert.findings import FINDINGS, findings
+from tui.analysis.expert.findings import FINDINGS, RULES, findings
 from tui.analysis.expert.findings_table import FOLDED, counts, expert_rows, leads
-from tui.analysis.expert.registry import RULES
 from tui.model.profile import joined
 from tui.query.parse import parse
 

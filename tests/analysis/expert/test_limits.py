@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui.analysis.expert import limits as thresholds
-from tui.analysis.expert.findings import findings
-from tui.analysis.expert.registry import RULES
+from tui.analysis.expert.findings import RULES, findings
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

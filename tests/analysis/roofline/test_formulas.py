@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.analysis.roofline.formulas import Call, UnknownWorkError, broadcast, model_of, work_of
+from tui.analysis.flop_formulas import Call, UnknownWorkError, broadcast, model_of, work_of
 
 BF16, F32 = "bfloat16", "float32"
 

@@ -12,8 +12,7 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file, shared_file
-from tui.analysis.roofline.op_work import calls_of_shape, op_work, op_work_by_shape, rooflines
-from tui.analysis.roofline.peaks import find_peaks
+from tui.analysis.roofline import calls_of_shape, find_peaks, op_work, op_work_by_shape, rooflines
 from tui.loaders.registry import load_one
 
 MM = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["bfloat16", "bfloat16"]'}

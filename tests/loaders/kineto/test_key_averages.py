@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import oracle_file, recording_file
-from tui.analysis.ops.recorded import by_name
+from tui.analysis.ops.op_costs import by_name
 from tui.correlation.launches import link_ops, nest, parents, with_launch
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile

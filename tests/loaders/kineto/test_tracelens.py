@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import corpus_file
-from tui.analysis.ops.recorded import by_name
+from tui.analysis.ops.op_costs import by_name
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:

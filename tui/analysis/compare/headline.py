@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api_calls import api
-from tui.analysis.dashboard.facts import LEAST_TOLD_PCT
+from tui.analysis.dashboard_facts import LEAST_TOLD_PCT
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES, records_copies
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.sessions import sessions_of_kernels_alone
-from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
+from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.fmt import NULL, column_unit, count, format_value, percent, signed
 from tui.model.columns import COLUMNS, Column, ColumnKind
 from tui.model.view import TableSpec

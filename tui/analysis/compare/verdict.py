@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from tui.analysis.expert.causes import Cause
 from tui.analysis.expert.findings import LARGE_PCT, OURS, findings
 from tui.analysis.expert.findings_table import leads
+from tui.analysis.expert.model import Cause
 from tui.analysis.expert.words import duration, percent
 from tui.analysis.iterations.tables import iterations
 from tui.model.columns import ColumnKind

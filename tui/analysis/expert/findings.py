@@ -7,16 +7,26 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from tui.analysis.expert import limits as thresholds
-from tui.analysis.expert import needs
+from tui.analysis.expert import needs, rules
 from tui.analysis.expert.case import Case
-from tui.analysis.expert.causes import cause_of
-from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Found, Severity, State, Verdict
-from tui.analysis.expert.registry import RULES
+from tui.analysis.expert.model import (
+    EVIDENCE_ROWS,
+    CannotTell,
+    Clean,
+    Found,
+    Severity,
+    State,
+    Verdict,
+    cause_of,
+    declared_rules,
+)
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import low_memory
@@ -28,6 +38,18 @@ if TYPE_CHECKING:
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Rule
     from tui.model.profile import Profile
+
+
+for _module in iter_modules(rules.__path__):
+    import_module(f"{rules.__name__}.{_module.name}")
+
+_FAMILIES: Final = "QUTCALPI"
+"""The first letters of ids in that order: rules that build on others stand after them."""
+
+RULES: Final = tuple(
+    sorted(declared_rules().values(), key=lambda rule: (_FAMILIES.index(rule.id[0]), int(rule.id[1:])))
+)
+"""Every rule."""
 
 
 OURS: Final = "proftui"
@@ -102,7 +124,7 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of what was found),
     session, tool (`OURS`, or the tool whose own advisor says so: its rows have no rule), problem and recommendation
     (of what was found), reason (why it does not apply, or what says that it is clean), cause (why the time is lost:
-    `tui.analysis.expert.causes`), is_lead (whether it is the first of its cause), cost_ns (what it costs at most),
+    `tui.analysis.expert.model`), is_lead (whether it is the first of its cause), cost_ns (what it costs at most),
     cost_pct (its share of the wall time; of profiles without times, of GPU time), cost_basis (how that was estimated,
     or why not), numbers (JSON: figures by name, base units), thresholds (JSON: for each name, value, says, source),
     evidence (JSON: up to ten rows), view, part (of views that have several; null: the first) and filter (where the

@@ -1,4 +1,4 @@
-"""What a rule is, and what it can answer."""
+"""What a rule is, what it can answer, and the causes that findings have in common."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Found:
     part: str = ""
     """The part of that view which holds them, where it has several; empty: the first."""
     cause: str = ""
-    """Why the time is lost (`tui.analysis.expert.causes`), where it is another than the rule's own."""
+    """Why the time is lost (`tui.analysis.expert.model`), where it is another than the rule's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Rule:
         return self.formula(case)
 
 
-_RULES: Final[dict[str, Rule]] = {}
+_DECLARED: Final[dict[str, Rule]] = {}
 
 
 def rule(
@@ -147,7 +147,7 @@ def rule(
 
     def declared(formula: Formula) -> Formula:
         title = (formula.__doc__ or "").strip().split("\n")[0].rstrip(".")
-        _RULES[id] = Rule(id, name, title, family, severity, needs, formula, link, across)
+        _DECLARED[id] = Rule(id, name, title, family, severity, needs, formula, link, across)
         return formula
 
     return declared
@@ -155,4 +155,57 @@ def rule(
 
 def declared_rules() -> Mapping[str, Rule]:
     """The rules that have been declared, by id."""
-    return _RULES
+    return _DECLARED
+
+
+class Cause(StrEnum):
+    """What findings have in common; the values are what people read."""
+
+    START_UP = "start-up"
+    LAUNCH_BOUND = "launch-bound"
+    PAUSES = "CPU pauses"
+    INPUT = "input data"
+    WAITS = "synchronization"
+    ALLOCATION = "memory allocation"
+    COPIES = "memory copies"
+    COMMUNICATION = "communication"
+    RANKS = "unequal ranks"
+    SMALL_GRIDS = "underfilled GPU"
+    PRECISION = "precision"
+    LAYOUT = "data layout"
+    FUSION = "unfused kernels"
+    HOT_KERNEL = "hot kernel"
+    GPUS = "unused GPUs"
+    ITERATIONS = "uneven iterations"
+    MEMORY = "GPU memory"
+
+
+_RULES_BY_CAUSE: Final = {
+    Cause.START_UP: "A4 A9 A10 I10 P5 P12",
+    Cause.LAUNCH_BOUND: "U1 U3 U6 U7 U10 A2 A3 A5 A6 A7 P11",
+    Cause.PAUSES: "U2 U9 A14",
+    Cause.INPUT: "I5 I6",
+    Cause.WAITS: "A1 A13 T11",
+    Cause.ALLOCATION: "A8",
+    Cause.COPIES: "T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T12 T13 U8 A11",
+    Cause.COMMUNICATION: "C1 C2 C3 C4 C6 C8 C9 P13",
+    Cause.RANKS: "C5 C7",
+    Cause.SMALL_GRIDS: "L1 L2 L3 L4 L5 L6 L7 L8 L9 A12",
+    Cause.PRECISION: "P1 P2 P3",
+    Cause.LAYOUT: "P4",
+    Cause.FUSION: "P7 P8",
+    Cause.HOT_KERNEL: "P10 L10",
+    Cause.GPUS: "U4 U5",
+    Cause.ITERATIONS: "I1 I2 I3 I4",
+    Cause.MEMORY: "I7 I8 I9",
+}
+_CAUSE_BY_RULE: Final = {rule: cause.value for cause, rules in _RULES_BY_CAUSE.items() for rule in rules.split()}
+
+
+def cause_of(rule: str, name: str) -> str:
+    """The cause that a rule looks at, where its finding names no other; a rule that shares none is its own.
+
+    >>> cause_of("A2", "short-kernels"), cause_of("Q1", "impossible-rate")
+    ('launch-bound', 'impossible rate')
+    """
+    return _CAUSE_BY_RULE.get(rule, name.replace("-", " "))

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.host_calls import call_intervals
-from tui.analysis.gpu_time.host_phases import HostPhase, phases_in
+from tui.analysis.gpu_time.host_calls import HostPhase, call_intervals, phases_in
 from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time
 from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, intervals_of_rows, length_of_union
-from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
 from tui.analysis.gpu_time.sweeps import lengths_by_class
-from tui.analysis.gpu_time.timelines import Timeline, timelines
+from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.grouping import distinct_rows, partition_by_session
 from tui.analysis.inputs.needs import Tool, tool_of
@@ -91,7 +89,7 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
 
     Each instant belongs to the first category of `Category` that is active then: a kernel that uses tensor cores,
     another kernel, a copy or a memset, the loading of data, reading and writing of files (both by the names of ops and
-    ranges, `gpu_time.host_phases`), an op or an API call on any thread; the rest is other. So the rows of a device add
+    ranges, `gpu_time.host_calls`), an op or an API call on any thread; the rest is other. So the rows of a device add
     up to the wall time: from the start of the first iteration, op or GPU activity to the end of the last; in sessions
     with neither ops nor iterations, of the first and last API call or GPU activity.
 

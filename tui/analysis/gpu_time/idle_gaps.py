@@ -11,8 +11,7 @@ import polars as pl
 from tui.analysis.gpu_time.blocks import find_gaps
 from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
 from tui.analysis.gpu_time.interval_sets import IntervalSet, from_disjoint, union_of
-from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
-from tui.analysis.gpu_time.timelines import Timeline, timelines
+from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timelines
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.launches.delays import launch_calls
 from tui.analysis.memo import once_per_profile

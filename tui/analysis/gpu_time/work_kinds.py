@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import classify
-from tui.analysis.tensor_cores.verdicts import tensor_cores_by_device, tensor_cores_by_name
+from tui.analysis.tensor_core_use import tensor_cores_by_device, tensor_cores_by_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,7 +68,7 @@ class GpuUse(IntEnum):
 def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
     """The `GpuUse` of each row of ``activities``.
 
-    The verdicts are those of `tensor_cores.verdicts.with_verdicts`, found for millions of launches at once: what
+    The verdicts are those of `tensor_core_use.with_verdicts`, found for millions of launches at once: what
     the input says stands; else the GPU decides, else the kernel's name. Of a whole CUDA graph it is not known.
     """
     activities = profile["activities"]

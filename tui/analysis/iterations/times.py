@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times, records_memory
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
+from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.iterations.tables import ITERATIONS, cpu_leads, iterations
 from tui.analysis.memo import once_per_profile

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.activities import with_shapes
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.rounded_starts import adjusted_timelines
+from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.kernels import LAUNCHES
@@ -18,10 +18,10 @@ from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.op_attribution import op_classes, recorded_sessions, rows_of_ops, unattributed_reason
+from tui.analysis.ops.op_costs import NO_OP
 from tui.analysis.ops.op_type_rules import classify, op_rules
 from tui.analysis.ops.ops_by_name import op_name
-from tui.analysis.ops.recorded import NO_OP
-from tui.analysis.tensor_cores.verdicts import with_verdicts
+from tui.analysis.tensor_core_use import with_verdicts
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
 from tui.model.view import TableSpec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.analysis.activities import activity_row, activity_rows
-from tui.analysis.tensor_cores.verdicts import with_verdicts
+from tui.analysis.tensor_core_use import with_verdicts
 from tui.correlation.launches import with_launch
 from tui.model.schema import NAME
 

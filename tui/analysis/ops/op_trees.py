@@ -13,13 +13,12 @@ from tui.analysis.durations import total, total_of_parts
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
 from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree, recorded_sessions
-from tui.analysis.ops.op_costs import self_times
+from tui.analysis.ops.op_costs import recorded_ops, self_times
 from tui.analysis.ops.op_instances import UNATTRIBUTED
 from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
 from tui.analysis.ops.ops_by_name import inferred_ops
-from tui.analysis.ops.recorded import recorded_ops
-from tui.analysis.tensor_cores.eligible import eligible_ops
-from tui.analysis.tensor_cores.verdicts import verdicts_by_name
+from tui.analysis.tensor_core_efficiency import eligible_ops
+from tui.analysis.tensor_core_use import verdicts_by_name
 from tui.correlation.launches import nest, rows_around, with_launch
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, Forest, forest_of

@@ -11,10 +11,9 @@ from tui.analysis.durations import average, share, timed_calls, total, total_of_
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances
 from tui.analysis.ops.op_attribution import classified_work, op_classes
-from tui.analysis.ops.op_costs import TIMES, call_times
+from tui.analysis.ops.op_costs import TIMES, call_times, recorded_ops
 from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
 from tui.analysis.ops.ops_by_name import has_recorded_ops, inferred_ops, op_name, with_columns_of
-from tui.analysis.ops.recorded import recorded_ops
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec

@@ -14,7 +14,7 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
-from tui.analysis.tensor_cores.verdicts import with_verdicts, with_verdicts_by_name
+from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui.analysis.timeline.item_kinds import TITLES, ItemKind
+from tui.analysis.timeline.lanes import TITLES, ItemKind
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.text import plain
 

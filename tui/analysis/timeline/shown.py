@@ -223,7 +223,7 @@ def timeline_lanes(profile: Profile) -> pl.DataFrame:
 
     Columns: session, lane (its title), kind (`lanes.LaneKind`), device, stream, pid, tid, depth (of ranges and ops: how
     many of their thread lie around them), count, busy_ns (time in which any of them was active; of a whole GPU the same
-    as in `tui.analysis.gpu_time.idle_gaps.busy_time`, of a stream as in `tui.analysis.gpu_time.streams.streams`),
+    as in `tui.analysis.gpu_time.idle_gaps.busy_time`, of a stream as in `tui.analysis.gpus.streams`),
     busy_pct (its share of the time from the first start to the last end in any lane that is shown with it, see
     `shown_lanes`), first_ns, last_ns, span_ns (last - first).
     """

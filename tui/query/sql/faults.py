@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui.model.errors import ProftuiError
-from tui.query.sql.tokens import TokenKind, names_in, tokens
-from tui.query.suggestions import did_you_mean
+from tui.model.errors import ProftuiError, did_you_mean
+from tui.query.sql.sql_text import TokenKind, names_in, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,10 +23,9 @@ from sqlglot.parser import Parser as AnyParser
 from sqlglot.tokenizer_core import TokenType
 from sqlglot.tokens import Tokenizer as AnyTokenizer
 
-from tui.model.errors import ProftuiError
+from tui.model.errors import ProftuiError, did_you_mean
 from tui.query.sql.faults import EXAMPLE, FUNCTIONS, LISTS, ONLY_READ, PLAIN_NUMBERS, SHOW_TABLES, UNITS
-from tui.query.sql.tokens import TokenKind, tokens
-from tui.query.suggestions import did_you_mean
+from tui.query.sql.sql_text import TokenKind, tokens
 
 # What the parser does not know it would otherwise tell on standard error.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tui.analysis.definitions import definition
+from tui.analysis.dashboard_facts import definition
 from tui.fmt import metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.widgets.details.pane import Details, sections, whole_value

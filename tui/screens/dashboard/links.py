@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard.board import Use
-from tui.analysis.dashboard.facts import KINDS
+from tui.analysis.dashboard import Use
+from tui.analysis.dashboard_facts import KINDS
 from tui.analysis.gpu_time.breakdown import Category
 from tui.analysis.gpus import RECORDED
 from tui.analysis.timeline.lookup import Gap
@@ -16,8 +16,7 @@ from tui.query.write import equals_filter, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui.analysis.dashboard import Fact
-    from tui.analysis.dashboard.facts import Value
+    from tui.analysis.dashboard_facts import Fact, Value
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Explorer
 

@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.worker import get_current_worker
 
 from tui.analysis.dashboard import ORDERS
-from tui.analysis.dashboard.parts import Parts, parts
+from tui.analysis.dashboard_parts import Parts, parts
 from tui.analysis.gpu_time.breakdown import utilization, wall_bounds
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.utilization_over_time import busy_over_time
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.analysis.dashboard import Dashboard
-    from tui.analysis.dashboard.advice import Advice
-    from tui.analysis.dashboard.parts import IterationCourse
+    from tui.analysis.dashboard_parts import Advice, IterationCourse
     from tui.model.profile import Profile
 
 

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tui.analysis.definitions import definition
+from tui.analysis.dashboard_facts import definition
 from tui.fmt import format_value
 from tui.screens.dashboard.entries import Entry, entry_details, meaning
 from tui.screens.dashboard.time_entries import iteration_note
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from tui.analysis.dashboard import Fact
-    from tui.analysis.dashboard.parts import IterationCourse
+    from tui.analysis.dashboard_facts import Fact
+    from tui.analysis.dashboard_parts import IterationCourse
     from tui.widgets.charts.sparkline import BusyLane
 
 
@@ -41,7 +41,7 @@ class ChartPanel(Panel):
 
     Args:
         title: Our own words.
-        metric: The name of the figure, in `tui.analysis.definitions`.
+        metric: The name of the figure, in `tui.analysis.dashboard_facts`.
         stacked: A bar of all lines as parts of a whole stands above them.
         sortable: The lines can be had in several orders.
         bars: What shows the lines, where it is not a bar chart.

@@ -10,8 +10,8 @@ from textual.binding import Binding
 from textual.events import DescendantFocus
 
 from tui.analysis.dashboard import ORDERS
-from tui.analysis.dashboard.parts import iteration_spreads
-from tui.analysis.definitions import definition
+from tui.analysis.dashboard_facts import definition
+from tui.analysis.dashboard_parts import iteration_spreads
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.dashboard.links import Link, link_of_fact
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.events import ScreenResume
     from textual.widget import Widget
 
-    from tui.analysis.dashboard import Fact
+    from tui.analysis.dashboard_facts import Fact
     from tui.screens.dashboard.entries import Entry
     from tui.state.notes import RowPlace
 

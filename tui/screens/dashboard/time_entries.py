@@ -27,8 +27,7 @@ from tui.widgets.charts.iteration_bars import PARTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.analysis.dashboard.advice import Advice
-    from tui.analysis.dashboard.parts import IterationCourse
+    from tui.analysis.dashboard_parts import Advice, IterationCourse
     from tui.model.profile import Profile
 
 SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}

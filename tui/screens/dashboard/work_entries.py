@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import ORDERS, REST, top
-from tui.analysis.dashboard.board import Use
+from tui.analysis.dashboard import ORDERS, REST, Use, top
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.fmt import brief_duration, brief_rate, brief_size, count
 from tui.screens.dashboard.entries import Entry, aligned, fraction

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.analysis.estimated_savings import Saving
     from tui.analysis.launches.profiling_command import ProfilingCommand
     from tui.analysis.occupancy import Advice
-    from tui.analysis.ops.op_details import OpCalls, Values
+    from tui.analysis.ops.op_instances import OpCalls, Values
     from tui.model.view import TableSpec
     from tui.widgets.details.pane import Line
 

@@ -12,9 +12,9 @@ from textual.widgets import Input, Static
 
 from tui.fmt import count
 from tui.model.errors import ProftuiError
-from tui.model.paths import is_file_there, user_path
+from tui.options import is_file_there, user_path
+from tui.output.documents import missing
 from tui.output.export import FORMATS, for_clipboard, format_of, formulas_in_words, write
-from tui.output.packages import missing
 from tui.text import plain
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import ChoiceLine, Dialog

@@ -13,8 +13,7 @@ from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.view import TableState
-from tui.query.column_relevance import prioritized
-from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude
+from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude, prioritized
 from tui.text import plain
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.model.columns import ColumnKind, columns_by_priority
 from tui.model.view import PINNED_LEAST
-from tui.query.column_relevance import UNINFORMATIVE_PRIORITY
+from tui.query.facts import UNINFORMATIVE_PRIORITY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

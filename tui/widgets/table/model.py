@@ -11,8 +11,7 @@ import polars as pl
 
 from tui.model.view import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
-from tui.query.column_relevance import prioritized
-from tui.query.facts import facts_of
+from tui.query.facts import facts_of, prioritized
 from tui.text import plain
 from tui.widgets.table.cells import CellWriter, units_of, writers
 

@@ -12,7 +12,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tui.analysis.timeline.drawing import NOTHING, LaneCells, in_short, legend, whole_percent
-from tui.analysis.timeline.item_kinds import ItemKind
+from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.shown import within
 from tui.analysis.timeline.window import exactly, labeled, ruler
 from tui.fitting import clip, pad

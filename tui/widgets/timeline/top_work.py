@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.analysis.timeline.item_kinds import ItemKind
+from tui.analysis.timeline.lanes import ItemKind
 from tui.fmt import brief_duration, count
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
 

@@ -10,7 +10,7 @@ from tui.analysis.expert import needs, words
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.words import called, counted, duration, named, percent, ranked, tallied, whole
-from tui.analysis.gpu_time.host_phases import HostPhase, host_phases, phases_of
+from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, phases_of
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.inputs.needs import Tool, tools_of
 

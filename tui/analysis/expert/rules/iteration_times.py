@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.expert import needs, words
-from tui.analysis.expert.causes import Cause
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.model import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
 from tui.analysis.expert.words import counted, duration, percent, real, these_alone, whole
 from tui.analysis.inputs import needs as held

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.allocations import allocator_iterations, allocators
+from tui.analysis.allocator import allocator_iterations, allocators
 from tui.analysis.expert import words
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import counted, percent, size

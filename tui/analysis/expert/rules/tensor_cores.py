@@ -9,8 +9,12 @@ import polars as pl
 from tui.analysis.expert import needs, words
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, duration, percent, ranked, real, total
-from tui.analysis.tensor_cores.efficiency import TensorCoreUse, tensor_core_time, tensor_core_use
-from tui.analysis.tensor_cores.eligible import eligible_kernels_by_name
+from tui.analysis.tensor_core_efficiency import (
+    TensorCoreUse,
+    eligible_kernels_by_name,
+    tensor_core_time,
+    tensor_core_use,
+)
 from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.api_calls import api
 from tui.analysis.copies import copy_sums, throughput
-from tui.analysis.dashboard.facts import performance, system
+from tui.analysis.dashboard_facts import performance, system
 from tui.analysis.durations import average, share, timed_calls, total, whole
 from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.inputs.capabilities import to_ask_for
@@ -22,15 +22,15 @@ from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import kinds_of_work
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
 from tui.analysis.sessions import replayed_sessions, why_left_out, without_sessions
-from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
+from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.analysis.dashboard.facts import Fact
+    from tui.analysis.dashboard_facts import Fact
     from tui.analysis.inputs.needs import Need
-    from tui.analysis.tensor_cores.efficiency import TensorCoreUse
+    from tui.analysis.tensor_core_efficiency import TensorCoreUse
     from tui.model.profile import Profile
 
 
@@ -55,7 +55,7 @@ def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         rows: `tui.analysis.kernels.kernels`.
-        kernel_time: `tui.analysis.tensor_cores.efficiency.tensor_core_time`.
+        kernel_time: `tui.analysis.tensor_core_efficiency.tensor_core_time`.
     """
     uses, kind = pl.col("uses_tensor_core"), pl.col("kind").cast(pl.String)
     told = pl.when(uses).then(pl.lit(str(Use.TENSOR_CORES))).otherwise(pl.lit(str(Use.OTHER_KERNELS)))

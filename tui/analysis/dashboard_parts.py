@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
-from tui.analysis.dashboard.advice import Advice, advice
-from tui.analysis.dashboard.board import dashboard
-from tui.analysis.dashboard.facts import WHOLE_RUN
+from tui.analysis.dashboard import dashboard
+from tui.analysis.dashboard_facts import WHOLE_RUN
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import counts, leads, summary
+from tui.analysis.expert.model import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.gpu_time.utilization_over_time import busy_intervals
@@ -21,12 +23,13 @@ from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.iterations.times import USES, iteration_times, iterations_with_uses
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import low_memory
+from tui.fmt import count
 from tui.model.constant_columns import column_view
 from tui.model.errors import ProftuiError
 from tui.runtime import COLUMN_BYTES, keep_freed_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui.model.profile import Profile
 
@@ -167,3 +170,54 @@ def _advice(profile: Profile, gpu: str | None) -> Advice | str:
         return advice(profile, gpu=gpu)
     except ProftuiError as error:
         return str(error)
+
+
+GRAVEST: Final = 3
+"""So many findings are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What the rules found, in short."""
+
+    counts: Mapping[str, int]
+    """Number of findings by severity, and of rules that are clean or could not be told (`findings_table.counts`)."""
+
+    gravest: pl.DataFrame
+    """The first finding of each of the `GRAVEST` most expensive causes: rows of `findings_table.leads`."""
+
+    guidance: str
+    """What to do first, about the most expensive cause; or why there is nothing to say."""
+
+    summary: str
+    """How many causes there are of each severity, in words."""
+
+    reasons: frozenset[str]
+    """Why rules do not apply."""
+
+
+def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
+    """The most expensive findings, at most one a cause, and where to start.
+
+    Args:
+        profile: What was read.
+        gpu: The name of the GPU, as the user gives it.
+    """
+    rows = findings(profile, gpu=gpu)
+    numbers = counts(rows)
+    first = leads(rows).head(GRAVEST)
+    reasons = rows.filter(pl.col("state") == State.CANNOT_TELL.value)["reason"].drop_nulls()
+    return Advice(numbers, first, _guidance(first, numbers), summary(rows), frozenset(reasons))
+
+
+def _guidance(first: pl.DataFrame, numbers: Mapping[str, int]) -> str:
+    clean, not_applicable = numbers[State.CLEAN.value], numbers[State.CANNOT_TELL.value]
+    if first.height:
+        row = first.row(0, named=True)
+        if row["severity"] == Severity.INFO.value:
+            return "No large cost found."
+        return f"Start here: {row['recommendation'] or row['problem']}"
+    if clean:
+        found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
+        return f"{found_nothing}; {count(not_applicable)} do not apply to this profile."
+    return "No rule applies to this profile." if not_applicable else ""

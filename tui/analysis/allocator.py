@@ -1,18 +1,198 @@
-"""What PyTorch's allocator holds: what was alive at the peak, single allocations, segments and their free blocks."""
+"""Memory of the framework's allocator: peak, growth by iteration, and what a snapshot of it holds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
+from tui.analysis.iterations.segments import iteration_at
+from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tui.model.profile import Profile
+
+
+ALLOCATORS: Final = TableSpec(
+    "allocators",
+    "Allocator",
+    columns(
+        "place",
+        "device",
+        "peak_bytes",
+        "peak_at_ns",
+        "peak_iteration",
+        "active_peak_bytes",
+        "reserved_peak_bytes",
+        "first_bytes",
+        "last_bytes",
+        "growth_bytes",
+        "memory_bytes",
+        "events",
+        "session",
+    ),
+    key=("session", "place", "device"),
+    pinned="place",
+    pinned_least=4,
+)
+
+ALLOCATOR_ITERATIONS: Final = TableSpec(
+    "allocator_iterations",
+    "By iteration",
+    (
+        replace(columns("iteration")[0], absent="outside"),
+        *columns("peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes", "events"),
+        *columns("place", "device", "session"),
+    ),
+    key=("session", "place", "device", "iteration", "number"),
+    pinned="iteration",
+    pinned_least=10,
+)
+
+ALLOCATION_EVENTS: Final = TableSpec(
+    "allocation_events",
+    "Allocations",
+    columns(
+        *("start_ns", "action", "delta_bytes", "allocated_bytes", "active_bytes", "reserved_bytes", "call_site"),
+        *("address", "stream", "place", "device", "stack", "session", "line"),
+    ),
+    key=("session", "number"),
+    pinned="start_ns",
+)
+
+_BY_PLACE: Final = ("session", "place", "device")
+
+
+@once_per_profile("memory_events", "ranges", "activities", "ops", "api_calls", "sessions")
+def allocations(profile: Profile) -> pl.DataFrame:
+    """Every event of the frame ``memory_events`` with ``number`` (its row) and ``iteration`` (null: in none)."""
+    rows = profile["memory_events"].with_row_index("number")
+    steps = with_iterations(profile).steps
+    if rows.is_empty() or steps is None:
+        return rows.with_columns(pl.lit(None, pl.Int32).alias("iteration"))
+    return rows.with_columns(iteration_at(steps, rows["session"], rows["start_ns"]))
+
+
+def _figures() -> list[pl.Expr]:
+    """What is told of the events of one memory, which are in order of time."""
+    after, before = pl.col("allocated_bytes"), pl.col("allocated_bytes") - pl.col("delta_bytes")
+    peak = after.arg_max()
+    return [
+        pl.len().cast(pl.Int64).alias("events"),
+        after.max().alias("peak_bytes"),
+        pl.col("start_ns").get(peak).alias("peak_at_ns"),
+        pl.col("iteration").get(peak).alias("peak_iteration"),
+        pl.col("active_bytes").max().alias("active_peak_bytes"),
+        pl.col("reserved_bytes").max().alias("reserved_peak_bytes"),
+        before.first().alias("first_bytes"),
+        after.last().alias("last_bytes"),
+        (after.last() - before.first()).alias("growth_bytes"),
+        pl.col("delta_bytes").filter(pl.col("delta_bytes") > 0).sum().alias("gained_bytes"),
+    ]
+
+
+@once_per_profile("memory_events", "ranges", "activities", "ops", "api_calls", "sessions", "devices")
+def allocators(profile: Profile) -> pl.DataFrame:
+    """One row per memory (of a GPU, or of the CPU) of each session that the allocator worked on.
+
+    Columns: session, place, device, events, peak_bytes (the most allocated after any event), peak_at_ns (when first),
+    peak_iteration, active_peak_bytes, reserved_peak_bytes, first_bytes (allocated before the first event), last_bytes
+    (after the last), growth_bytes (last - first: the sum of all changes), memory_bytes (of the GPU). Totals are null
+    where the input has none.
+    """
+    sizes = profile["devices"].select("session", "device", "memory_bytes")
+    return (
+        allocations(profile)
+        .group_by(_BY_PLACE, maintain_order=True)
+        .agg(_figures())
+        .join(sizes, on=["session", "device"], how="left", maintain_order="left")
+        .select(column.name for column in ALLOCATORS.columns)
+        .sort("session", "place", "device", descending=[False, True, False])
+    )
+
+
+def allocator_iterations(
+    profile: Profile, *, session: int | None = None, place: str | None = None, device: int | None = None
+) -> pl.DataFrame:
+    """The same for each iteration, in order of time; the rows without one are of what lies before, between or after.
+
+    ``number`` is that of the first event (`allocations`).
+
+    Args:
+        profile: Where to look.
+        session: Of which session; None: of all memories.
+        place: Of the GPU or the CPU.
+        device: Of which GPU.
+    """
+    rows = allocations(profile)
+    if session is not None:
+        rows = rows.filter(memory_of(session, place, device))
+    # What lies between two iterations is apart from what lies after the last.
+    interval = pl.col("iteration").ne_missing(pl.col("iteration").shift(1)).fill_null(True).cum_sum().over(_BY_PLACE)
+    return (
+        rows.with_columns(interval.alias("interval"))
+        .group_by(*_BY_PLACE, "iteration", "interval", maintain_order=True)
+        .agg(*_figures(), pl.col("number").first())
+        .select(*(column.name for column in ALLOCATOR_ITERATIONS.columns), "number")
+    )
+
+
+def memory_of(session: int, place: str | None, device: int | None) -> pl.Expr:
+    """The rows of one memory."""
+    told = pl.col("place").cast(pl.String).eq_missing(pl.lit(place, pl.String))
+    return (pl.col("session") == session) & told & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
+
+
+def memory_curve(
+    profile: Profile, *, session: int, place: str | None, device: int | None, steps: int
+) -> npt.NDArray[np.float64]:
+    """The most that was allocated in each of so many equal steps of time, in bytes, from the first event to the last.
+
+    NaN where the input has no totals; empty where there are fewer than two events.
+
+    >>> from tui.model.profile import profile_of
+    >>> events = {"session": [0, 0, 0], "start_ns": [0, 10, 100], "allocated_bytes": [5, 9, 2]}
+    >>> rows = profile_of({"memory_events": pl.DataFrame({**events, "delta_bytes": [5, 4, -7]})}, source="")
+    >>> memory_curve(rows, session=0, place=None, device=None, steps=4).tolist()
+    [9.0, 9.0, 9.0, 9.0]
+    """
+    rows = profile["memory_events"].filter(memory_of(session, place, device))
+    # Where there are no times, events are as far from each other as they are in order.
+    at = (
+        rows["start_ns"].drop_nulls().to_numpy()
+        if rows["start_ns"].null_count() < rows.height
+        else np.arange(rows.height)
+    )
+    rows = rows.filter(pl.col("start_ns").is_not_null() | pl.col("start_ns").is_null().all())
+    if len(at) < 2 or at[-1] <= at[0] or steps < 1:
+        return np.zeros(0)
+    held = rows["allocated_bytes"].cast(pl.Float64).to_numpy()
+    where = np.minimum(((at - at[0]) * (steps / (at[-1] - at[0]))).astype(np.int64), steps - 1)
+    # A step starts with what the one before it ended with.
+    most = np.full(steps, -1.0)
+    np.maximum.at(most, where, held)
+    last_before = np.searchsorted(where, np.arange(steps)) - 1
+    carried = np.where(last_before >= 0, held[np.maximum(last_before, 0)], -1.0)
+    found: npt.NDArray[np.float64] = np.maximum(most, carried)
+    return found
+
+
+def iteration_marks(profile: Profile, *, session: int) -> list[tuple[int, int]]:
+    """Number and start of each iteration of a session on the clock of its CPU."""
+    steps = with_iterations(profile).steps
+    if steps is None:
+        return []
+    own = steps.filter(pl.col("session") == session).drop_nulls(["iteration", "cpu_start_ns"]).sort("cpu_start_ns")
+    return list(own.select("iteration", "cpu_start_ns").iter_rows())
+
 
 MEMORY_PEAK: Final = TableSpec(
     "memory_peak",
@@ -73,7 +253,7 @@ MEMORY_BLOCKS: Final = TableSpec(
 )
 
 _FRAMES: Final = ("memory_events", "memory_segments", "memory_blocks")
-_OF: Final = ("session", "device")
+_BY_GPU: Final = ("session", "device")
 _INACTIVE: Final = "inactive"
 
 
@@ -89,9 +269,9 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
     events = (
         profile["memory_events"]
         .filter(pl.col("action").is_not_null())
-        .with_columns(number=pl.int_range(pl.len()).over(_OF), known=pl.lit(True))
+        .with_columns(number=pl.int_range(pl.len()).over(_BY_GPU), known=pl.lit(True))
     )
-    place = [*_OF, "address"]
+    place = [*_BY_GPU, "address"]
     action = pl.col("action").cast(pl.String)
     paired = (
         events.with_columns(action=action)
@@ -121,7 +301,7 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
     )
     peaks = (
         events.drop_nulls("active_bytes")
-        .group_by(_OF)
+        .group_by(_BY_GPU)
         .agg(peak_event=pl.col("number").get(pl.col("active_bytes").arg_max()))
     )
     number, freed = pl.col("allocated_event"), pl.col("freed_event")
@@ -133,7 +313,7 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
             for name in (*_COUNTS, "size_bytes")
             if name in {*made.columns, *orphans.columns}
         )
-        .join(peaks, on=_OF, how="left", nulls_equal=True, maintain_order="left")
+        .join(peaks, on=_BY_GPU, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(
             at_peak=pl.when(pl.col("peak_event").is_null()).then(freed.is_null()).otherwise(alive),
             lived_events=freed - number,
@@ -141,7 +321,10 @@ def memory_allocations(profile: Profile) -> pl.DataFrame:
         .sort("size_bytes", descending=True, nulls_last=True, maintain_order=True)
         .with_columns(allocation=pl.int_range(pl.len()).over("session"))
         .select(
-            "session", "device", "allocation", *(one.name for one in MEMORY_ALLOCATIONS.columns if one.name not in _OF)
+            "session",
+            "device",
+            "allocation",
+            *(one.name for one in MEMORY_ALLOCATIONS.columns if one.name not in _BY_GPU),
         )
     )
 
@@ -159,7 +342,7 @@ def _active_blocks(profile: Profile) -> pl.DataFrame:
     """Blocks in use at the end of the recording."""
     blocks = profile["memory_blocks"]
     return blocks.filter(pl.col("state").cast(pl.String) != _INACTIVE).select(
-        *_OF, "address", pl.coalesce("requested_bytes", "size_bytes").alias("size_bytes"), "call_site", "stack"
+        *_BY_GPU, "address", pl.coalesce("requested_bytes", "size_bytes").alias("size_bytes"), "call_site", "stack"
     )
 
 
@@ -176,7 +359,7 @@ def memory_peak(profile: Profile) -> pl.DataFrame:
         .filter("at_peak")
         .group_by("session", "device", "call_site", "stack", maintain_order=True)
         .agg(size.sum(), pl.len().cast(pl.Int64).alias("allocations"), size.max().alias("largest_bytes"))
-        .with_columns(peak_pct=100 * size / size.sum().over(_OF))
+        .with_columns(peak_pct=100 * size / size.sum().over(_BY_GPU))
         .sort("size_bytes", descending=True, maintain_order=True)
         .select(column.name for column in MEMORY_PEAK.columns)
     )
@@ -216,7 +399,7 @@ def memory_devices(profile: Profile) -> pl.DataFrame:
     sums = ("reserved_bytes", "allocated_bytes", "active_bytes", "requested_bytes", "free_bytes", "blocks")
     return (
         segments_held(profile)
-        .group_by(_OF)
+        .group_by(_BY_GPU)
         .agg(
             *(pl.col(name).sum() for name in sums),
             pl.col("largest_free_bytes").max(),
@@ -224,7 +407,7 @@ def memory_devices(profile: Profile) -> pl.DataFrame:
         )
         .with_columns(_fragmentation())
         .select(column.name for column in MEMORY_DEVICES.columns)
-        .sort(_OF)
+        .sort(_BY_GPU)
     )
 
 

@@ -1,8 +1,11 @@
-"""Single values of the dashboard: what each is, where it is from, or why it is unknown."""
+"""Single values of the dashboard: what each is, where it is from, or why it is unknown; definitions of figures."""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -19,9 +22,43 @@ from tui.model.columns import ColumnKind
 from tui.model.constant_columns import column_view
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.analysis.inputs.needs import Need
-    from tui.analysis.tensor_cores.efficiency import TensorCoreUse
+    from tui.analysis.tensor_core_efficiency import TensorCoreUse
     from tui.model.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a figure means."""
+
+    name: str
+    """As in the JSON of a report."""
+    title: str
+    """For people."""
+    unit: str
+    """Of the exported value; empty where it has none."""
+    means: str
+    formula: str
+    source: str
+    """Who defines it so."""
+
+
+@cache
+def definitions() -> Mapping[str, Definition]:
+    """Every definition of ``definitions.toml`` by its name."""
+    table = tomllib.loads(files("tui.data").joinpath("definitions.toml").read_text("utf-8"))
+    return {entry["name"]: Definition(**entry) for entry in table["metric"]}
+
+
+def definition(name: str) -> Definition:
+    """The definition of a figure.
+
+    >>> definition("busy_pct").unit
+    '%'
+    """
+    return definitions()[name]
 
 
 Value = int | float | str | None
@@ -32,7 +69,7 @@ class Fact:
     """One value of the dashboard: what it is, and where it is from or why it is unknown."""
 
     name: str
-    """Stable, as ``busy_ns``: `tui.analysis.definitions` says what it means."""
+    """Stable, as ``busy_ns``: `tui.analysis.dashboard_facts` says what it means."""
     label: str
     """For people, as ``GPU busy``."""
     value: Value

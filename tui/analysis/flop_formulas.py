@@ -1,11 +1,4 @@
-"""FLOPs and bytes of an op call, by a formula over its recorded shapes and types.
-
-One multiply-add is two FLOPs. Bytes are what must move at least once between GPU memory and the chip: every input read
-once, every output written once. A call whose shapes or types are not recorded has neither.
-
-Sources: the attention formulas are those of the FlashAttention paper (Dao 2023, section 4.1); the convolution formulas
-are those of cuDNN's "Convolution Formulas"; the others follow from the definition of the op in PyTorch's documentation.
-"""
+"""FLOPs and bytes of an op call, by a formula over its recorded shapes and types."""
 
 from __future__ import annotations
 

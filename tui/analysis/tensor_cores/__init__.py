@@ -1,1 +1,0 @@
-"""Who uses tensor cores, who could, and how much of the time they take."""

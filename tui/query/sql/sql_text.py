@@ -1,0 +1,232 @@
+"""The text of a query as tokens: completion while it is typed, and names for columns that it does not name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tui.query.sql.run import Tables
+
+
+class TokenKind(StrEnum):
+    """What a piece of SQL is."""
+
+    WORD = "word"
+    QUOTED = "quoted"
+    """A name in double quotes or backticks."""
+    TEXT = "text"
+    """A text in single quotes, or between two of ``$$`` or ``$word$``."""
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of an SQL text."""
+
+    kind: TokenKind
+    text: str
+    """As it stands; of a quoted name, what is in the quotes."""
+    start: int
+    """In characters from 0."""
+    end: int
+    """Behind its last character."""
+
+
+_TOKENS: Final = re.compile(
+    r"""(?P<comment>--[^\n]*|/\*)"""
+    r"""|(?P<text>'(?:[^']|'')*(?:'|\Z)|(?P<fence>\$\w*\$).*?(?:(?P=fence)|\Z))"""
+    r"""|(?P<quoted>"(?:[^"]|"")*(?:"|\Z)|`[^`]*(?:`|\Z))"""
+    r"""|(?P<word>[^\W\d][\w$@#]*)"""
+    r"""|(?P<other>\d[\w.]*|\S)""",
+    re.DOTALL,
+)
+_COMMENT_ENDS: Final = re.compile(r"/\*|\*/")
+
+
+def tokens(text: str) -> Iterator[Token]:
+    r"""The pieces of an SQL text, without white space and comments; comments may hold others.
+
+    >>> [str(token.text) for token in tokens("select 'a -- b' -- a word\nfrom /* /* x */ */ \"x\"")]
+    ['select', "'a -- b'", 'from', 'x']
+    """
+    place = 0
+    while found := _TOKENS.search(text, place):
+        place = found.end()
+        if found["comment"] == "/*":
+            place = _end_of_comment(text, place)
+        kind = next((name for name in TokenKind if found[name] is not None), None)
+        if kind is not None:
+            piece = found[kind][1:-1] if kind is TokenKind.QUOTED else found[kind]
+            yield Token(kind, piece, found.start(), found.end())
+
+
+def _end_of_comment(text: str, place: int) -> int:
+    depth = 1
+    for found in _COMMENT_ENDS.finditer(text, place):
+        depth += 1 if found[0] == "/*" else -1
+        if not depth:
+            return found.end()
+    return len(text)
+
+
+def names_in(text: str) -> set[str]:
+    """Every name in an SQL text in lower case, of tables, columns and functions alike, and its key words."""
+    return {token.text.lower() for token in tokens(text) if token.kind in (TokenKind.WORD, TokenKind.QUOTED)}
+
+
+LONGEST: Final = 60
+"""Characters of a name."""
+_AFTER_COLUMNS: Final = frozenset(
+    {"from", "where", "group", "having", "order", "limit", "offset", "fetch"}
+    | {"union", "intersect", "except", "qualify", "window", "into"}
+)
+_BEFORE_COLUMNS: Final = frozenset({"distinct", "all"})
+_SEVERAL: Final = frozenset({"columns", "exclude", "except", "replace", "rename", "ilike"})
+"""Words of what stands for several columns, beside the star."""
+_NO_NAMES: Final = frozenset({"end", "null", "true", "false", "and", "or", "not", "like", "in", "is", "between", "div"})
+"""Words that a name cannot be, nor stand before one."""
+_DEEPER: Final = {"(": 1, "[": 1, ")": -1, "]": -1}
+_NAME: Final = (TokenKind.WORD, TokenKind.QUOTED)
+
+
+def with_names(text: str) -> str:
+    """The query with a name for each column of its outermost SELECT that has none.
+
+    >>> with_names("select name, total_ns/1000, COUNT(*) from kernels")
+    'select name, total_ns/1000 AS "total_ns/1000", COUNT(*) AS "COUNT(*)" from kernels'
+    """
+    pieces, done = [], 0
+    for item in _columns(text):
+        if _has_no_name(item):
+            first, last = item[0].start, item[-1].end
+            words = " ".join(text[first:last].replace('"', "").split())
+            name = words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
+            pieces += [text[done:last], f' AS "{name}"']
+            done = last
+    return "".join([*pieces, text[done:]])
+
+
+def _columns(text: str) -> Iterator[list[Token]]:
+    """The pieces of each column of the outermost SELECT, and of those that UNION puts below it."""
+    depth, item, is_inside = 0, list[Token](), False
+    for token in tokens(text):
+        word = token.text.lower() if token.kind is TokenKind.WORD else ""
+        if token.kind is TokenKind.OTHER:
+            depth += _DEEPER.get(token.text, 0)
+        if depth or _DEEPER.get(token.text, 0) < 0:
+            if is_inside:
+                item.append(token)
+        elif word == "select":
+            is_inside, item = True, []
+        elif is_inside and (token.text in (",", ";") or word in _AFTER_COLUMNS):
+            yield item
+            item, is_inside = [], token.text == ","
+        elif is_inside and (item or word not in _BEFORE_COLUMNS):
+            item.append(token)
+    if is_inside:
+        yield item
+
+
+def _has_no_name(item: list[Token]) -> bool:
+    if not item:
+        return False
+    outer = list(_outer(item))
+    words = {token.text.lower() for token in outer if token.kind is TokenKind.WORD}
+    if "as" in words or words & _SEVERAL or item[0].text == "*":
+        return False
+    is_column = all(one.kind in _NAME for one in item[::2]) and all(one.text == "." for one in item[1::2])
+    if is_column or item[-1].text == "*":
+        return False
+    before, last = item[-2] if len(item) > 1 else None, item[-1]
+    if before is None or last.kind not in _NAME or (last.kind is TokenKind.WORD and last.text.lower() in _NO_NAMES):
+        return True
+    # A name without AS: it follows a value.
+    is_value = before.kind is not TokenKind.OTHER or before.text in (")", "]") or before.text[:1].isdecimal()
+    return not is_value or (before.kind is TokenKind.WORD and before.text.lower() in _NO_NAMES - {"end", "null"})
+
+
+def _outer(item: list[Token]) -> Iterator[Token]:
+    """What stands in no parenthesis."""
+    depth = 0
+    for token in item:
+        step = _DEEPER.get(token.text, 0) if token.kind is TokenKind.OTHER else 0
+        depth += step
+        if not depth and not step:
+            yield token
+
+
+_WORD: Final = re.compile(r"[^\W\d]\w*$")
+_OF_TABLES: Final = frozenset({"from", "join"})
+"""Key words that tables follow, with commas between them."""
+_OF_OTHERS: Final = frozenset({"select", "where", "on", "using", "group", "order", "having", "limit", "union", "with"})
+"""Key words that begin what is no table."""
+_KEY_WORDS: Final = tuple(
+    re.findall(
+        r"\w+",
+        "SELECT FROM WHERE GROUP BY ORDER BY HAVING LIMIT OFFSET JOIN LEFT ON USING AS AND OR NOT IN LIKE ILIKE "
+        "BETWEEN IS NULL DESC ASC DISTINCT CASE WHEN THEN ELSE END WITH UNION ALL OVER PARTITION SUM COUNT AVG MIN MAX "
+        "MEDIAN STDDEV QUANTILE_CONT ROUND COALESCE UPPER LOWER REGEXP_LIKE STARTS_WITH CAST",
+    )
+)
+_BEGINNINGS: Final = ("SELECT", "WITH", "SHOW TABLES")
+"""What a query begins with."""
+
+
+def completions(text: str, tables: Tables) -> Iterator[str]:
+    """What the last word of a text could be, best first.
+
+    Args:
+        text: The SQL up to the cursor.
+        tables: What it can name.
+    """
+    word = _WORD.search(text)
+    typed = word[0] if word else ""
+    before = text[: len(text) - len(typed)]
+    lower = typed.lower()
+    wants_table = _wants_table(before)
+    if not typed and not wants_table:
+        return
+    if not before.strip():
+        yield from (one if typed.isupper() else one.lower() for one in _BEGINNINGS if one.lower().startswith(lower))
+        return
+    named = names_in(text)
+    # A query names its columns before its tables.
+    tables_meant = [name for name in tables.names if name in named] or tables.names
+    columns = [column for name in tables_meant for column in tables.columns(name)]
+    key_words = _KEY_WORDS if typed.isupper() else [one.lower() for one in _KEY_WORDS]
+    offered = tables.names if wants_table else (*columns, *key_words, *tables.names)
+    seen = set()
+    for one in offered:
+        if one.lower().startswith(lower) and one.lower() != lower and one not in seen:
+            seen.add(one)
+            yield one
+
+
+def _wants_table(before: str) -> bool:
+    """Whether a table is named next, by the SQL before it.
+
+    >>> [_wants_table(text) for text in ("select a, ", "select a from b, ", "select a from b where c in (1, ")]
+    [False, True, False]
+    """
+    # Of every open parenthesis, and of what is around them all, the key word that holds.
+    last, clauses = "", [""]
+    for token in tokens(before):
+        last = token.text.lower() if token.kind in (TokenKind.WORD, TokenKind.OTHER) else ""
+        if last in _OF_TABLES or last in _OF_OTHERS:
+            clauses[-1] = last
+        elif last == "(":
+            clauses.append("")
+        elif last == ")" and len(clauses) > 1:
+            clauses.pop()
+    return last in _OF_TABLES or (last == "," and clauses[-1] in _OF_TABLES)
+
+
+def suggestion(text: str, tables: Tables) -> str:
+    """What the best completion adds to a text; empty where there is none."""
+    typed = _WORD.search(text)
+    best = next(completions(text, tables), "")
+    return best[len(typed[0]) if typed else 0 :]
