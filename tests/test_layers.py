@@ -49,7 +49,7 @@ def dotted(path: Path) -> str:
 
 @cache
 def imports(path: Path) -> frozenset[str]:
-    """What a file imports, for types as well."""
+    """What a file imports, in functions and for types as well."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -71,21 +71,7 @@ def test_layers_import_downwards(position: int) -> None:
     for part in LAYERS[position]:
         for path in modules(part):
             wrong = {name for name in imports(path) if name.startswith("tui.") and name.split(".")[1] in above}
-            # The app's type is named where screens call it, and never imported when the program runs.
-            if part in ("widgets", "commands", "screens"):
-                wrong -= only_for_types(path)
             assert not wrong, f"{dotted(path)} imports {sorted(wrong)} from above it"
-
-
-def only_for_types(path: Path) -> set[str]:
-    """What a file imports under ``if TYPE_CHECKING``."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            for inner in node.body:
-                if isinstance(inner, ast.ImportFrom) and inner.module:
-                    found |= {inner.module, *(f"{inner.module}.{alias.name}" for alias in inner.names)}
-    return found
 
 
 @pytest.mark.parametrize("part", BELOW_THE_SCREEN)
