@@ -6,11 +6,21 @@ import pytest
 
 from tui.analysis.inputs import needs
 from tui.analysis.inputs.needs import Need
-from tui.cli import arguments
+from tui.cli.arguments import command_parser
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty
 from tui.model.view import TableSpec
-from tui.tables import EXPORTED, MODEL_FRAMES, REPORTS, TABLES, Table, needs_of_views, screen_of_report
+from tui.tables import (
+    ALL_REPORTS,
+    EXPORTED,
+    MODEL_FRAMES,
+    REPORTS,
+    SCREEN_OF_REPORT,
+    TABLES,
+    Table,
+    needs_of_views,
+    screen_of_report,
+)
 from tui.views import VIEWS
 
 EMPTY = Profile({name: empty(name) for name in FRAMES}, ())
@@ -45,5 +55,9 @@ def test_every_need_is_one_of_an_input() -> None:
 
 
 def test_every_report_is_an_argument_and_belongs_to_a_view() -> None:
-    assert set(REPORTS) | {"dashboard", "findings", "notes"} == set(arguments.VIEWS)
+    assert set(REPORTS) | {"dashboard", "findings", "notes"} == set(ALL_REPORTS)
+    for name in (*ALL_REPORTS, *SCREEN_OF_REPORT.values()):
+        view = command_parser("report").parse_args(["run.log", "--view", name]).view
+        assert view in ALL_REPORTS
+        assert screen_of_report(view) == screen_of_report(name)
     assert {screen_of_report(report) for report in REPORTS} <= {view.name for view in VIEWS}

@@ -36,7 +36,7 @@ MODEL_FRAMES: Final = (
 """The frames of `tui.model.schema`, which are exported as they are."""
 
 SCREEN_OF_REPORT: Final = {"ops": "ops-and-kernels", "api": "api-calls", "findings": "expert-systems", "ranks": "gpus"}
-"""Reports that are called otherwise than the view that shows the same tables."""
+"""Reports whose view has another name."""
 
 
 def _resolve(reference: str) -> Any:
@@ -313,6 +313,13 @@ COMPUTED: Final = tuple(table.name for table in TABLES if table.is_exported)
 REPORTS: Final = tuple(dict.fromkeys(report for table in TABLES if table.spec for report in table.reports))
 """Every report that is made of tables."""
 
+ALL_REPORTS: Final = (
+    "dashboard",
+    *dict.fromkeys(report for table in TABLES for report in table.reports),
+    "notes",
+)
+"""What ``proftui report --view`` prints: the dashboard, what is made of tables, and the user's notes."""
+
 EXPORTED: Final = (*MODEL_FRAMES, *COMPUTED)
 """Every name that can be exported and queried."""
 
@@ -353,6 +360,16 @@ def screen_of_report(report: str) -> str:
     ('api-calls', 'kernels')
     """
     return SCREEN_OF_REPORT.get(report, report)
+
+
+def report_of_screen(name: str) -> str:
+    """The report of a view; any other name as it is.
+
+    >>> report_of_screen("api-calls"), report_of_screen("gpus")
+    ('api', 'gpus')
+    """
+    names = {screen: report for report, screen in SCREEN_OF_REPORT.items() if screen not in ALL_REPORTS}
+    return names.get(name, name)
 
 
 def needs_of_views() -> dict[str, str]:

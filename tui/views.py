@@ -29,6 +29,8 @@ class View:
     """Module and class of its screen."""
     about: str
     """What it shows, in a few words."""
+    help: str = ""
+    """What its help says first, where its screen is `TableScreen` and has no text of its own."""
 
 
 VIEWS: Final = (
@@ -119,8 +121,11 @@ VIEWS: Final = (
         "Profiler Report",
         "",
         INPUT,
-        "tui.screens.table_screen:ToolReportScreen",
+        "tui.screens.table_screen:TableScreen",
         "what the profiler itself reports",
+        "Reports of the profiler itself: the findings of its advisor first, then its figures.\n"
+        "proftui computes none of them: figures of the same name in other views are computed from single records.\n"
+        "Press enter to show a whole row.",
     ),
     View("sql", "SQL", "", INPUT, "tui.screens.sql:SqlScreen", "SQL queries over all tables"),
     View("log", "Log", "", INPUT, "tui.screens.log:LogScreen", "the file itself, with parsed lines marked"),

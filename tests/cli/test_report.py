@@ -10,13 +10,12 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tui.analysis.ranks.rank_summary import ONE_RANK
-from tui.cli import arguments
 from tui.cli.main import main
 from tui.fitting import cell_width
 from tui.loaders.registry import load_one
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
-from tui.tables import REPORTS, screen_of_report
+from tui.tables import ALL_REPORTS, REPORTS, SCREEN_OF_REPORT, report_of_screen, screen_of_report
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
@@ -186,8 +185,9 @@ def test_group_ops_says_which_trees_are_left_out(capfd: pytest.CaptureFixture[st
 
 def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) -> None:
     screens = {view.name for view in VIEWS} - {"sql", "log", "compare"}
-    assert screens <= {*arguments.VIEWS, *arguments.SCREENS}
-    for screen, view in arguments.SCREENS.items():
+    assert screens <= {*ALL_REPORTS, *SCREEN_OF_REPORT.values()}
+    for screen in SCREEN_OF_REPORT.values():
+        view = report_of_screen(screen)
         assert screen_of_report(view) == screen
         told = run(capfd, "report", "caffe_conv1.nvprof.log", "--view", screen)
         assert told == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)

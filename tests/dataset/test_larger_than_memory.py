@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench.grow_dataset import write_dataset
-from tui.cli.arguments import VIEWS
+from tui.tables import ALL_REPORTS
 from tui.views import VIEWS as SCREENS
 
 LAUNCHES = 2_000_000
@@ -113,7 +113,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
 
 def test_reports(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
-    views = [view for view in VIEWS if view != "notes"]
+    views = [view for view in ALL_REPORTS if view != "notes"]
     done = limited(_LIMITED + _REPORTS, size // 2, folder, *views, cache=cache)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "not enough memory" not in done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.screen import ModalScreen
@@ -29,11 +29,12 @@ LOOK_AGAIN_AFTER_S: Final = 0.05
 """Between two looks whether the tables of a view are filled."""
 
 
+@cache
 def screen_class(name: str) -> type[ViewScreen]:
     """The class of a view's screen; its module is imported when it is first asked for."""
     module, _, class_name = view(name).screen.partition(":")
     found: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
-    return found
+    return found.of_view(name)
 
 
 class Navigator:

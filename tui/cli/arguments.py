@@ -9,35 +9,6 @@ from tui import __version__
 from tui.model.errors import ProftuiError
 from tui.terminal import COLORS
 
-VIEWS: Final = (
-    "dashboard",
-    "op-types",
-    "group-ops",
-    "ops",
-    "kernels",
-    "api",
-    "iterations",
-    "kernels-by-iteration",
-    "kernels-by-op",
-    "roofline",
-    "ranges",
-    "gpus",
-    "ranks",
-    "memory",
-    "timeline",
-    "layers",
-    "metrics",
-    "summaries",
-    "tool-report",
-    "issues",
-    "findings",
-    "notes",
-)
-"""What `report` prints."""
-
-SCREENS: Final = {"ops-and-kernels": "ops", "api-calls": "api", "expert-systems": "findings"}
-"""Views whose screen is called otherwise than their report: its name serves as well."""
-
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf", "markdown")
 """What `export` writes; the writers are `tui.output.export.FORMATS`."""
 
@@ -135,14 +106,15 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         _convert(parser)
         return parser
     if command == "report":
-        views = f"default: dashboard; also {', '.join(VIEWS[1:])}"
+        from tui.tables import ALL_REPORTS, report_of_screen
+
         parser.add_argument(
             "--view",
-            type=lambda name: SCREENS.get(name, name),
-            choices=VIEWS,
-            default="dashboard",
+            type=report_of_screen,
+            choices=ALL_REPORTS,
+            default=ALL_REPORTS[0],
             metavar="VIEW",
-            help=views,
+            help=f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}",
         )
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
         parser.add_argument("--notes", action="store_true", help="include your notes and marked rows of the view")
@@ -176,8 +148,10 @@ def _convert(parser: argparse.ArgumentParser) -> None:
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="the baseline")
-    parser.add_argument("now", metavar="B", help="the candidate; default: A itself with --session-b or --iterations-b")
+    parser.add_argument("baseline", metavar="A", help="the baseline")
+    parser.add_argument(
+        "candidate", metavar="B", help="the candidate; default: A itself with --session-b or --iterations-b"
+    )
     parser.add_argument(
         "--format",
         choices=("text", *EXPORT_FORMATS),
@@ -191,7 +165,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerant",
         action="store_true",
-        help="also match kernels, ops and API calls whose names differ by version, library or GPU; marked as alike",
+        help="also match kernels, ops and API calls whose names differ by version, library or GPU; marked as similar",
     )
     parser.add_argument("--whole-runs", action="store_true", help="do not divide by the number of iterations")
     parser.add_argument(

@@ -154,7 +154,7 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
 
     Args:
         profile: What was read.
-        report: One of `tui.cli.arguments.VIEWS` that is made of tables.
+        report: One of `tui.tables.REPORTS`.
         style: How to write it.
         gpu: The name of the GPU, as the user gives it.
     """

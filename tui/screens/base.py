@@ -85,6 +85,12 @@ class ViewScreen(LeastSize, Screen[None]):
     HELP: ClassVar[str] = ""
     """Three lines for the help: what the view shows and where its numbers come from."""
 
+    @classmethod
+    def of_view(cls, name: str) -> type[ViewScreen]:
+        """The class for a view; one that serves several views derives a class for each."""
+        del name
+        return cls
+
     is_ahead: bool = False
     """Whether it is made before anyone goes to it: it is filled when somebody does."""
 

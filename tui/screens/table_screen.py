@@ -11,7 +11,8 @@ from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.notes import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
 from tui.screens.base import ViewScreen
-from tui.tables import Table, table
+from tui.tables import Table, table, tables_of_report
+from tui.views import view
 from tui.widgets.details.pane import Details, sections
 from tui.widgets.table.pane import TablePane
 
@@ -32,6 +33,14 @@ class TableScreen(ViewScreen):
     SPEC: ClassVar[TableSpec]
     EMPTY: ClassVar[str] = ""
     """What to say where there are no rows: why, and what would record them."""
+
+    @classmethod
+    def of_view(cls, name: str) -> type[ViewScreen]:
+        """This class; of `TableScreen` itself, a class that shows the main table of a view."""
+        if cls is not TableScreen:
+            return cls
+        attributes = {"VIEW": name, "TABLE": tables_of_report(name)[0], "HELP": view(name).help}
+        return type(f"{cls.__name__}_{name}", (cls,), attributes)
 
     def compose_body(self) -> Iterable[Widget]:
         """The table."""
@@ -117,16 +126,4 @@ class SummariesScreen(TableScreen):
         "What the profiler summed up itself: unified memory, OpenACC, OpenMP, NVTX ranges, CPU samples, dependencies.\n"
         "Rows of different sections overlap in time, and so do nested ranges: their times are not to be added up.\n"
         "L shows its line, where the input has lines."
-    )
-
-
-class ToolReportScreen(TableScreen):
-    """Findings first, then figures."""
-
-    VIEW = "tool-report"
-    TABLE: ClassVar = table("tool_report")
-    HELP: ClassVar = (
-        "What the recording tool says itself: its advisor's findings first, then its figures, as it worked them out.\n"
-        "None of it is proftui's: figures of the same name elsewhere are computed from the single records.\n"
-        "enter shows a row whole."
     )
