@@ -116,7 +116,7 @@ def test_a_step_that_takes_longer_is_slower() -> None:
     verdict = judged(headline(sides(fast, slow, ("fast", "slow"))), 5.0)
     assert verdict is not None
     assert verdict.figure.before == times["duration_ns"].min()
-    assert verdict.figure.now == times["duration_ns"].max()
+    assert verdict.figure.candidate == times["duration_ns"].max()
     assert verdict.fails
     other_way = judged(headline(sides(slow, fast, ("slow", "fast"))), 5.0)
     assert other_way is not None
@@ -194,18 +194,18 @@ def test_ops_of_another_library_are_matched_when_asked_and_marked() -> None:
     before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
     compared = sides(before, now, ("fp32", "amp"))
     exact, tolerant = changed_ops(compared), changed_ops(compared, tolerant=True)
-    assert not exact["alike"].any()
-    assert tolerant.filter("alike").select("op", "change", "a_name", "b_name").rows()[:2] == [
-        ("batch_norm_backward", "alike", "aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward"),
-        ("batch_norm", "alike", "aten::cudnn_batch_norm", "aten::native_batch_norm"),
+    assert not exact["similar"].any()
+    assert tolerant.filter("similar").select("op", "change", "a_name", "b_name").rows()[:2] == [
+        ("batch_norm_backward", "similar", "aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward"),
+        ("batch_norm", "similar", "aten::cudnn_batch_norm", "aten::native_batch_norm"),
     ]
-    assert set(tolerant.filter("alike")["change"]) == {"alike"}
+    assert set(tolerant.filter("similar")["change"]) == {"similar"}
     for column in ("a_total_ns", "b_total_ns", "delta_ns"):
         assert tolerant[column].sum() == pytest.approx(exact[column].sum(), rel=1e-12)
 
 
 def test_types_that_kernels_tell_are_not_taken_for_ops_that_were_recorded(tools: Sides) -> None:
-    assert not changed_ops(tools, tolerant=True)["alike"].any()
+    assert not changed_ops(tools, tolerant=True)["similar"].any()
 
 
 def call(name: str, duration_ns: int, **more: object) -> Row:
@@ -216,7 +216,7 @@ def test_calls_of_another_version_are_matched_when_asked_and_marked() -> None:
     before = made(api_calls=[call("cuMemAlloc", 30), call("cudaFree", 5), call("cudaFree_v3020", 1)])
     now = made(api_calls=[call("cuMemAlloc_v2", 40), call("cuMemAlloc_v2", 10), call("cudaFree", 5)])
     compared = sides(before, now, ("a", "b"))
-    shown = ("name", "change", "a_total_ns", "b_total_ns", "a_calls", "b_calls", "alike", "a_name", "b_name")
+    shown = ("name", "change", "a_total_ns", "b_total_ns", "a_calls", "b_calls", "similar", "a_name", "b_name")
     assert changed_api(compared).select("name", "change", "delta_ns").rows() == [
         ("cuMemAlloc_v2", "new", 50),
         ("cuMemAlloc", "removed", -30),
@@ -224,7 +224,7 @@ def test_calls_of_another_version_are_matched_when_asked_and_marked() -> None:
         ("cudaFree", "", 0),
     ]
     assert changed_api(compared, tolerant=True).select(shown).rows() == [
-        ("cuMemAlloc", "alike", 30, 50, 1, 2, True, "cuMemAlloc", "cuMemAlloc_v2"),
+        ("cuMemAlloc", "similar", 30, 50, 1, 2, True, "cuMemAlloc", "cuMemAlloc_v2"),
         # The other side has the name as it stands: nothing else is taken for it.
         ("cudaFree_v3020", "removed", 1, None, 1, None, False, None, None),
         ("cudaFree", "", 5, 5, 1, 1, False, None, None),
@@ -237,8 +237,8 @@ def test_kernels_that_both_have_are_never_added_to_others_like_them() -> None:
     rows = changed_kernels(sides(before, now, ("a", "b")), tolerant=True)
     assert rows.select("name", "change", "a_total_ns", "b_total_ns", "a_name", "b_name").rows() == [
         ("f<1>(int)", "", 10, 12, None, None),
-        ("*_gemm", "alike", 7, 6, "volta_gemm", "ampere_gemm"),
-        ("f", "alike", 5, 4, "f<2>(int)", "f<3>(int)"),
+        ("*_gemm", "similar", 7, 6, "volta_gemm", "ampere_gemm"),
+        ("f", "similar", 5, 4, "f<2>(int)", "f<3>(int)"),
         ("f", "", 2, 2, None, None),
     ]
     assert rows.n_unique(subset=CHANGED_KERNELS.key) == rows.height
@@ -268,18 +268,20 @@ def test_a_sum_that_lacks_the_part_of_a_session_is_unknown_and_says_why() -> Non
     before = made(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
     parts = [call("cudaFree", 5), call("cudaMalloc", 7), {**call("cudaFree", 0, session=1), "duration_ns": None}]
     rows = changed_api(sides(before, made(api_calls=parts), ("a", "b")))
-    assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "b_calls", "b_avg_ns", "untold").rows() == [
+    assert rows.select(
+        "name", "a_total_ns", "b_total_ns", "delta_ns", "b_calls", "b_avg_ns", "unknown_reason"
+    ).rows() == [
         ("cudaMalloc", 7, 7, 0, 1, 7, None),
         ("cudaFree", 5, None, None, 2, None, "candidate: no time of session 1"),
     ]
     figures = {figure.name: figure for figure in headline(sides(before, made(api_calls=parts), ("a", "b")))}
-    assert (figures["api_ns"].before, figures["api_ns"].now, figures["api_calls"].now) == (12, None, 3)
+    assert (figures["api_ns"].baseline, figures["api_ns"].candidate, figures["api_calls"].candidate) == (12, None, 3)
 
 
 def test_a_row_of_alike_names_of_which_one_is_unknown_is_unknown() -> None:
     before = made(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
     rows = changed_kernels(sides(before, made(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
-    assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "untold").rows() == [
+    assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "unknown_reason").rows() == [
         ("f", None, 20, None, "baseline: no time")
     ]
 
@@ -288,9 +290,9 @@ def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
     before = made(activities=[kernel("f", 10), kernel("f", None)])
     compared = sides(before, made(activities=[kernel("f", 12)]), ("a", "b"))
     for rows in (changed_kernels(compared), changed_ops(compared), changed_op_types(compared)):
-        assert rows.select("a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "untold").rows() == [
-            (10, 2, 10, 12, 20, "baseline: at least (calls without time: 1)")
-        ]
+        assert rows.select(
+            "a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "unknown_reason"
+        ).rows() == [(10, 2, 10, 12, 20, "baseline: at least (calls without time: 1)")]
 
 
 def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known() -> None:
@@ -298,7 +300,7 @@ def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known(
     work = [kernel("f", 10, op=0), kernel("f", None, op=0), kernel("g", None, op=0), kernel("f", 8), kernel("f", None)]
     before = made(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
     compared = sides(before, before, ("a", "b"))
-    shown = ("op", "a_total_ns", "a_calls", "a_avg_ns", "untold")
+    shown = ("op", "a_total_ns", "a_calls", "a_avg_ns", "unknown_reason")
     lacking = "baseline: at least (calls without time: 1); candidate: at least (calls without time: 1)"
     types = changed_op_types(compared).select(shown).rows()
     assert [row[:4] for row in types] == [
@@ -335,14 +337,14 @@ def test_figures_of_a_row_have_one_unit() -> None:
 def test_no_launches_are_none_where_no_kernel_took_time() -> None:
     before = made(activities=[copy("HtoD", 10)], sessions=[{"session": 0, "format": "nvprof-text"}])
     figures = {figure.name: figure for figure in headline(sides(before, profile(TRACE), ("a", "b"), whole_runs=True))}
-    assert (figures["kernel_ns"].before, figures["launches"].before) == (0.0, 0.0)
+    assert (figures["kernel_ns"].baseline, figures["launches"].baseline) == (0.0, 0.0)
 
 
 def test_families_match_what_another_tool_spells_otherwise(tools: Sides) -> None:
     exact, tolerant = changed_kernels(tools), changed_kernels(tools, tolerant=True)
-    matched = [rows.filter(pl.col("change").is_in(["", "alike"]))["b_total_ns"].sum() for rows in (exact, tolerant)]
+    matched = [rows.filter(pl.col("change").is_in(["", "similar"]))["b_total_ns"].sum() for rows in (exact, tolerant)]
     assert matched[1] > matched[0]
-    assert set(tolerant.filter(pl.col("change") == "alike")["alike"]) == {True}
+    assert set(tolerant.filter(pl.col("change") == "similar")["similar"]) == {True}
     assert tolerant["b_total_ns"].sum() == pytest.approx(exact["b_total_ns"].sum(), rel=1e-12)
 
 
@@ -352,7 +354,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert compared.why == "per iteration: baseline 3, candidate 5"
     figures = {figure.name: figure for figure in headline(compared)}
     assert figures["gpu_ns"].before == pytest.approx(31_599_732.67, abs=0.01)
-    assert figures["gpu_ns"].now == pytest.approx(15_874_738.6, abs=0.01)
+    assert figures["gpu_ns"].candidate == pytest.approx(15_874_738.6, abs=0.01)
     assert figures["gpu_ns"].delta_pct == pytest.approx(-49.76, abs=0.01)
     verdict = judged(headline(compared), 5.0)
     assert verdict is not None
@@ -394,9 +396,9 @@ def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> N
     before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
     figures = {figure.name: figure for figure in headline(sides(before, now, ("fp32", "amp")))}
     copies = figures["memcpy_ns"]
-    assert (copies.before, copies.delta_pct) == (0.0, None)
+    assert (copies.baseline, copies.delta_pct) == (0.0, None)
     assert copies.texts == ("0 µs", "698.42 µs", "+698.42 µs")
-    assert figures["kernel_ns"].before + figures["memset_ns"].before == pytest.approx(figures["gpu_ns"].before)  # type: ignore[operator]
+    assert figures["kernel_ns"].baseline + figures["memset_ns"].before == pytest.approx(figures["gpu_ns"].baseline)  # type: ignore[operator]
 
 
 def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> None:
@@ -412,7 +414,7 @@ def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> Non
     for before, known in ((kernels_alone, 0.0), (by_rocprof, None)):
         figures = {figure.name: figure for figure in headline(sides(before, whole, ("a", "b")))}
         assert figures["memcpy_ns"].before == known
-        assert figures["memcpy_ns"].now == pytest.approx(698_417.2)
+        assert figures["memcpy_ns"].candidate == pytest.approx(698_417.2)
 
 
 def test_a_kind_of_work_that_neither_side_has_is_left_out() -> None:

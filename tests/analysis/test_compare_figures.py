@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.analysis.frames import Row, copy, kernel, printed
 from tests.analysis.frames import profile as made
 from tui.analysis.compare.changes import changed_kernels
-from tui.analysis.compare.headline import Figure, headline, untold_words
+from tui.analysis.compare.headline import Figure, headline, unknown_sentences
 from tui.analysis.compare.sides import Sides, sides
 from tui.analysis.compare.verdict import Spread, spread
 
@@ -44,11 +44,11 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
         "api_ns": (no_calls, ""),
         "api_calls": (no_calls, ""),
     }
-    assert figures["span_ns"].untold == (
+    assert figures["span_ns"].unknown_reason == (
         "baseline: no start times: record with nvprof --print-gpu-trace; "
         "candidate: no GPU activities: record with nvprof"
     )
-    assert untold_words(figures.values()) == (
+    assert unknown_sentences(figures.values()) == (
         "Span and GPU busy of the baseline are unknown: no start times: record with nvprof --print-gpu-trace.",
         "Span, GPU busy, GPU time, kernel time, kernel launches and time on tensor cores of the candidate are unknown: "
         "no GPU activities: record with nvprof.",
@@ -64,7 +64,7 @@ def test_every_unknown_figure_has_a_reason_and_every_known_one_that_is_whole_has
         _, figures = compared(before, now)
         assert len(figures) >= 8
         for figure in figures.values():
-            for value, why in zip((figure.before, figure.now), figure.reasons, strict=True):
+            for value, why in zip((figure.baseline, figure.candidate), figure.reasons, strict=True):
                 assert (value is None) == bool(why), figure.name
 
 
@@ -72,7 +72,7 @@ def test_spans_of_several_sessions_do_not_add_up() -> None:
     one = made(activities=[kernel("f", 10, start_ns=0, device=0)])
     two = made(activities=[kernel("f", 10, start_ns=0, device=0), kernel("f", 10, start_ns=0, device=0, session=1)])
     _, figures = compared(one, two)
-    assert (figures["span_ns"].before, figures["span_ns"].now) == (10, None)
+    assert (figures["span_ns"].baseline, figures["span_ns"].candidate) == (10, None)
     assert figures["span_ns"].reasons == (
         "",
         "the spans of 2 sessions do not add up: compare one session with another",
@@ -84,7 +84,7 @@ def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_t
     rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
     kernels_alone = made(activities=[kernel("f", 10)], sessions=[rocprof])
     _, figures = compared(kernels_alone, made(activities=[kernel("f", 10), copy("HtoD", 3)]))
-    assert (figures["memcpy_ns"].before, figures["memcpy_ns"].now) == (None, 3)
+    assert (figures["memcpy_ns"].baseline, figures["memcpy_ns"].candidate) == (None, 3)
     assert (
         figures["memcpy_ns"]
         .reasons[0]
@@ -108,13 +108,17 @@ def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
     before = made(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
     lost = made(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
     _, figures = compared(before, lost)
-    assert (figures["gpu_ns"].before, figures["gpu_ns"].now) == (15, None)
+    assert (figures["gpu_ns"].baseline, figures["gpu_ns"].candidate) == (15, None)
     assert figures["gpu_ns"].reasons == (
         "at least (calls without time: 1)",
         "no time of 1 of 2 names: record with nvprof",
     )
-    assert (figures["launches"].before, figures["launches"].now, figures["launches"].untold) == (3, 2, None)
-    words = untold_words(figures.values())
+    assert (figures["launches"].baseline, figures["launches"].candidate, figures["launches"].unknown_reason) == (
+        3,
+        2,
+        None,
+    )
+    words = unknown_sentences(figures.values())
     assert "GPU time and kernel time of the baseline: at least (calls without time: 1)." in words
 
 
@@ -126,13 +130,13 @@ def test_where_a_printed_table_lacks_rows_a_kind_without_a_row_is_not_nothing() 
     pasted = made(summary=[printed("gpu", "f", 2, 90, time_pct=90.0)], sessions=[NVPROF])
     alone = made(summary=[printed("gpu", "f", 2, 90, time_pct=100.0)], sessions=[NVPROF])
     _, figures = compared(whole, pasted)
-    assert (figures["memcpy_ns"].before, figures["memcpy_ns"].now) == (10, None)
-    assert figures["gpu_ns"].now == 90
+    assert (figures["memcpy_ns"].baseline, figures["memcpy_ns"].candidate) == (10, None)
+    assert figures["gpu_ns"].candidate == 90
     assert figures["gpu_ns"].reasons[1] == (
         "at least (rows of the printed table are missing); without copies and memsets, which may not have been recorded"
     )
     _, figures = compared(whole, alone)
-    assert (figures["memcpy_ns"].now, figures["gpu_ns"].untold) == (0, None)
+    assert (figures["memcpy_ns"].candidate, figures["gpu_ns"].unknown_reason) == (0, None)
 
 
 def test_time_on_tensor_cores_says_of_how_much_it_is_not_told() -> None:
@@ -142,10 +146,10 @@ def test_time_on_tensor_cores_says_of_how_much_it_is_not_told() -> None:
     both = made(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
     why = "tensor-core use unknown for 100.00% of the kernel time: record with "
     assert compared(open_name, told)[1]["tc_share_pct"].reasons[0].startswith(why)
-    of_both = untold_words(compared(open_name, open_name)[1].values())
+    of_both = unknown_sentences(compared(open_name, open_name)[1].values())
     assert any(said.startswith(f"Time on tensor cores of both is unknown: {why}") for said in of_both)
     figure = compared(told, both)[1]["tc_share_pct"]
-    assert figure.now == 0
+    assert figure.candidate == 0
     assert figure.reasons == ("", "without 25.00% of the kernel time of unknown tensor-core use")
 
 
@@ -154,7 +158,7 @@ def test_of_a_part_of_an_input_only_what_is_there_is_told() -> None:
     part = replace(made(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="cut off after 1 event")
     both, figures = compared(whole, part)
     assert both.in_part == "Partial results: cut off after 1 event (candidate)."
-    assert figures["memcpy_ns"].now is None
+    assert figures["memcpy_ns"].candidate is None
 
 
 def steps(*milliseconds: int) -> Profile:
@@ -191,7 +195,7 @@ def test_how_far_iterations_lie_apart() -> None:
 def test_what_a_side_may_have_had_all_the_same_is_neither_new_nor_gone() -> None:
     def rows(before: Profile, now: Profile) -> list[tuple[object, ...]]:
         changed = changed_kernels(sides(before, now, ("a", "b"), whole_runs=True))
-        return changed.select("name", "change", "delta_ns", "untold").rows()
+        return changed.select("name", "change", "delta_ns", "unknown_reason").rows()
 
     whole = made(
         summary=[printed("gpu", "f", 2, 70, time_pct=70.0), printed("gpu", "g", 1, 30, time_pct=30.0)],

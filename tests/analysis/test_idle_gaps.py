@@ -103,7 +103,7 @@ def test_sums_by_what_was_waited_for() -> None:
         "kernel_wait_ns": 20,
         "other_wait_ns": 0,
         "unknown_wait_ns": 100,
-        "untold_ns": 0,
+        "unresolved_ns": 0,
     }
 
 
@@ -119,7 +119,7 @@ def test_gaps_shorter_than_what_start_times_tell_are_not_told() -> None:
         activities=[kernel("a", 5, start_ns=at, device=0) for at in (0, 10, 20, 40)],
     )
     assert gaps(made)["duration_ns"].to_list() == [15]
-    assert idle_time(made).select("idle_ns", "micro_ns", "untold_ns").row(0) == (25, 15, 10)
+    assert idle_time(made).select("idle_ns", "micro_ns", "unresolved_ns").row(0) == (25, 15, 10)
 
 
 def test_gpus_and_sessions_have_gaps_of_their_own() -> None:
@@ -185,7 +185,7 @@ def test_gaps_and_busy_time_are_the_span(
         on = sum(any(start <= moment < end for start, end in mine) for moment in range(first, last))
         assert row["busy_ns"] == on
         assert row["busy_ns"] + row["in_gaps"] == row["span_ns"]
-        assert row["macro_ns"] + row["micro_ns"] + row["untold_ns"] == row["idle_ns"] == row["in_gaps"]
+        assert row["macro_ns"] + row["micro_ns"] + row["unresolved_ns"] == row["idle_ns"] == row["in_gaps"]
         waits = ("host_wait_ns", "kernel_wait_ns", "other_wait_ns", "unknown_wait_ns")
         assert sum(row[wait] for wait in waits) == row["in_gaps"]
     assert gap_summary(made)["total_ns"].sum() == gaps(made)["duration_ns"].sum()

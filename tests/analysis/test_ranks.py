@@ -96,7 +96,7 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
     assert verdict.session is None
     assert verdict.said == ("straggler unknown: no matched collective is of a kind that all ranks leave together")
     assert ranks(sent)["came_last"].to_list() == [None, None]
-    assert findings(sent).filter(rule="C5")["state"].to_list() == ["cannot tell"]
+    assert findings(sent).filter(rule="C5")["state"].to_list() == ["not applicable"]
     assert matched_collectives(sent)["last_rank"].to_list() == [None, None]
 
 

@@ -75,7 +75,7 @@ def test_json_holds_every_answer_with_its_figures() -> None:
     assert told["T1"]["numbers"]["copy_ns"] == 30 * MS
     assert told["T1"]["thresholds"][0]["name"] == "copy_pct"
     assert told["T1"]["evidence"][0]["calls"] == 1
-    assert told["U6"]["state"] == "cannot tell"
+    assert told["U6"]["state"] == "not applicable"
     assert content["counts"]["clean"] == sum(row["state"] == "clean" for row in content["findings"])
 
 

@@ -41,10 +41,13 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_steps_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
     told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
     assert told["per_iteration"]
-    assert [side.rsplit(", ", 1)[1] for side in (told["before"], told["now"])] == ["iterations 4", "iterations 5"]
+    assert [side.rsplit(", ", 1)[1] for side in (told["baseline"], told["candidate"])] == [
+        "iterations 4",
+        "iterations 5",
+    ]
     figures = {figure["name"]: figure for figure in told["figures"]}
-    assert figures["gpu_ns"]["before"] == pytest.approx(sum(row["a_total_ns"] or 0 for row in told["kernels"]))
-    assert figures["gpu_ns"]["now"] == pytest.approx(sum(row["b_total_ns"] or 0 for row in told["ops"]))
+    assert figures["gpu_ns"]["baseline"] == pytest.approx(sum(row["a_total_ns"] or 0 for row in told["kernels"]))
+    assert figures["gpu_ns"]["candidate"] == pytest.approx(sum(row["b_total_ns"] or 0 for row in told["ops"]))
     text = steps(capfd, 4, 5)[0]
     assert "Median iteration" in text
     assert "\nKernels (first 15 of " in text
@@ -115,7 +118,7 @@ def test_what_is_unknown_says_why_in_every_form(capfd: pytest.CaptureFixture[str
     assert f"\n{said}" in run(capfd, *pair)[0]
     assert f"\n- {said}" in run(capfd, *pair, "--format", "markdown")[0]
     told = json.loads(run(capfd, *pair, "--frame", "figures", "--format", "json")[0])
-    assert {row["name"]: row["untold"] for row in told}["api_ns"] == f"baseline: {why}"
+    assert {row["name"]: row["unknown_reason"] for row in told}["api_ns"] == f"baseline: {why}"
 
 
 def test_rows_that_are_not_shown_are_added_up(capfd: pytest.CaptureFixture[str]) -> None:
@@ -225,7 +228,7 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
     path = tmp_path / "figures.csv"
     run(capfd, *files, "--frame", "figures", "-o", str(path))
     assert path.read_text().splitlines()[:2] == [
-        "name,before,now,delta,delta_pct,untold",
+        "name,baseline,candidate,delta,delta_pct,unknown_reason",
         "span_ns,2100000.0,2100000.0,0.0,0.0,",
     ]
     _, said = run(capfd, *files, "--frame", "ops", "--format", "text", status=2)

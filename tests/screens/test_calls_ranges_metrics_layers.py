@@ -62,7 +62,7 @@ async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
 
 
 def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing() -> None:
-    told, untold = (
+    linked, unlinked = (
         profile(
             activities=[kernel("sgemm", 5, start_ns=0)],
             api_calls=[{"name": "cudaFree", "correlation": 4}, {"name": "cudaLaunchKernel", "correlation": other}],
@@ -83,8 +83,10 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
         summary=[{"section": "gpu", "name": "sgemm", "calls": 2, "total_ns": 10}],
     )
     assert no_call_work(totals) == "this input holds totals, not launches: record with nvprof --print-gpu-trace"
-    assert no_call_work(told) == no_call_work(untold, is_linked=True) == "this call launched nothing that was recorded"
-    assert no_call_work(untold) == "not every call tells what it launched: of this one no GPU work is known"
+    assert (
+        no_call_work(linked) == no_call_work(unlinked, is_linked=True) == "this call launched nothing that was recorded"
+    )
+    assert no_call_work(unlinked) == "not every call tells what it launched: of this one no GPU work is known"
 
 
 @pytest.mark.parametrize(
@@ -243,13 +245,13 @@ async def test_going_along_rows_with_the_details_open_tells_of_each() -> None:
 
 def test_of_ranges_without_a_thread_it_is_not_said_that_nothing_was_launched() -> None:
     call = {"name": "cudaLaunchKernel", "start_ns": 1, "duration_ns": 2, "tid": 7}
-    told, untold = (
+    linked, unlinked = (
         profile(api_calls=[call], ranges=[{"name": "step", "start_ns": 0, "duration_ns": 9, "tid": tid}])
         for tid in (7, None)
     )
-    assert no_work(told) == "nothing was launched in this range"
+    assert no_work(linked) == "nothing was launched in this range"
     unknown = "this input does not tell which thread its ranges are of: what was launched in them is unknown"
-    assert no_work(untold) == no_work_meanwhile(untold) == unknown
+    assert no_work(unlinked) == no_work_meanwhile(unlinked) == unknown
 
 
 def test_of_an_input_without_gpu_work_it_is_not_said_that_it_holds_totals() -> None:

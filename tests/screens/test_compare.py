@@ -321,7 +321,7 @@ async def test_a_row_of_names_that_are_alike_has_its_own_note_and_details(
         await press(pilot, "a")
         screen = await shown(pilot)
         # Nothing took longer: the longest comes first.
-        assert rows(screen).frame.select("name", "change").row(0) == ("*_sgemm_nn", "alike")
+        assert rows(screen).frame.select("name", "change").row(0) == ("*_sgemm_nn", "similar")
         await press(pilot, "g")
         await write(pilot, "new GPU")
         await press(pilot, "i")

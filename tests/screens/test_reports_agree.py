@@ -130,10 +130,13 @@ async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
         found = [row for row in rows if row["state"] == "found"]
         assert [{name: row[name] for name in one} for row, one in zip(found, told, strict=False)] == told[: len(found)]
         assert [row["message"] for row in found] == [row["problem"] for row in told if row["state"] == "found"]
-        untold = {
-            (rule, row["message"]) for row in rows if row["state"] == "cannot tell" for rule in row["all_rules"].split()
+        inapplicable = {
+            (rule, row["message"])
+            for row in rows
+            if row["state"] == "not applicable"
+            for rule in row["all_rules"].split()
         }
-        assert untold == {(row["rule"], row["reason"]) for row in told if row["state"] == "cannot tell"}
+        assert inapplicable == {(row["rule"], row["reason"]) for row in told if row["state"] == "not applicable"}
         clean = [(row["rule"], row["session"], row["reason"]) for row in rows if row["state"] == "clean"]
         assert clean == [(row["rule"], row["session"], row["reason"]) for row in told if row["state"] == "clean"]
 

@@ -166,19 +166,24 @@ def test_columns_that_belong_together_are_there_together_or_not_at_all() -> None
 
 
 def test_texts_that_are_compared_share_the_room() -> None:
-    widths = {"change": 6, "severity": 8, "rule": 4, "before": 200, "now": 200}
+    widths = {"change": 6, "severity": 8, "rule": 4, "baseline": 200, "candidate": 200}
     spec = CHANGED_FINDINGS
 
     def shown(width: int, **others: int) -> dict[str, int]:
         layout = lay_out(
-            spec.columns, {**widths, **others}, width, pinned="now", pinned_least=spec.pinned_least, name_last=True
+            spec.columns,
+            {**widths, **others},
+            width,
+            pinned="candidate",
+            pinned_least=spec.pinned_least,
+            name_last=True,
         )
         return {placed.column.name: placed.width for placed in layout.placed}
 
-    assert shown(120) == {"change": 6, "severity": 8, "rule": 4, "before": 46, "now": 46}
-    assert shown(80) == {"change": 6, "before": 34, "now": 34}
-    assert shown(120, now=5)["before"] == 87
-    assert shown(120, before=5)["now"] == 87
+    assert shown(120) == {"change": 6, "severity": 8, "rule": 4, "baseline": 46, "candidate": 46}
+    assert shown(80) == {"change": 6, "baseline": 34, "candidate": 34}
+    assert shown(120, candidate=5)["baseline"] == 87
+    assert shown(120, baseline=5)["candidate"] == 87
 
 
 def test_metrics_share_the_room_with_their_kernels() -> None:

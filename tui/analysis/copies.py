@@ -37,8 +37,8 @@ def direction_of_name() -> pl.Expr:
 def with_directions(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with ``copy_kind`` as text: where it is null, what ``name`` tells."""
     # Each name is examined once, however many rows have it.
-    untold = rows.filter(pl.col("copy_kind").is_null())["name"].unique().to_frame()
-    named = untold.with_columns(direction_of_name().alias("named"))
+    unnamed = rows.filter(pl.col("copy_kind").is_null())["name"].unique().to_frame()
+    named = unnamed.with_columns(direction_of_name().alias("named"))
     return (
         rows.join(named, on="name", how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.coalesce(pl.col("copy_kind").cast(pl.String), "named").alias("copy_kind"))

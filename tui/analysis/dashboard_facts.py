@@ -312,12 +312,12 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
     )
     facts = []
     for name, label, value, formula, unknown, of_what, nothing in told:
-        untold = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= LEAST_TOLD_PCT else ""
+        unknown_share = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= LEAST_TOLD_PCT else ""
         if value is None:
-            open_time = f"unknown for {untold}" if untold else ""
+            open_time = f"unknown for {unknown_share}" if unknown_share else ""
             facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
         else:
-            left_out = f"; left out: {untold} with unknown tensor-core use" if untold else ""
+            left_out = f"; left out: {unknown_share} with unknown tensor-core use" if unknown_share else ""
             facts.append(Fact(name, label, value, K.PERCENT, formula + left_out))
     if use.unknown_ns and not use.reason:
         source = "kernel time with unknown tensor-core use"

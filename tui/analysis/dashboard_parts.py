@@ -206,12 +206,12 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     rows = findings(profile, gpu=gpu)
     numbers = counts(rows)
     first = leads(rows).head(GRAVEST)
-    reasons = rows.filter(pl.col("state") == State.CANNOT_TELL.value)["reason"].drop_nulls()
+    reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
     return Advice(numbers, first, _guidance(first, numbers), summary(rows), frozenset(reasons))
 
 
 def _guidance(first: pl.DataFrame, numbers: Mapping[str, int]) -> str:
-    clean, not_applicable = numbers[State.CLEAN.value], numbers[State.CANNOT_TELL.value]
+    clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
     if first.height:
         row = first.row(0, named=True)
         if row["severity"] == Severity.INFO.value:

@@ -251,7 +251,7 @@ class Comparison:
             self._views["compare"].profile_changed()
 
     def swap(self) -> None:
-        """What was before becomes what is now."""
+        """Swap baseline and candidate."""
         if self.sides is not None:
             self._is_swapped = not self._is_swapped
             self.sides = self.sides.swapped

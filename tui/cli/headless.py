@@ -329,12 +329,12 @@ def diff(options: Namespace) -> int:
     from tui.analysis.compare.sides import sides
     from tui.output.diff import Diff
 
-    options.files = [options.before, options.now]
+    options.files = [options.baseline, options.candidate]
     check_input(options.files)
     format_name = _diff_format(options)
     both: list[Profile] = []
     errors: list[ProftuiError] = []
-    for file, suffix in ((options.before, ""), (options.now, "_b")):
+    for file, suffix in ((options.baseline, ""), (options.candidate, "_b")):
         own = {name: getattr(options, f"{name}{suffix}", None) for name in ("session", "iterations")}
         chosen = {name: getattr(options, name) if value is None else value for name, value in own.items()}
         profile, faults = load_files(Namespace(**{**vars(options), "files": [file], **chosen}))
@@ -381,9 +381,9 @@ def _diff_format(options: Namespace) -> str:
 
 def _labels(options: Namespace) -> tuple[str, str]:
     """What two profiles are called: the names of their files, with folders and choices where these alone differ."""
-    names = [Path(options.before).name, Path(options.now).name]
-    if names[0] == names[1] and options.before != options.now:
-        names = [options.before, options.now]
+    names = [Path(options.baseline).name, Path(options.candidate).name]
+    if names[0] == names[1] and options.baseline != options.candidate:
+        names = [options.baseline, options.candidate]
     session_b = options.session if options.session_b is None else options.session_b
     chosen = ((options.session, options.iterations), (session_b, options.iterations_b or options.iterations))
     if chosen[0] != chosen[1]:

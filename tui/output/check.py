@@ -35,14 +35,14 @@ _FINGERPRINT_CHARACTERS: Final = 500
 
 
 def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
-    """A log of one run: findings are its results, what could not be told are notifications.
+    """A log of one run: findings are its results, rules that do not apply are notifications.
 
     Args:
         profile: What was read.
         findings: `tui.analysis.expert.findings.findings`.
     """
     found = findings.filter(pl.col("state") == State.FOUND.value)
-    untold = findings.filter(pl.col("state") == State.CANNOT_TELL.value)
+    inapplicable = findings.filter(pl.col("state") == State.NOT_APPLICABLE.value)
     run = {
         "tool": {"driver": {"name": OURS, "version": __version__, "rules": _rules()}},
         "results": [_result(profile, row) for row in found.iter_rows(named=True)],
@@ -55,7 +55,7 @@ def sarif(profile: Profile, findings: pl.DataFrame) -> dict[str, Any]:
                         "level": "note",
                         "message": {"text": escaped(f"{row['rule']} not applicable: {row['reason']}")},
                     }
-                    for row in untold.iter_rows(named=True)
+                    for row in inapplicable.iter_rows(named=True)
                 ],
             }
         ],
@@ -178,7 +178,7 @@ class Check:
     def _reasons(self) -> pl.DataFrame:
         """The reasons why rules do not apply, those of most rules first."""
         rows = expert_rows(self.findings, unfolded=True)
-        return rows.filter(pl.col("state") == State.CANNOT_TELL.value)
+        return rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)
 
     def _where(self, row: dict[str, Any]) -> str:
         """Which session a row is of, where there are several and it is of one."""

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.compare.changes import (
-    ALIKE,
     CHANGED_API,
     CHANGED_FINDINGS,
     CHANGED_KERNELS,
     CHANGED_OPS,
-    HOW_ALIKE,
+    HOW_SIMILAR,
     NEW,
     PARTS,
     REMOVED,
+    SIMILAR,
     How,
-    ops_apart,
+    ops_compared_separately,
 )
-from tui.analysis.compare.headline import headline, untold_words
+from tui.analysis.compare.headline import headline, unknown_sentences
 from tui.analysis.compare.verdict import (
     DEFAULT_PCT,
     LEAST_SPREAD,
@@ -74,8 +74,8 @@ def verdict(judgment: Judgment, sides: Sides, tables: Sequence[tuple[TableSpec, 
         tables: What changed, by kind of thing.
     """
     than = f"than {judgment.than_pct:g}%"
-    before, now, _, share = figure_cells(judgment.figure)
-    change = f"{judgment.outcome}: {judgment.figure.words} {before} to {now} ({share})"
+    baseline, candidate, _, share = figure_cells(judgment.figure)
+    change = f"{judgment.outcome}: {judgment.figure.words} {baseline} to {candidate} ({share})"
     limit = f"slower by more {than}" if judgment.fails else f"not slower by more {than}"
     lines = [f"{change}, {limit}"]
     if judgment.figure.name == OF_ITERATIONS:
@@ -91,8 +91,8 @@ def figure_cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str,
     pct = figure.delta_pct
     share = "" if pct is None else signed(format_value(ColumnKind.PERCENT, pct), pct)
     texts = (text.replace("µ", "u") if ascii_only else text for text in (*figure.texts, share))
-    before, now, delta, share = (plain(text, ascii_only=ascii_only) for text in texts)
-    return before, now, delta, share
+    baseline, candidate, delta, share = (plain(text, ascii_only=ascii_only) for text in texts)
+    return baseline, candidate, delta, share
 
 
 def _spread(judgment: Judgment, sides: Sides) -> str:
@@ -136,8 +136,8 @@ HEADINGS: Final = ("Baseline", "Candidate", "Diff", "Diff %")
 _FIGURE: Final = pl.Schema(
     {
         "name": pl.String,
-        **dict.fromkeys(("before", "now", "delta", "delta_pct"), pl.Float64),
-        "untold": pl.String,
+        **dict.fromkeys(("baseline", "candidate", "delta", "delta_pct"), pl.Float64),
+        "unknown_reason": pl.String,
     }
 )
 """Of a figure that sums a profile up: nanoseconds, per cent or a number of things, as its name says; and why a side
@@ -203,12 +203,12 @@ class Diff:
         lines += [*style.wrapped(f"Times {self.sides.why}."), ""]
         for said in filter(None, (self.sides.in_part, self.sides.left_out)):
             lines += [*style.wrapped(said), ""]
-        lines += [*style.wrapped(HOW_ALIKE), ""] if self.tolerant else []
+        lines += [*style.wrapped(HOW_SIMILAR), ""] if self.tolerant else []
         figures = [(figure.label, *figure_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
-        untold = untold_words(self.figures)
-        lines += ["", *(line for said in untold for line in style.wrapped(said))] if untold else []
-        apart = ops_apart(self.sides)
+        unknown_reason = unknown_sentences(self.figures)
+        lines += ["", *(line for said in unknown_reason for line in style.wrapped(said))] if unknown_reason else []
+        apart = ops_compared_separately(self.sides)
         for spec, rows in self._tables:
             if rows.is_empty():
                 continue
@@ -229,12 +229,12 @@ class Diff:
         text += f"\nTimes {markdown_cell(self.sides.why)}.\n\n"
         for said in filter(None, (self.sides.in_part, self.sides.left_out)):
             text += f"{markdown_cell(said)}\n\n"
-        text += f"{HOW_ALIKE}\n\n" if self.tolerant else ""
+        text += f"{HOW_SIMILAR}\n\n" if self.tolerant else ""
         rows = [[figure.label, *figure_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
-        untold = untold_words(self.figures)
-        text += "\n" * bool(untold) + "".join(f"- {markdown_cell(said)}\n" for said in untold)
-        apart = ops_apart(self.sides)
+        unknown_reason = unknown_sentences(self.figures)
+        text += "\n" * bool(unknown_reason) + "".join(f"- {markdown_cell(said)}\n" for said in unknown_reason)
+        apart = ops_compared_separately(self.sides)
         for spec, table in self._tables:
             if table.height:
                 text += f"\n### {_title(spec, table)}\n\n"
@@ -245,10 +245,10 @@ class Diff:
         return text
 
     def as_json(self) -> str:
-        """All of it as one object on a line: before, now, per_iteration, tolerant, figures, judged, and the tables."""
+        """All of it as one object on a line: both labels, per_iteration, tolerant, figures, judged, and the tables."""
         content: dict[str, Any] = {
-            "before": self.sides.a.label,
-            "now": self.sides.b.label,
+            "baseline": self.sides.a.label,
+            "candidate": self.sides.b.label,
             "per_iteration": self.sides.per_iteration,
             "tolerant": self.tolerant,
             "iterations": [dict(self.sides.a.iterations), dict(self.sides.b.iterations)],
@@ -275,7 +275,10 @@ class Diff:
         return [[one.low_ns, one.high_ns] for one in (spread(self.sides.a), spread(self.sides.b))]
 
     def _figure_rows(self) -> list[tuple[str | float | None, ...]]:
-        return [(one.name, one.before, one.now, one.delta, one.delta_pct, one.untold) for one in self.figures]
+        return [
+            (one.name, one.baseline, one.candidate, one.delta, one.delta_pct, one.unknown_reason)
+            for one in self.figures
+        ]
 
 
 def _name(spec: TableSpec) -> str:
@@ -289,7 +292,7 @@ def _sentence(said: str) -> str:
 def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
     shown = f"first {ROWS} of {count(rows.height)}" if rows.height > ROWS else count(rows.height)
     changes = rows["change"].to_list()
-    of = [f"{changes.count(word)} {word}" for word in (NEW, REMOVED, ALIKE) if word in changes]
+    of = [f"{changes.count(word)} {word}" for word in (NEW, REMOVED, SIMILAR) if word in changes]
     return f"{spec.title} ({', '.join([shown, *of])})"
 
 
@@ -300,9 +303,9 @@ def _rest(rows: pl.DataFrame) -> str:
         return ""
     words = []
     for what, some in ((f"The other {count(rest.height)}", rest), (f"all {count(rows.height)}", rows)):
-        before, now, delta = (float(some[name].sum()) for name in ("a_total_ns", "b_total_ns", "delta_ns"))
+        baseline, candidate, delta = (float(some[name].sum()) for name in ("a_total_ns", "b_total_ns", "delta_ns"))
         words.append(
-            f"{what}: baseline {duration(before)}, candidate {duration(now)} ({signed(duration(delta), delta)})"
+            f"{what}: baseline {duration(baseline)}, candidate {duration(candidate)} ({signed(duration(delta), delta)})"
         )
     return f"{'; '.join(words)}."
 
@@ -331,10 +334,10 @@ def _finding_lines(rows: pl.DataFrame, style: Style) -> list[str]:
     """Findings as text: sentences do not fit into columns."""
     lines = []
     for row in rows.iter_rows(named=True):
-        said = {NEW: [row["now"]], REMOVED: [row["before"]]}.get(row["change"])
+        said = {NEW: [row["candidate"]], REMOVED: [row["baseline"]]}.get(row["change"])
         if said is None:
-            same = row["before"] == row["now"]
-            said = [row["now"]] if same else [f"baseline: {row['before']}", f"candidate: {row['now']}"]
+            same = row["baseline"] == row["candidate"]
+            said = [row["candidate"]] if same else [f"baseline: {row['baseline']}", f"candidate: {row['candidate']}"]
         first = f"{row['change']:7}{GAP}{row['severity']:7}{GAP}{row['rule']:3}{GAP}"
         for text in said:
             lines += style.wrapped(text, first=first, indent=" " * len(first))

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import polars as pl
 from textual import on, work
 
-from tui.analysis.compare.changes import CHANGED_FINDINGS, CHANGED_OPS, HOW_ALIKE, CompareTable, How, ops_apart
+from tui.analysis.compare.changes import (
+    CHANGED_FINDINGS,
+    CHANGED_OPS,
+    HOW_SIMILAR,
+    CompareTable,
+    How,
+    ops_compared_separately,
+)
 from tui.analysis.compare.changes import PARTS as TABLES
 from tui.analysis.compare.headline import HEADLINE, headline, headline_rows
 from tui.analysis.compare.verdict import verdict_sentence
@@ -49,7 +56,7 @@ class CompareScreen(ViewScreen):
         "Baseline and candidate. Where both have iterations, times and calls are per iteration.\n"
         "The largest changes come first. What only one side has is new or removed. Differences add up.\n"
         ", and . switch tabs; o swaps baseline and candidate; a also matches kernels, ops and API calls whose names\n"
-        "differ by version, library or GPU. Such rows are marked alike; enter shows the names of both sides."
+        "differ by version, library or GPU. Such rows are marked similar; enter shows the names of both sides."
     )
     BINDINGS: ClassVar = [*bindings_for(Scope.PARTS), *bindings_for(Scope.COMPARE)]
 
@@ -94,13 +101,13 @@ class CompareScreen(ViewScreen):
         figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
         if (
             figures is not None
-            and (figures.select("before", "now") == NULL).select(pl.any_horizontal("*").any()).item()
+            and (figures.select("baseline", "candidate") == NULL).select(pl.any_horizontal("*").any()).item()
         ):
             said.append((UNTOLD, "$text-muted"))
-        if PARTS[self._place].spec is CHANGED_OPS and (apart := ops_apart(self._of)):
+        if PARTS[self._place].spec is CHANGED_OPS and (apart := ops_compared_separately(self._of)):
             said.append((apart, ""))
         if self._tolerant:
-            said.append((HOW_ALIKE, ""))
+            said.append((HOW_SIMILAR, ""))
         return said_lines(said, width, ascii_only=ascii_only)
 
     def _show_part(self) -> None:
@@ -185,7 +192,7 @@ class CompareScreen(ViewScreen):
         self._show_part()
 
     def action_match_families(self) -> None:
-        """Match names that are alike too, or the same names alone."""
+        """Match names that are similar too, or the same names alone."""
         self._tolerant = not self._tolerant
         self.populate()
 

@@ -62,7 +62,7 @@ def test_a_single_one_that_was_chosen_is_no_lack() -> None:
     assert (of_rule(rows, "I1")["state"], told(rows, "I1")) == ("clean", "iteration 3 chosen")
     assert told(rows, "I10") == "not applicable to chosen iterations"
     for rule in ("I2", "I3", "I4"):
-        assert of_rule(rows, rule)["state"] == "cannot tell"
+        assert of_rule(rows, rule)["state"] == "not applicable"
 
 
 def test_sessions_keep_the_iterations_that_were_chosen() -> None:
@@ -81,4 +81,4 @@ def test_sessions_keep_the_iterations_that_were_chosen() -> None:
 def test_nothing_is_clean_that_needs_what_a_range_leaves_out() -> None:
     rows = findings(as_shown(TRAINING, iterations="2:3"))
     for rule in ("A13", "T11"):
-        assert of_rule(rows, rule)["state"] == "cannot tell"
+        assert of_rule(rows, rule)["state"] == "not applicable"

@@ -47,7 +47,7 @@ def test_every_rule_answers_once_for_each_session() -> None:
     assert dict(per_session.iter_rows()) == {
         0: by_session, 1: by_session, None: sorted(rule.id for rule in RULES if rule.across),
     }  # fmt: skip
-    assert rows["state"].is_in(["found", "cannot tell", "clean"]).all()
+    assert rows["state"].is_in(["found", "not applicable", "clean"]).all()
     assert rows.filter(pl.col("state") != "found")["reason"].null_count() == 0
     assert rows.filter(pl.col("state") == "found")["problem"].null_count() == 0
 
@@ -55,7 +55,7 @@ def test_every_rule_answers_once_for_each_session() -> None:
 def test_found_ones_come_first_the_most_expensive_causes_before_the_others() -> None:
     rows = findings(MIXED)
     states = rows["state"].to_list()
-    assert states == sorted(states, key=["found", "cannot tell", "clean"].index)
+    assert states == sorted(states, key=["found", "not applicable", "clean"].index)
     ours = rows.filter(pl.col("state") == "found", pl.col("tool") == "proftui")
     causes = ours["cause"].to_list()
     assert len(set(causes)) == sum(1 for one, before in zip(causes, [None, *causes], strict=False) if one != before)
@@ -136,10 +136,10 @@ def test_clean_rules_fold_into_one_row_and_reasons_stand_once() -> None:
     rows = findings(HEALTHY)
     folded, unfolded = expert_rows(rows), expert_rows(rows, unfolded=True)
     clean = rows.filter(pl.col("state") == "clean").height
-    number = rows.filter(pl.col("state") == "cannot tell")["rule"].n_unique()
+    number = rows.filter(pl.col("state") == "not applicable")["rule"].n_unique()
     assert folded.filter(pl.col("state") == FOLDED)["rules"].to_list() == [f"{number} rules", f"{clean} rules"]
     assert unfolded.filter(pl.col("state") == "clean").height == clean
-    reasons = unfolded.filter(pl.col("state") == "cannot tell")["message"]
+    reasons = unfolded.filter(pl.col("state") == "not applicable")["message"]
     assert reasons.is_unique().all()
     assert reasons.len() > 1
     assert sorted(" ".join(folded.drop_nulls("all_rules")["all_rules"]).split()) == sorted(
@@ -154,13 +154,13 @@ def test_each_rule_counts_once_for_what_it_says_of_all_sessions() -> None:
     for rule, state in rows.drop_nulls("rule").select("rule", "state").iter_rows():
         by_rule.setdefault(rule, set()).add(state)
     assert {"found", "clean"} in by_rule.values()
-    assert {"clean", "cannot tell"} in by_rule.values()
-    untold = [rule for rule, states in by_rule.items() if states == {"cannot tell"}]
+    assert {"clean", "not applicable"} in by_rule.values()
+    inapplicable = [rule for rule, states in by_rule.items() if states == {"not applicable"}]
     clean = [rule for rule, states in by_rule.items() if "clean" in states and "found" not in states]
     told = counts(rows)
-    assert (told["cannot tell"], told["clean"]) == (len(untold), len(clean))
-    listed = " ".join(expert_rows(rows, unfolded=True).filter(pl.col("state") == "cannot tell")["all_rules"]).split()
-    assert told["cannot tell"] + told["partly applicable"] == len(set(listed)) > len(untold)
+    assert (told["not applicable"], told["clean"]) == (len(inapplicable), len(clean))
+    listed = " ".join(expert_rows(rows, unfolded=True).filter(pl.col("state") == "not applicable")["all_rules"]).split()
+    assert told["not applicable"] + told["partly applicable"] == len(set(listed)) > len(inapplicable)
     heading = expert_rows(rows).filter(pl.col("state") == FOLDED, pl.col("verdict") == "clean").row(0, named=True)
     assert sorted(heading["all_rules"].split()) == sorted(clean)
     partly = sum({"found", "clean"} <= states for states in by_rule.values())
@@ -175,9 +175,9 @@ def test_what_a_replay_cannot_tell_counts_no_rule_that_the_timeline_beside_it_fe
     )
     timeline = profile(sessions=[SESSION], devices=[A100], activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS)])
     alone = counts(findings(timeline))
-    assert counts(findings(replayed))["cannot tell"] > alone["cannot tell"]
+    assert counts(findings(replayed))["not applicable"] > alone["not applicable"]
     together = counts(findings(joined([replayed, timeline])))
-    assert together["cannot tell"] <= alone["cannot tell"]
+    assert together["not applicable"] <= alone["not applicable"]
 
 
 # --- whatever a profile holds -----------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_a_healthy_profile_is_clean() -> None:
 def test_totals_alone_are_never_clean_of_what_needs_times() -> None:
     rows = findings(SUMMED)
     for rule in ("U1", "U2", "U6", "T2", "C2", "I5", "L8"):
-        assert of_rule(rows, rule)["state"] == "cannot tell"
+        assert of_rule(rows, rule)["state"] == "not applicable"
 
 
 def test_steps_of_a_call_are_told_apart() -> None:

@@ -232,11 +232,11 @@ def test_long_holes_in_which_input_is_loaded_are_told_as_that() -> None:
         for n in range(3)
     ]
     for rule in ("U2", "U6"):
-        told, untold = ask(rule, with_calls(*holes, ranges=loads)), ask(rule, with_calls(*holes))
+        told, inapplicable = ask(rule, with_calls(*holes, ranges=loads)), ask(rule, with_calls(*holes))
         assert isinstance(told, Found)
-        assert isinstance(untold, Found)
+        assert isinstance(inapplicable, Found)
         assert told.advice.startswith("Input loading takes 27 ms of these gaps.")
-        assert not untold.advice.startswith("Input loading")
+        assert not inapplicable.advice.startswith("Input loading")
 
 
 def graph(at: int, number: int) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ class Promise:
     found: str
     """Ids of rules that must find something in session 0."""
     clean: str = ""
-    untold: str = ""
+    inapplicable: str = ""
 
     def rows(self) -> pl.DataFrame:
         rendered = self.path.endswith((".txt", ".csv"))
@@ -68,7 +68,7 @@ def test_recordings_keep_what_their_names_promise(promise: Promise) -> None:
     rows = promise.rows()
     of_first = rows.filter(pl.col("session").eq_missing(0) | pl.col("session").is_null()).drop_nulls("rule")
     states = dict(of_first.select("rule", "state").iter_rows())
-    wanted = {"found": promise.found, "clean": promise.clean, "cannot tell": promise.untold}
+    wanted = {"found": promise.found, "clean": promise.clean, "not applicable": promise.inapplicable}
     expected = {rule: state for state, rules in wanted.items() for rule in rules.split()}
     assert {rule: states[rule] for rule in expected} == expected
 

@@ -58,10 +58,12 @@ def test_a_rule_is_clean_where_there_is_nothing(answer: Answer) -> None:
     assert verdict.why
 
 
-@pytest.mark.parametrize("answer", [a for a in ANSWERS if a.untold], ids=[a.rule for a in ANSWERS if a.untold])
+@pytest.mark.parametrize(
+    "answer", [a for a in ANSWERS if a.inapplicable], ids=[a.rule for a in ANSWERS if a.inapplicable]
+)
 def test_a_rule_says_what_it_lacks(answer: Answer) -> None:
-    assert answer.untold is not None
-    verdict = ask(answer.rule, answer.untold)
+    assert answer.inapplicable is not None
+    verdict = ask(answer.rule, answer.inapplicable)
     assert isinstance(verdict, CannotTell), verdict
     assert verdict.reason
     assert answer.lacks in verdict.reason

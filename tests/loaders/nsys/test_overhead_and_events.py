@@ -66,14 +66,14 @@ def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generat
     ]
     assert q4(profile) == [
         (0, "found", "Profiler overhead is 150 ns (7.5 % of the wall time)."),
-        (1, "cannot tell", "profiler overhead is not recorded"),
+        (1, "not applicable", "profiler overhead is not recorded"),
     ]
     left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process that did nothing else is left out")
     assert left_out in profile["issues"].select("session", "severity", "text", "reason").rows()
     assert not any("have no view" in reason for reason in profile["issues"]["reason"])
     some = aggregated(profile, Aggregation(first=0, last=0))
     assert q4(some)[0][1:] == (
-        "cannot tell",
+        "not applicable",
         "profiler overhead is known of the whole run only",
     )
 

@@ -172,8 +172,8 @@ def test_names_of_calls_say_which_are_asynchronous() -> None:
         for n, text in enumerate(details, 1)
     ]
     memset = event(701, 9, "Memset", 30, 5, correlation_id="3", Memset_details="kind:unknown num_bytes:64 async:1")
-    untold = event(701, 9, "MemcpyH2D", 40, 5, correlation_id="4")
-    assert read(*NAMES, *copies, memset, untold)["api_calls"]["name"].to_list() == [
+    undirected = event(701, 9, "MemcpyH2D", 40, 5, correlation_id="4")
+    assert read(*NAMES, *copies, memset, undirected)["api_calls"]["name"].to_list() == [
         "MemcpyD2DAsync",
         "MemcpyD2D",
         "MemsetAsync",

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-HOW_ALIKE: Final = (
-    "Rows marked alike match names that differ: kernels in template arguments, GPU or version; ops in framework, "
+HOW_SIMILAR: Final = (
+    "Rows marked similar match names that differ: kernels in template arguments, GPU or version; ops in framework, "
     "library, version or instance number; API calls in version."
 )
 _ARCHITECTURE: Final = re.compile(
@@ -104,14 +104,14 @@ def base_call(name: str) -> str:
     return _CALL_VARIANT.sub("", name) if name.startswith(("cu", "hip")) else name
 
 
-def alike(names: pl.Series, rule: Callable[[str], str]) -> pl.Series:
+def without_variants(names: pl.Series, rule: Callable[[str], str]) -> pl.Series:
     """What is left of each name by a rule (`family`, `op_family`, `base_call`)."""
     distinct = names.unique().drop_nulls().cast(pl.String).to_list()
     return names.cast(pl.String).replace({name: rule(name) for name in distinct})
 
 
-BOTH, NEW, REMOVED, ALIKE = "", "new", "removed", "alike"
-"""What became of a row; alike are names that each side has of its own, matched where that was asked for."""
+BOTH, NEW, REMOVED, SIMILAR = "", "new", "removed", "similar"
+"""What became of a row; similar are names that each side has of its own, matched where that was asked for."""
 
 _SHOWN: Final = (
     "change",
@@ -124,7 +124,7 @@ _SHOWN: Final = (
     "a_avg_ns",
     "b_avg_ns",
     "avg_delta_pct",
-    "untold",
+    "unknown_reason",
 )
 
 
@@ -144,11 +144,11 @@ def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: st
     )
 
 
-# What is left of two names that are alike can be the whole of a third.
-CHANGED_KERNELS: Final = _spec("kernels", "Kernels", "kind", "name", key=("alike",))
-CHANGED_OPS: Final = _spec("ops", "Ops", "op", key=("alike",), pinned="op")
+# What is left of two names that are similar can be the whole of a third.
+CHANGED_KERNELS: Final = _spec("kernels", "Kernels", "kind", "name", key=("similar",))
+CHANGED_OPS: Final = _spec("ops", "Ops", "op", key=("similar",), pinned="op")
 CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
-CHANGED_API: Final = _spec("api", "API calls", "name", key=("alike",))
+CHANGED_API: Final = _spec("api", "API calls", "name", key=("similar",))
 
 
 def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
@@ -159,7 +159,7 @@ def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
 def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """Ops by name, with the GPU time that each launched itself, or by type and direction where they are inferred.
 
-    Names of recorded ops are never taken for types that are inferred, however alike they are.
+    Names of recorded ops are never taken for types that are inferred, however similar they are.
 
     Columns: op, then those of `changes`; a_calls and b_calls count calls of recorded ops, launches of inferred ones.
     """
@@ -171,11 +171,11 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
             pl.coalesce("calls", "launches"), pl.coalesce("timed_calls", _TIMED_LAUNCHES).alias("timed_calls")
         )
 
-    rule = op_family if tolerant and not ops_apart(sides) else None
+    rule = op_family if tolerant and not ops_compared_separately(sides) else None
     return changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
 
 
-def ops_apart(sides: Sides) -> str:
+def ops_compared_separately(sides: Sides) -> str:
     """A sentence where one side alone records ops, so that names of the two do not meet; else empty."""
     recorded = [has_recorded_ops(side.profile) for side in (sides.a, sides.b)]
     if recorded[0] == recorded[1]:
@@ -213,12 +213,12 @@ def changes(
 ) -> pl.DataFrame:
     """A table of both sides, what changed most first, and of what changed as much the longest.
 
-    Columns: those of ``by``; change (`NEW`, `REMOVED`, `ALIKE` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a;
+    Columns: those of ``by``; change (`NEW`, `REMOVED`, `SIMILAR` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a;
     what is new or removed counts as 0 on the other side, but nothing is new or removed where the side without it has no
     rows at all, or may have had it all the same: `headline.why_absent`), delta_pct (of a; null for what is
-    new), a_calls, b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known), avg_delta_pct, untold (which sessions
-    do not say the time or calls of the row, so that their sum is unknown, or how many of its calls have no time, so
-    that the sum is that of the others; or why a side may have had it), alike (whether the names are not the same),
+    new), a_calls, b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known), avg_delta_pct, unknown_reason (the
+    sessions that do not record the time or calls of the row, which makes the sum unknown; or how many of its calls have
+    no time, which makes the sum a lower bound; or why a side may have had it), similar (whether the names differ),
     a_name and b_name (of rows that are: the name with the most time on that side, and how many more). Totals and calls
     are sums over sessions, each divided by its iterations where the sides are compared per iteration: a_total_ns adds
     up to the time of a, delta_ns to the difference.
@@ -236,10 +236,12 @@ def changes(
     if rule is not None:
         one, other = _matched(one, other, by, rule), _matched(other, one, by, rule)
     one, other = (
-        rows.rename({name: f"{prefix}_{name}" for name in ("total_ns", "calls", "timed", "there", "as", "untold")})
+        rows.rename(
+            {name: f"{prefix}_{name}" for name in ("total_ns", "calls", "timed", "there", "as", "unknown_reason")}
+        )
         for rows, prefix in ((one, "a"), (other, "b"))
     )
-    names = (*by, "alike")
+    names = (*by, "similar")
     rows = one.join(other, on=names, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
     a_there, b_there = pl.col("a_there").fill_null(False), pl.col("b_there").fill_null(False)
     delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
@@ -250,8 +252,8 @@ def changes(
     )
     none_in_a, none_in_b = ~a_there & a_absent.is_null(), ~b_there & b_absent.is_null()
     known = (pl.col("a_total_ns").is_not_null() | none_in_a) & (pl.col("b_total_ns").is_not_null() | none_in_b)
-    a_untold = pl.when(a_there).then("a_untold").otherwise(a_absent).replace("", None)
-    b_untold = pl.when(b_there).then("b_untold").otherwise(b_absent).replace("", None)
+    a_unknown_reason = pl.when(a_there).then("a_unknown_reason").otherwise(a_absent).replace("", None)
+    b_unknown_reason = pl.when(b_there).then("b_unknown_reason").otherwise(b_absent).replace("", None)
     per_call = [
         pl.when(pl.col(f"{side}_timed") > 0)
         .then(pl.col(f"{side}_total_ns") / pl.col(f"{side}_timed"))
@@ -262,7 +264,7 @@ def changes(
     return (
         rows.with_columns(
             pl.when(a_there & b_there)
-            .then(pl.when("alike").then(pl.lit(ALIKE)).otherwise(pl.lit(BOTH)))
+            .then(pl.when("similar").then(pl.lit(SIMILAR)).otherwise(pl.lit(BOTH)))
             .when(none_in_a)
             .then(pl.lit(NEW))
             .when(none_in_b)
@@ -271,13 +273,13 @@ def changes(
             .alias("change"),
             pl.when(known).then(delta).alias("delta_ns"),
             pl.concat_str(
-                pl.format("baseline: {}", a_untold),
-                pl.format("candidate: {}", b_untold),
+                pl.format("baseline: {}", a_unknown_reason),
+                pl.format("candidate: {}", b_unknown_reason),
                 separator="; ",
                 ignore_nulls=True,
             )
             .replace("", None)
-            .alias("untold"),
+            .alias("unknown_reason"),
             *per_call,
         )
         .with_columns(
@@ -287,7 +289,7 @@ def changes(
             .then(100 * (pl.col("b_avg_ns") - pl.col("a_avg_ns")) / pl.col("a_avg_ns"))
             .alias("avg_delta_pct"),
         )
-        .select(*by, *_SHOWN, "alike", pl.col("a_as").alias("a_name"), pl.col("b_as").alias("b_name"))
+        .select(*by, *_SHOWN, "similar", pl.col("a_as").alias("a_name"), pl.col("b_as").alias("b_name"))
         .sort(*largest_first, *by, descending=[True, True, *(False for _ in by)], nulls_last=True)
     )
 
@@ -295,8 +297,8 @@ def changes(
 def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
     """Times and counts by name over all sessions, each per iteration of its own where that is how sides are told.
 
-    Columns: those of ``by``, total_ns, calls, timed (calls whose time is known), there (true), alike (false), as
-    (null), and untold, as in `changes`. A sum of which a session does not say its part is unknown.
+    Columns: those of ``by``, total_ns, calls, timed (calls whose time is known), there (true), similar (false), as
+    (null), and unknown_reason, as in `changes`. A sum of which a session does not say its part is unknown.
     """
     timed = pl.col("timed_calls" if "timed_calls" in rows.columns else count).alias("timed")
     told = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count, timed)
@@ -306,28 +308,30 @@ def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, coun
     several = side.profile["sessions"].height > 1
     values = {"total_ns": pl.col(time) / per, "calls": pl.col(count) / per, "timed": pl.col("timed") / per}
     unknown = [
-        pl.when(value.null_count() > 0).then(_untold(value, what, several=several))
+        pl.when(value.null_count() > 0).then(_unknown_reason(value, what, several=several))
         for value, what in ((values["total_ns"], "time"), (values["calls"], "calls"))
     ]
     sums = told.group_by(by, maintain_order=True).agg(
         *(pl.when(value.null_count() == 0).then(value.sum()).alias(name) for name, value in values.items()),
-        *(one.alias(f"untold_{place}") for place, one in enumerate(unknown)),
+        *(one.alias(f"unknown_reason_{place}") for place, one in enumerate(unknown)),
         (pl.col(count) - pl.col("timed")).sum().alias("untimed"),
     )
     lacking = pl.format("at least (calls without time: {})", "untimed")
     told_in_part = pl.when(pl.col("total_ns").is_not_null() & (pl.col("untimed") > 0)).then(lacking)
-    untold = pl.concat_str("untold_0", "untold_1", told_in_part, separator=", ", ignore_nulls=True).replace("", None)
+    unknown_reason = pl.concat_str(
+        "unknown_reason_0", "unknown_reason_1", told_in_part, separator=", ", ignore_nulls=True
+    ).replace("", None)
     return sums.select(
         *by,
         *values,
         pl.lit(True).alias("there"),
-        pl.lit(False).alias("alike"),
+        pl.lit(False).alias("similar"),
         pl.lit(None, pl.String).alias("as"),
-        untold.alias("untold"),
+        unknown_reason.alias("unknown_reason"),
     )
 
 
-def _untold(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
+def _unknown_reason(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
     """Words on the sessions of a group that do not say a value."""
     if not several:
         return pl.lit(f"no {what}")
@@ -336,20 +340,20 @@ def _untold(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
 
 
 def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule: Callable[[str], str]) -> pl.DataFrame:
-    """The rows of one side, where those that the other side has under other names are summed by what is alike in them.
+    """The rows of one side; names that only this side has are summed where a rule makes them equal to one of the other.
 
     Args:
-        rows: Of one side, from `_summed`.
-        other: Of the other.
-        by: What names a row; the rule is for the last of them.
-        rule: What is alike of a name.
+        rows: The rows of the side.
+        other: Those of the other side.
+        by: What rows are identified by, the name last.
+        rule: What remains of a name without its variants (`family`, `op_family`, `base_call`).
     """
     *context, name = by
     own, others = (
         one.join(two, on=by, how="anti", nulls_equal=True, maintain_order="left")
         for one, two in ((rows, other), (other, rows))
     )
-    own, others = (one.with_columns(alike(one[name], rule).alias("rest")) for one in (own, others))
+    own, others = (one.with_columns(without_variants(one[name], rule).alias("rest")) for one in (own, others))
     keys = [*context, "rest"]
     found = own.join(others, on=keys, how="semi", nulls_equal=True, maintain_order="left")
     if found.is_empty():
@@ -359,15 +363,15 @@ def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule:
     summed = found.group_by(keys, maintain_order=True).agg(
         *(whole(one).alias(one) for one in ("total_ns", "calls", "timed")),
         pl.lit(True).alias("there"),
-        pl.lit(True).alias("alike"),
+        pl.lit(True).alias("similar"),
         pl.when(more > 0).then(pl.format("{} (and {} more)", largest, more)).otherwise(largest).alias("as"),
-        pl.col("untold").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
+        pl.col("unknown_reason").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
     )
     rest = rows.join(found, on=by, how="anti", nulls_equal=True, maintain_order="left")
     return pl.concat([rest, summed.rename({"rest": name}).select(rest.columns)])
 
 
-_SAID: Final = ("before", "now")
+_SIDES: Final = ("baseline", "candidate")
 
 CHANGED_FINDINGS: Final = TableSpec(
     "changed_findings",
@@ -376,11 +380,15 @@ CHANGED_FINDINGS: Final = TableSpec(
         Column("change", "Change", ColumnKind.TEXT, "new, removed, or empty where both sides have it.", 1),
         Column("severity", "Severity", ColumnKind.TEXT, "error, warning or info.", 2),
         Column("rule", "Rule", ColumnKind.TEXT, "The rule of the Expert System.", 3),
-        Column("before", "Baseline", ColumnKind.TEXT, "What the rule found in the baseline.", 1, compared_with=_SAID),
-        Column("now", "Candidate", ColumnKind.TEXT, "What the rule found in the candidate.", 1, compared_with=_SAID),
+        Column(
+            "baseline", "Baseline", ColumnKind.TEXT, "What the rule found in the baseline.", 1, compared_with=_SIDES
+        ),
+        Column(
+            "candidate", "Candidate", ColumnKind.TEXT, "What the rule found in the candidate.", 1, compared_with=_SIDES
+        ),
     ),
     key=("rule",),
-    pinned="now",
+    pinned="candidate",
     pinned_least=30,
 )
 
@@ -388,40 +396,42 @@ CHANGED_FINDINGS: Final = TableSpec(
 def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
     """The rules that found something on either side: what is new first, then what is removed, then the rest.
 
-    Columns: change (new, removed or empty), severity (of what the candidate has, else the baseline), rule, before and
-    now: what it found in the baseline and the candidate (of several sessions the first, and how many more), else
+    Columns: change (new, removed or empty), severity (of what the candidate has, else the baseline), rule, baseline
+    and candidate: what it found there (of several sessions the first, and how many more), else
     ``clean``, or ``not applicable:`` and why. What does not apply to one side is neither new nor removed.
     """
     one, other = (_by_rule(side.profile, gpu) for side in (sides.a, sides.b))
-    rows = one.join(other, on="rule", suffix="_now", maintain_order="left").filter(
-        (pl.col("state") == State.FOUND.value) | (pl.col("state_now") == State.FOUND.value)
+    rows = one.join(other, on="rule", suffix="_candidate", maintain_order="left").filter(
+        (pl.col("state") == State.FOUND.value) | (pl.col("state_candidate") == State.FOUND.value)
     )
     clean = pl.lit(State.CLEAN.value)
     rank = {"new": 0, "removed": 1, "": 2}
     change = (
         pl.when(pl.col("state") == clean)
         .then(pl.lit("new"))
-        .when(pl.col("state_now") == clean)
+        .when(pl.col("state_candidate") == clean)
         .then(pl.lit("removed"))
         .otherwise(pl.lit(""))
     )
-    grave = {"error": 0, "warning": 1, "info": 2}
+    severities = {"error": 0, "warning": 1, "info": 2}
     return (
         rows.with_columns(
             change.alias("change"),
-            pl.coalesce("severity_now", "severity").alias("severity"),
+            pl.coalesce("severity_candidate", "severity").alias("severity"),
         )
         .sort(
             pl.col("change").replace_strict(rank, return_dtype=pl.Int8),
-            pl.col("severity").replace_strict(grave, default=9, return_dtype=pl.Int8),
+            pl.col("severity").replace_strict(severities, default=9, return_dtype=pl.Int8),
             maintain_order=True,
         )
-        .select("change", "severity", "rule", pl.col("said").alias("before"), pl.col("said_now").alias("now"))
+        .select(
+            "change", "severity", "rule", pl.col("text").alias("baseline"), pl.col("text_candidate").alias("candidate")
+        )
     )
 
 
 def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
-    """One row per rule of ours: rule, state (found where any session has it), severity, said."""
+    """One row per rule of ours: rule, state (found where any session has it), severity, text."""
     ours = findings(profile, gpu=gpu).filter(pl.col("tool") == OURS)
     first = ours.group_by("rule", maintain_order=True).agg(
         pl.col("state", "severity", "problem", "reason").first(),
@@ -437,7 +447,7 @@ def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
         .when(pl.col("state") == State.CLEAN.value)
         .then(pl.lit("clean"))
         .otherwise(pl.format("not applicable: {}", "reason"))
-        .alias("said"),
+        .alias("text"),
     )
 
 

@@ -75,15 +75,15 @@ def _is_cut(side: Side) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SideFigure:
     """A figure of one side."""
 
     value: float | None
-    untold: str = ""
+    unknown_reason: str = ""
     """Why it is unknown, and what records it; of a known one what it leaves out, if anything."""
 
 
-def figures_of(side: Side) -> dict[str, Told]:
+def figures_of(side: Side) -> dict[str, SideFigure]:
     """The figures of one side by the names of `tui.analysis.compare.headline.FIGURES`.
 
     Times are nanoseconds, shares per cent; sums are per iteration where the side is.
@@ -91,7 +91,7 @@ def figures_of(side: Side) -> dict[str, Told]:
     return _times(side) | _work(side) | {"tc_share_pct": _tensor_cores(side.profile)} | _calls(side)
 
 
-def _times(side: Side) -> dict[str, Told]:
+def _times(side: Side) -> dict[str, SideFigure]:
     """Of iterations, else of the whole run: how long they took, and the share in which a GPU had work."""
     profile = side.profile
     if not side.iterations:
@@ -109,13 +109,13 @@ def _times(side: Side) -> dict[str, Told]:
         "median_iteration_ns": taken.median(),
         "p95_iteration_ns": taken.quantile(0.95, "linear"),
     }
-    times = {name: Told(_number(value), left_out) for name, value in figures.items()}
+    times = {name: SideFigure(_number(value), left_out) for name, value in figures.items()}
     busy_pct = _share(timed["busy_ns"], taken)
     no_work = f"work of an iteration has no times: {how_to_record(profile, START_TIMES)}"
-    return times | {"busy_pct": Told(busy_pct, no_work if busy_pct is None and taken.len() else left_out)}
+    return times | {"busy_pct": SideFigure(busy_pct, no_work if busy_pct is None and taken.len() else left_out)}
 
 
-def _times_of_run(profile: Profile) -> dict[str, Told]:
+def _times_of_run(profile: Profile) -> dict[str, SideFigure]:
     busy = busy_time(profile)
     why = _no_times(profile)
     sessions = busy["session"].n_unique()
@@ -126,8 +126,8 @@ def _times_of_run(profile: Profile) -> dict[str, Told]:
         why_no_span = why
     busy_pct = _share(busy["busy_ns"], busy["span_ns"])
     return {
-        "span_ns": Told(span, why_no_span if span is None else ""),
-        "busy_pct": Told(busy_pct, why if busy_pct is None else ""),
+        "span_ns": SideFigure(span, why_no_span if span is None else ""),
+        "busy_pct": SideFigure(busy_pct, why if busy_pct is None else ""),
     }
 
 
@@ -135,11 +135,11 @@ def _no_times(profile: Profile) -> str:
     return why_none(profile, GPU_WORK if kernels(profile).is_empty() else START_TIMES)
 
 
-def _work(side: Side) -> dict[str, Told]:
+def _work(side: Side) -> dict[str, SideFigure]:
     """Time and launches of GPU work, of all and by its kinds."""
     work = kernels(side.profile)
     if work.is_empty():
-        nothing = Told(None, why_none(side.profile, GPU_WORK))
+        nothing = SideFigure(None, why_none(side.profile, GPU_WORK))
         return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), nothing)
     of_kinds = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
     told = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
@@ -149,61 +149,63 @@ def _work(side: Side) -> dict[str, Told]:
         without = f"without {' and '.join(KINDS[kind] for kind in unasked)}, which may not have been recorded"
         replayed = "of kernels that Nsight Compute replayed, which is of no run"
         is_replayed = bool(sessions_of_kernels_alone(side.profile))
-        gpu = Told(gpu.value, "; ".join(filter(None, (gpu.untold, without * bool(unasked), replayed * is_replayed))))
+        gpu = SideFigure(
+            gpu.value, "; ".join(filter(None, (gpu.unknown_reason, without * bool(unasked), replayed * is_replayed)))
+        )
     return {**told, "gpu_ns": gpu, "launches": _of_kind(side, "kernel", of_kinds["kernel"], "calls")}
 
 
-def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> Told:
+def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFigure:
     """A sum over the work of a kind: 0 where there is other work alone, and this would have been recorded with it."""
     if rows.height:
         return _sum(side, rows, column, GPU_WORK, "gpu")
     if kind not in perhaps_unrecorded(side):
-        return Told(0.0)
+        return SideFigure(0.0)
     how = how_to_record(side.profile, GPU_WORK if kind == "kernel" else COPIES)
-    return Told(None, f"no {KINDS[kind]}, which may not have been recorded: {how}")
+    return SideFigure(None, f"no {KINDS[kind]}, which may not have been recorded: {how}")
 
 
-def _calls(side: Side) -> dict[str, Told]:
+def _calls(side: Side) -> dict[str, SideFigure]:
     """Time and number of API calls."""
     rows = api(side.profile)
     if rows.is_empty():
-        return dict.fromkeys(("api_ns", "api_calls"), Told(None, why_none(side.profile, API_WORK)))
+        return dict.fromkeys(("api_ns", "api_calls"), SideFigure(None, why_none(side.profile, API_WORK)))
     columns = {"api_ns": "total_ns", "api_calls": "calls"}
     return {name: _sum(side, rows, column, API_WORK, "api") for name, column in columns.items()}
 
 
-def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) -> Told:
+def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) -> SideFigure:
     """A sum over sessions, each divided by its iterations; unknown where the part of any row is."""
     is_time = column == "total_ns"
     if unknown := rows[column].null_count():
         what = "time" if is_time else "number of calls"
         of = f"no {what} of {count(unknown)} of {count(rows.height)} names"
-        return Told(None, f"{of}: {how_to_record(side.profile, need)}")
+        return SideFigure(None, f"{of}: {how_to_record(side.profile, need)}")
     parts = rows[column]
     if side.iterations:
         divided = rows.join(side.divisors, on="session", how="left")
         parts = divided[column] / divided["per"]
         if parts.null_count():
-            return Told(None, f"no iterations in some sessions: {how_to_record(side.profile, ITERATIONS)}")
+            return SideFigure(None, f"no iterations in some sessions: {how_to_record(side.profile, ITERATIONS)}")
     untimed = int((rows["calls"] - rows["timed_calls"].fill_null(rows["calls"])).sum()) if is_time else 0
     lost = lost_rows(side.profile, section)
     lacking = (f"calls without time: {count(untimed)}" * bool(untimed), "rows of the printed table are missing" * lost)
     least = "; ".join(filter(None, lacking))
-    return Told(float(parts.sum()), f"at least ({least})" if least else "")
+    return SideFigure(float(parts.sum()), f"at least ({least})" if least else "")
 
 
-def _tensor_cores(profile: Profile) -> Told:
+def _tensor_cores(profile: Profile) -> SideFigure:
     """Kernel time on tensor cores, as a share of what can be told to use them or not."""
     use = tensor_core_use(tensor_core_time(profile))
     open_time = f"{percent(use.unknown_pct)} of the kernel time"
     if use.share_pct is not None:
         is_open = (use.unknown_pct or 0) >= LEAST_TOLD_PCT
-        return Told(use.share_pct, f"without {open_time} of unknown tensor-core use" if is_open else "")
+        return SideFigure(use.share_pct, f"without {open_time} of unknown tensor-core use" if is_open else "")
     if not use.kernel_ns:
-        return Told(None, _no_kernel_time(profile))
+        return SideFigure(None, _no_kernel_time(profile))
     if use.untimed:
-        return Told(None, f"{use.reason}: {how_to_record(profile, START_TIMES)}")
-    return Told(None, use.reason or f"tensor-core use unknown for {open_time}: {how_to_record(profile, METRICS)}")
+        return SideFigure(None, f"{use.reason}: {how_to_record(profile, START_TIMES)}")
+    return SideFigure(None, use.reason or f"tensor-core use unknown for {open_time}: {how_to_record(profile, METRICS)}")
 
 
 def _no_kernel_time(profile: Profile) -> str:
@@ -227,13 +229,13 @@ HEADLINE: Final = TableSpec(
     "Summary",
     (
         Column("figure", "Figure", K.TEXT, "A figure that sums the profile up.", 1),
-        Column("before", "Before", K.TEXT, "Of the first profile.", 1, ends_right=True),
-        Column("now", "Now", K.TEXT, "Of the second profile.", 1, ends_right=True),
-        Column("diff", "Diff", K.TEXT, "Now less before.", 1, ends_right=True),
-        Column("diff_pct", "Diff%", K.PERCENT, "The difference as a share of what was before.", 1, is_signed=True),
+        Column("baseline", "Baseline", K.TEXT, "Of the baseline, the first profile.", 1, ends_right=True),
+        Column("candidate", "Candidate", K.TEXT, "Of the candidate, the second profile.", 1, ends_right=True),
+        Column("diff", "Diff", K.TEXT, "Candidate minus baseline.", 1, ends_right=True),
+        Column("diff_pct", "Diff%", K.PERCENT, "The difference as a share of the baseline.", 1, is_signed=True),
         Column(
-            "untold",
-            COLUMNS["untold"].title,
+            "unknown_reason",
+            COLUMNS["unknown_reason"].title,
             K.TEXT,
             "Why a figure is unknown, and what records it; of a known one what it leaves out.",
             3,
@@ -258,7 +260,7 @@ FIGURES: Final = (
     ("api_calls", "API calls", K.COUNT),
 )
 """Name, label and kind of every figure, in the order that they are shown."""
-_SIDES: Final = ("before", "now")
+_SIDES: Final = ("baseline", "candidate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +270,8 @@ class Figure:
     name: str
     label: str
     kind: ColumnKind
-    before: float | None
-    now: float | None
+    baseline: float | None
+    candidate: float | None
     reasons: tuple[str, str] = ("", "")
     """Of each side why it is unknown, and what records it; of a known one what it leaves out. Empty where nothing."""
 
@@ -279,45 +281,45 @@ class Figure:
         return self.label if self.label[:2].isupper() else f"{self.label[:1].lower()}{self.label[1:]}"
 
     @property
-    def untold(self) -> str | None:
+    def unknown_reason(self) -> str | None:
         """What is not told of it on either side, as in `tui.analysis.compare.changes.changes`."""
-        told = [f"{when}: {why}" for when, why in zip(("baseline", "candidate"), self.reasons, strict=True) if why]
+        told = [f"{when}: {why}" for when, why in zip(_SIDES, self.reasons, strict=True) if why]
         return "; ".join(told) or None
 
     @property
     def delta(self) -> float | None:
-        """Now less before."""
-        return None if self.before is None or self.now is None else self.now - self.before
+        """Candidate minus baseline."""
+        return None if self.baseline is None or self.candidate is None else self.candidate - self.baseline
 
     @property
     def delta_pct(self) -> float | None:
-        """The difference as a share of what was before; of shares none: their difference is in points."""
-        if self.delta is None or not self.before or self.kind is K.PERCENT:
+        """The difference as a share of the baseline; None for shares, whose difference is in points."""
+        if self.delta is None or not self.baseline or self.kind is K.PERCENT:
             return None
-        return 100 * self.delta / self.before if self.now else -100.0
+        return 100 * self.delta / self.baseline if self.candidate else -100.0
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """Before, now and their difference, written for people: of times all three in one unit."""
+        """Baseline, candidate and their difference as text; times all in one unit."""
         delta = NULL if self.delta is None else signed(self._write(self.delta), self.delta)
         points = " points" if self.kind is K.PERCENT and self.delta is not None else ""
-        return self._write(self.before), self._write(self.now), delta.replace("%", points) if points else delta
+        return self._write(self.baseline), self._write(self.candidate), delta.replace("%", points) if points else delta
 
     def _write(self, value: float | None) -> str:
-        known = [abs(one) for one in (self.before, self.now) if one is not None]
+        known = [abs(one) for one in (self.baseline, self.candidate) if one is not None]
         unit = column_unit(self.kind, max(known, default=None)) if self.kind is K.DURATION else None
         return format_value(self.kind, value, unit=unit)
 
 
 def headline_rows(sides: Sides) -> pl.DataFrame:
-    """`headline` as the rows of `HEADLINE`, without the column ``untold`` where it would be empty."""
-    texts = dict.fromkeys(("figure", "before", "now", "diff"), pl.String)
+    """`headline` as the rows of `HEADLINE`, without the column ``unknown_reason`` where it would be empty."""
+    texts = dict.fromkeys(("figure", "baseline", "candidate", "diff"), pl.String)
     rows = pl.DataFrame(
-        [(figure.label, *figure.texts, figure.delta_pct, figure.untold) for figure in headline(sides)],
-        schema={**texts, "diff_pct": pl.Float64, "untold": pl.String},
+        [(figure.label, *figure.texts, figure.delta_pct, figure.unknown_reason) for figure in headline(sides)],
+        schema={**texts, "diff_pct": pl.Float64, "unknown_reason": pl.String},
         orient="row",
     )
-    return rows if rows["untold"].count() else rows.drop("untold")
+    return rows if rows["unknown_reason"].count() else rows.drop("unknown_reason")
 
 
 def headline(sides: Sides) -> tuple[Figure, ...]:
@@ -330,28 +332,32 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
     one, other = figures_of(sides.a), figures_of(sides.b)
     none = {f"{kind}_ns" for kind in KINDS if not one[f"{kind}_ns"].value and not other[f"{kind}_ns"].value}
     figures = tuple(
-        Figure(name, label, kind, before.value, now.value, (before.untold, now.untold))
+        Figure(name, label, kind, baseline.value, candidate.value, (baseline.unknown_reason, candidate.unknown_reason))
         for name, label, kind in FIGURES
-        if name not in none and (before := one.get(name)) is not None and (now := other.get(name)) is not None
+        if name not in none and (baseline := one.get(name)) is not None and (candidate := other.get(name)) is not None
     )
-    return figures if any(figure.before is not None or figure.now is not None for figure in figures) else ()
+    return figures if any(figure.baseline is not None or figure.candidate is not None for figure in figures) else ()
 
 
-def untold_words(figures: Iterable[Figure]) -> tuple[str, ...]:
+def unknown_sentences(figures: Iterable[Figure]) -> tuple[str, ...]:
     """A sentence for each reason for which figures are unknown, or leave something out.
 
     >>> figure = Figure("span_ns", "Span", ColumnKind.DURATION, None, 5.0, ("no start times", ""))
-    >>> untold_words([figure])
+    >>> unknown_sentences([figure])
     ('Span of the baseline is unknown: no start times.',)
     """
     by_reason: dict[tuple[str, bool], tuple[list[Figure], list[Figure]]] = {}
     for figure in figures:
-        for place, (value, why) in enumerate(zip((figure.before, figure.now), figure.reasons, strict=True)):
+        for place, (value, why) in enumerate(zip((figure.baseline, figure.candidate), figure.reasons, strict=True)):
             if why:
                 by_reason.setdefault((why, value is None), ([], []))[place].append(figure)
     sentences = []
-    for (why, is_unknown), (before, now) in by_reason.items():
-        same = [("both", before)] if before == now else [("the baseline", before), ("the candidate", now)]
+    for (why, is_unknown), (baseline, candidate) in by_reason.items():
+        same = (
+            [("both", baseline)]
+            if baseline == candidate
+            else [("the baseline", baseline), ("the candidate", candidate)]
+        )
         for when, some in same:
             if some:
                 is_what = "" if not is_unknown else " are unknown" if len(some) > 1 else " is unknown"

@@ -137,20 +137,20 @@ def _counts(side: Side) -> str:
     return f"{words} in each of {len(counts)} sessions" if same and len(counts) > 1 else words
 
 
-def two_sessions(profile: Profile, before: int, now: int, shown: Aggregation) -> Sides:
+def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggregation) -> Sides:
     """Two sessions of a profile, of each the iterations that are shown.
 
     Raises:
         ProftuiError: It has no such session, or one of them no such iterations.
     """
     count = profile["sessions"].height
-    for session in (before, now):
+    for session in (baseline, candidate):
         if not 0 <= session < count:
             raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
     of = f", {shown.words}" if shown.words else ""
     ranks = profile["sessions"]["rank"].to_list()
-    labels = (_session(before, ranks[before]) + of, _session(now, ranks[now]) + of)
-    one, other = (aggregated(profile.only_session(session), shown) for session in (before, now))
+    labels = (_session(baseline, ranks[baseline]) + of, _session(candidate, ranks[candidate]) + of)
+    one, other = (aggregated(profile.only_session(session), shown) for session in (baseline, candidate))
     return sides(one, other, labels)
 
 
@@ -158,21 +158,26 @@ def _session(number: int, rank: int | None) -> str:
     return f"session {number}" if rank is None else f"session {number} (rank {rank})"
 
 
-def two_ranges(profile: Profile, before: Aggregation, now: Aggregation) -> Sides:
+def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) -> Sides:
     """Some iterations of a profile beside others.
 
     Raises:
         ProftuiError: There are no such iterations.
     """
-    return sides(aggregated(profile, before), aggregated(profile, now), (before.words or "all iterations", now.words))
+    return sides(
+        aggregated(profile, baseline),
+        aggregated(profile, candidate),
+        (baseline.words or "all iterations", candidate.words),
+    )
 
 
-def two_inputs(before: Profile, now: Profile) -> Sides:
+def two_inputs(baseline: Profile, candidate: Profile) -> Sides:
     """Two profiles that were read, called by their files and by the iterations that are shown of them."""
     labels = [
-        f"{name_of(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}" for side in (before, now)
+        f"{name_of(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}"
+        for side in (baseline, candidate)
     ]
-    return sides(before, now, (labels[0], labels[1]))
+    return sides(baseline, candidate, (labels[0], labels[1]))
 
 
 def name_of(profile: Profile) -> str:

@@ -82,8 +82,12 @@ def judged(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
     if not known:
         return None
     # Of one iteration the average is the median.
-    own = (known[0].before, known[0].now)
-    others = [figure for figure in figures if figure.kind is ColumnKind.DURATION and (figure.before, figure.now) != own]
+    own = (known[0].baseline, known[0].candidate)
+    others = [
+        figure
+        for figure in figures
+        if figure.kind is ColumnKind.DURATION and (figure.baseline, figure.candidate) != own
+    ]
     longer = tuple(figure for figure in others if (figure.delta_pct or 0) > than_pct)
     return Judgment(known[0], than_pct, longer)
 
@@ -131,16 +135,20 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
     figure = judgment.figure
     change = figure.delta_pct or 0.0
     what = "NO CHANGE" if abs(change) < UNCHANGED_PCT else "REGRESSION" if change > 0 else "IMPROVEMENT"
-    times = f"{duration(figure.before or 0)} to {duration(figure.now or 0)}"
+    times = f"{duration(figure.baseline or 0)} to {duration(figure.candidate or 0)}"
     said = f"{what} {_signed(change)} ({figure.words}, {times})."
     by_name = {one.name: one for one in figures}
     work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
     parts = []
     if work is not None and work is not figure and abs(work.delta_pct or 0) >= UNCHANGED_PCT:
         parts.append(f"GPU work {_signed(work.delta_pct or 0)}")
-    if busy is not None and busy.before is not None and busy.now is not None:
-        is_moved = abs(busy.now - busy.before) >= _POINTS
-        parts += [f"GPU busy {percent(busy.before)} to {percent(busy.now)}".replace(" % to", " to")] if is_moved else []
+    if busy is not None and busy.baseline is not None and busy.candidate is not None:
+        is_moved = abs(busy.candidate - busy.baseline) >= _POINTS
+        parts += (
+            [f"GPU busy {percent(busy.baseline)} to {percent(busy.candidate)}".replace(" % to", " to")]
+            if is_moved
+            else []
+        )
     if not parts:
         return said
     return f"{said} {', '.join(parts)}{_limit(sides, gpu) if what != 'NO CHANGE' else ''}."
@@ -148,10 +156,10 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
 
 def _limit(sides: Sides, gpu: str | None) -> str:
     """What limits the candidate and did not limit the baseline, as the end of a sentence; empty where nothing new."""
-    before, now = (_first_cause(side, gpu) for side in (sides.a, sides.b))
-    if not now or now == before:
+    baseline, candidate = (_first_cause(side, gpu) for side in (sides.a, sides.b))
+    if not candidate or candidate == baseline:
         return ""
-    return f": now {now}" if now == Cause.LAUNCH_BOUND else f"; largest cost now: {now}"
+    return f": now {candidate}" if candidate == Cause.LAUNCH_BOUND else f"; largest cost now: {candidate}"
 
 
 def _first_cause(side: Side, gpu: str | None) -> str:

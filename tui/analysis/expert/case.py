@@ -108,8 +108,8 @@ class Case:
         verdict = self._verdict(rule)
         return verdict.cause if isinstance(verdict, Found) else ""
 
-    def untold(self, *rules: str) -> str:
-        """Why one of the rules before this one could not be told; empty where all were."""
+    def inapplicable(self, *rules: str) -> str:
+        """Why one of the rules before this one does not apply; empty where all apply."""
         from tui.analysis.expert.model import CannotTell
 
         verdicts = map(self._verdict, rules)

@@ -237,7 +237,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "line": evidence["line"].first() if evidence is not None and "line" in evidence.columns else None,
             }
         case CannotTell():
-            told |= {"state": State.CANNOT_TELL.value, "reason": verdict.reason}
+            told |= {"state": State.NOT_APPLICABLE.value, "reason": verdict.reason}
         case Clean():
             told |= {
                 "state": State.CLEAN.value,

@@ -24,10 +24,8 @@ FEW: Final = 3
 FOLDED: Final = "folded"
 """The ``state`` of the row that stands for all clean ones, and above them where they are shown."""
 
-TOLD_IN_PART: Final = "partly applicable"
+PARTLY_APPLICABLE: Final = "partly applicable"
 """Of rules that apply to some sessions and not to others."""
-NOT_APPLICABLE: Final = "not applicable"
-"""What rules that could not be checked are called."""
 
 SESSION_CELLS: Final = 9
 """Cells of the column that tells sessions apart, with the blanks before it."""
@@ -76,8 +74,8 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
         pl.coalesce("rule", "tool").alias("rules"),
         pl.col("problem").alias("message"),
     )
-    untold = (
-        findings.filter(pl.col("state") == State.CANNOT_TELL.value)
+    inapplicable = (
+        findings.filter(pl.col("state") == State.NOT_APPLICABLE.value)
         .group_by("reason", maintain_order=True)
         .agg(
             pl.col("rule").unique(maintain_order=True).str.join(" ").alias("all_rules"),
@@ -87,7 +85,7 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
         )
         .sort("number", descending=True, maintain_order=True)
         .with_columns(
-            pl.lit(NOT_APPLICABLE).alias("verdict"),
+            pl.lit(State.NOT_APPLICABLE.value).alias("verdict"),
             pl.col("reason").alias("message"),
             pl.when(pl.col("number") <= FEW)
             .then("all_rules")
@@ -108,12 +106,12 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
             "message": f"{len(rules)} rules found nothing{of_some}. Enter: show or hide.",
         }
     )
-    open_rules = findings.filter(pl.col("state") == State.CANNOT_TELL.value)["rule"].unique(maintain_order=True)
+    open_rules = findings.filter(pl.col("state") == State.NOT_APPLICABLE.value)["rule"].unique(maintain_order=True)
     number = open_rules.len()
     not_applicable = pl.DataFrame(
         {
             "state": FOLDED,
-            "verdict": NOT_APPLICABLE,
+            "verdict": State.NOT_APPLICABLE.value,
             "rules": f"{number} rule{'s' if number != 1 else ''}",
             "all_rules": " ".join(open_rules),
             "message": f"{number} rule{' does' if number == 1 else 's do'} not apply here. Enter: show or hide.",
@@ -122,10 +120,10 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
     each = clean.with_columns(
         pl.lit(State.CLEAN.value).alias("verdict"), pl.col("rule").alias("rules"), pl.col("reason").alias("message")
     )
-    reasons = untold.drop("number")
+    reasons = inapplicable.drop("number")
     parts = [
         found,
-        not_applicable.head(untold.height),
+        not_applicable.head(inapplicable.height),
         reasons if unfolded else reasons.clear(),
         heading.head(clean.height),
         each if unfolded else each.clear(),
@@ -162,7 +160,11 @@ def summary(findings: pl.DataFrame) -> str:
     numbers = counts(findings)
     tools = findings.filter(pl.col("severity").is_null() & (pl.col("state") == State.FOUND.value))["tool"].unique()
     told += [f"{numbers['says']} of {', '.join(tools.sort())}"] if numbers["says"] else []
-    rest = [(State.CANNOT_TELL.value, NOT_APPLICABLE), (TOLD_IN_PART, TOLD_IN_PART), (State.CLEAN.value, "clean")]
+    rest = [
+        (State.NOT_APPLICABLE.value, State.NOT_APPLICABLE.value),
+        (PARTLY_APPLICABLE, PARTLY_APPLICABLE),
+        (State.CLEAN.value, "clean"),
+    ]
     told = told or ["nothing found"]
     return ", ".join([*told, *(f"{numbers[key]} {name}" for key, name in rest if numbers[key])])
 
@@ -185,15 +187,15 @@ def counts(findings: pl.DataFrame) -> Mapping[str, int]:
     Each rule counts once, for what it says of all sessions: clean where it found nothing in any and applies to one, not
     applicable where it applies to none, partly applicable where it applies to some.
 
-    Keys: error, warning, info, cannot tell, partly applicable, clean, says (findings of tools that give no severity).
+    Keys: error, warning, info, not applicable, partly applicable, clean, says (findings of tools without a severity).
     """
     rows = findings.filter(pl.col("state") == State.FOUND.value)
     by_severity = dict(rows.group_by(pl.col("severity").fill_null("says")).len().iter_rows())
-    told, untold = _rules(findings, State.FOUND, State.CLEAN), _rules(findings, State.CANNOT_TELL)
+    applicable, inapplicable = _rules(findings, State.FOUND, State.CLEAN), _rules(findings, State.NOT_APPLICABLE)
     return {
         **{severity.value: by_severity.get(severity.value, 0) for severity in Severity},
-        State.CANNOT_TELL.value: len(untold - told),
-        TOLD_IN_PART: len(untold & told),
+        State.NOT_APPLICABLE.value: len(inapplicable - applicable),
+        PARTLY_APPLICABLE: len(inapplicable & applicable),
         State.CLEAN.value: len(clean_rules(findings)),
         "says": by_severity.get("says", 0),
     }

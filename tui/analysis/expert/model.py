@@ -17,7 +17,7 @@ class State(StrEnum):
     """How a rule answers."""
 
     FOUND = "found"
-    CANNOT_TELL = "cannot tell"
+    NOT_APPLICABLE = "not applicable"
     CLEAN = "clean"
 
 

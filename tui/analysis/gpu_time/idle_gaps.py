@@ -355,11 +355,11 @@ def idle_time(profile: Profile) -> pl.DataFrame:
     Columns: session, device, span_ns (first start to last end on this device), busy_ns (as in
     `tui.analysis.gpu_time.idle_gaps.busy_time`), idle_ns (span - busy), gaps (how many), macro_ns and micro_ns (gaps of
     `MICRO_NS` or more, and shorter ones), longest_ns, host_wait_ns, kernel_wait_ns, other_wait_ns, unknown_wait_ns (of
-    which nothing tells what they wait for), untold_ns.
+    which nothing tells what they wait for), unresolved_ns.
 
-    macro + micro + untold = idle, and so are the four kinds of waiting with it. ``untold_ns`` is 0 where starts are
-    exact. Where they are rounded it is gaps too short to be told, less what rounding makes the others too long: it can
-    be below 0.
+    macro + micro + unresolved = idle, and the four kinds of waiting with unresolved are idle as well. ``unresolved_ns``
+    is 0 where starts are exact. Where they are rounded, it is the gaps that are too short to measure, less what
+    rounding adds to the others: it can be below 0.
     """
     calls = launch_calls(profile)["launch_ns"]
     rows = []
@@ -397,6 +397,6 @@ def idle_time(profile: Profile) -> pl.DataFrame:
         )
         .with_columns(pl.min_horizontal("busy_ns", "span_ns").alias("busy_ns"))
         .with_columns((pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"))
-        .with_columns((pl.col("idle_ns") - pl.col("macro_ns") - pl.col("micro_ns")).alias("untold_ns"))
-        .select("session", "device", "span_ns", "busy_ns", "idle_ns", "gaps", "longest_ns", *names, "untold_ns")
+        .with_columns((pl.col("idle_ns") - pl.col("macro_ns") - pl.col("micro_ns")).alias("unresolved_ns"))
+        .select("session", "device", "span_ns", "busy_ns", "idle_ns", "gaps", "longest_ns", *names, "unresolved_ns")
     )

@@ -261,10 +261,10 @@ def _of_session(
     found: dict[str, pl.Series] = {}
     so_far = np.zeros(rows.height, np.int64)
     present = {kind: any((line.of(use) == kind).any() for line in lines) for kind in GpuUse}
-    untold = set() if told_memory else {GpuUse.MEMORY}
+    unrecorded = set() if told_memory else {GpuUse.MEMORY}
     for kind, name in _OF_USE.items():
-        if kind in untold:
-            found[name] = _untold(name, rows.height)
+        if kind in unrecorded:
+            found[name] = _unknown_column(name, rows.height)
             continue
         now = so_far
         if present[kind]:
@@ -281,7 +281,7 @@ def _of_session(
     )
     for category, name in _OF_HOST.items():
         if category not in host:
-            found[name] = _untold(name, rows.height)
+            found[name] = _unknown_column(name, rows.height)
             continue
         covered = covered | host[category]
         now = covered.within(starts, ends)
@@ -293,7 +293,7 @@ def _of_session(
     return pl.DataFrame(found).with_columns(pl.when(~none_told).then(use) for use in (yes, no))
 
 
-def _untold(name: str, height: int) -> pl.Series:
+def _unknown_column(name: str, height: int) -> pl.Series:
     return pl.Series(name, [None], dtype=pl.Int64).new_from_index(0, height)
 
 

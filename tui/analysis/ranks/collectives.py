@@ -151,7 +151,7 @@ class Stragglers:
     """How many collectives could be matched that all ranks leave together."""
     long: int
     """How many of them took long on some rank."""
-    untold: str
+    unknown_reason: str
     """Why there are none of them; empty where there are."""
 
     @property
@@ -187,10 +187,10 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
         .agg(pl.len().cast(pl.Int64).alias("times"), pl.col("wait_ns").sum())
         .sort("times", "session", descending=[True, False])
     )
-    untold = "" if rows.height else "no iteration has the same number of collectives on all ranks"
+    unknown_reason = "" if rows.height else "no iteration has the same number of collectives on all ranks"
     if matched(profile).height and not rows.height:
-        untold = "no matched collective is of a kind that all ranks leave together"
-    return Stragglers(last, often, by_step, _count(rows), _count(long), untold)
+        unknown_reason = "no matched collective is of a kind that all ranks leave together"
+    return Stragglers(last, often, by_step, _count(rows), _count(long), unknown_reason)
 
 
 def open_ranks_words(profile: Profile) -> str:

@@ -234,7 +234,7 @@ def straggler_words(profile: Profile) -> Verdict:
         return Verdict("straggler not applicable: fewer than two ranks recorded kernels of NCCL or RCCL", "")
     told = stragglers(profile)
     if not told.matched:
-        return Verdict(f"straggler unknown: {told.untold}", "")
+        return Verdict(f"straggler unknown: {told.unknown_reason}", "")
     if not told.long:
         return Verdict(f"no straggler: none of {count(told.matched)} matched collectives takes long", HOW)
     if told.by_session.is_empty():

@@ -104,7 +104,7 @@ TABLES: Final = (
         "change",
         "Change",
         K.TEXT,
-        "new, gone, or alike: of names that differ, matched as asked; empty where both sides have the name, and "
+        "new, gone, or similar: of names that differ, matched as asked; empty where both sides have the name, and "
         "where the side without it may have had it: it holds no row at all, lacks some, or may not have recorded it.",
         4,
     ),
@@ -163,7 +163,7 @@ TABLES: Final = (
         is_signed=True,
     ),
     Column(
-        "untold",
+        "unknown_reason",
         "Unknown in",
         K.TEXT,
         "Sessions without recorded times or calls: a sum that lacks their part is unknown. Where calls have no "

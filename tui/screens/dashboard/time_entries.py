@@ -90,9 +90,9 @@ def wall_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
     """The wall time, and which of its uses cannot be told."""
     if rows.is_empty():
         return ""
-    untold = rows.filter(rows["time_ns"].is_null())["category"].to_list()
-    whole = f"{'of ' if len(untold) <= FEW else ''}{brief_duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
-    return f"{whole}; not recorded: {', '.join(untold)}" if untold else whole
+    unknown = rows.filter(rows["time_ns"].is_null())["category"].to_list()
+    whole = f"{'of ' if len(unknown) <= FEW else ''}{brief_duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
+    return f"{whole}; not recorded: {', '.join(unknown)}" if unknown else whole
 
 
 def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> list[Entry]:

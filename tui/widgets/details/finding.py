@@ -53,7 +53,7 @@ def finding_details(row: Mapping[str, Any]) -> Details:
             ("Enter", "shows or hides each of them", ""),
         ]
         return sections([("", told)])
-    state = "Not applicable" if row["state"] == State.CANNOT_TELL.value else "Clean"
+    state = "Not applicable" if row["state"] == State.NOT_APPLICABLE.value else "Clean"
     about: list[Line] = [(state, row["message"], ""), ("Rules", row.get("all_rules") or row["rules"], "")]
     if row["title"] and row["state"] == State.CLEAN.value:
         about.append(("Looks for", row["title"], ""))

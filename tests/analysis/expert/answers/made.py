@@ -39,7 +39,7 @@ class Answer:
     found: Profile
     numbers: dict[str, Any]
     clean: Profile | None
-    untold: Profile | None = SUMMED
+    inapplicable: Profile | None = SUMMED
     says: str = ""
     """Part of the problem."""
     severity: Severity | None = None

@@ -33,7 +33,7 @@ ANSWERS: Final = (
         HEALTHY,
         says="GPU idle 80 ms (80 % of the wall time) in 1 gap of 1 ms or more.",
     ),
-    Answer("U3", SPARSE, {"stretches": 1, "idle_ns": 80 * MS}, HEALTHY, untold=traced(run(0, 10), run(15, 5))),
+    Answer("U3", SPARSE, {"stretches": 1, "idle_ns": 80 * MS}, HEALTHY, inapplicable=traced(run(0, 10), run(15, 5))),
     Answer(
         "U4",
         traced(run(0, MS), devices=[A100, {**A100, "device": 1}]),

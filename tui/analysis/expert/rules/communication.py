@@ -294,7 +294,7 @@ def straggler(case: Case) -> Verdict:
     """The other ranks wait for one of them."""
     told = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
     if not told.matched:
-        return CannotTell(told.untold)
+        return CannotTell(told.unknown_reason)
     if not told.long:
         return Clean("no collective takes long")
     if told.by_session.is_empty():

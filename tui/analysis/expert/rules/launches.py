@@ -65,7 +65,7 @@ def launch_bound(case: Case) -> Verdict:
         )
         .sort("launches", "name", descending=[True, False])
     )
-    if not case.found("U6") and not case.untold("U6"):
+    if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launches take longer than their kernels, but the GPU does not wait", numbers)
     waits = case.found("U6")
     return Found(
@@ -144,7 +144,7 @@ def slow_launches(case: Case) -> Verdict:
     if share <= case.limit("A4", "calls_pct"):
         return Clean(f"{percent(share)} of {counted(calls, 'launch call')} take longer than {duration(least)}", numbers)
     worst = largest(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
-    if not case.found("U6") and not case.untold("U6"):
+    if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
     return Found(
         f"{slow.height:,} of {counted(calls, 'launch call')} ({percent(share)}) take longer than "
@@ -267,7 +267,7 @@ def one_stream(case: Case) -> Verdict:
     if alone.is_empty():
         return Clean("kernels run in several streams of every GPU", numbers)
     if not exposed:
-        if reason := case.untold("T2", "C2"):
+        if reason := case.inapplicable("T2", "C2"):
             return CannotTell(reason)
         return Clean("kernels run in one stream, and no exposed work could overlap with them", numbers)
     what = " and ".join({"T2": "copies", "C2": "communication"}[rule] for rule in exposed)

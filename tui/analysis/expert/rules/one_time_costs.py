@@ -201,7 +201,7 @@ def dynamic_shapes(case: Case) -> Verdict:
         what, view = "launch configurations", "kernels"
     many = by.filter(pl.col("shapes") >= case.limit("P12", "shapes"))
     numbers = {"names": many.height, "shapes": whole(by["shapes"].max())}
-    if many.height and not cause and (reason := case.untold("P5", "A9")):
+    if many.height and not cause and (reason := case.inapplicable("P5", "A9")):
         return CannotTell(reason)
     if many.is_empty() or not cause:
         return Clean(
