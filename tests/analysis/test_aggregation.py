@@ -175,7 +175,7 @@ def test_the_same_choice_twice_changes_nothing_and_parts_add_up(steps: int, left
 
 
 def by_key(made: Any, key: str) -> list[tuple[Any, ...]]:
-    return iterations(with_iterations(made, key)).select("iteration", "piece", "name", "kernels_launched").rows()
+    return iterations(with_iterations(made, key)).select("iteration", "phase", "name", "kernels_launched").rows()
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def by_key(made: Any, key: str) -> list[tuple[Any, ...]]:
 )
 def test_an_iteration_ends_where_its_key_ends(key: str, name: str) -> None:
     assert by_key(training(3, left=1), key) == [
-        (None, "left over", name, 1),
+        (None, "partial", name, 1),
         *((number, "whole", name, 4) for number in range(3)),
     ]
 
@@ -198,7 +198,7 @@ def test_an_iteration_ends_where_its_key_ends(key: str, name: str) -> None:
 def test_what_comes_after_the_last_key_is_no_iteration() -> None:
     made = training(3)
     assert by_key(made, "relu") == [
-        (None, "left over", "relu", 2),
+        (None, "partial", "relu", 2),
         (0, "whole", "relu", 4),
         (1, "whole", "relu", 4),
         (None, "tail", "relu", 2),
@@ -215,7 +215,7 @@ def test_what_comes_after_the_last_key_is_no_iteration() -> None:
 def test_a_range_and_a_call_are_keys_as_well_and_replace_what_is_recorded() -> None:
     made = training(4)
     assert [row[:2] for row in by_key(made, "forward")] == [
-        (None, "left over"),
+        (None, "partial"),
         (0, "whole"),
         (1, "whole"),
         (2, "whole"),

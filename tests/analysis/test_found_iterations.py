@@ -33,14 +33,14 @@ def launches(names: list[str], *, apart_ns: int = 10, took_ns: int = 6, **more: 
     ]
 
 
-def pieces(made: Profile) -> list[tuple[Any, ...]]:
-    return iterations(made).select("iteration", "piece", "start_ns", "duration_ns", "kernels_launched", "gpu_ns").rows()
+def phases(made: Profile) -> list[tuple[Any, ...]]:
+    return iterations(made).select("iteration", "phase", "start_ns", "duration_ns", "kernels_launched", "gpu_ns").rows()
 
 
 def test_whole_steps_after_what_was_left_of_one() -> None:
     made = profile(activities=launches(STEP[3:] + STEP * 3))
-    assert pieces(made) == [
-        (None, "left over", 0, 20, 1, 12),
+    assert phases(made) == [
+        (None, "partial", 0, 20, 1, 12),
         (0, "whole", 20, 50, 4, 30),
         (1, "whole", 70, 50, 4, 30),
         (2, "whole", 120, 46, 4, 30),
@@ -57,7 +57,7 @@ def test_whole_steps_after_what_was_left_of_one() -> None:
 def test_warm_up_and_tail_stand_apart() -> None:
     made = profile(activities=launches(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
     # The longest wait is nowhere: the first place counts, and the pattern begins as early as it can.
-    assert [(number, piece) for number, piece, *_ in pieces(made)] == [
+    assert [(number, phase) for number, phase, *_ in phases(made)] == [
         (None, "warm-up"),
         *((number, "whole") for number in range(4)),
         (None, "tail"),
@@ -102,7 +102,7 @@ def test_replays_of_a_graph_are_iterations() -> None:
             for at in range(8)
         ]
     )  # fmt: skip
-    assert [row[:2] for row in pieces(made)] == [(number, "whole") for number in range(4)]
+    assert [row[:2] for row in phases(made)] == [(number, "whole") for number in range(4)]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_replays_of_a_graph_are_iterations() -> None:
 def test_a_run_that_does_not_repeat_is_one_iteration_and_says_why(work: list[dict[str, Any]], reason: str) -> None:
     made = profile(activities=work)
     row = iterations(made).row(0, named=True)
-    assert (row["iteration"], row["piece"], row["gpu_ns"]) == (0, "not repeated", sum(w["duration_ns"] for w in work))
+    assert (row["iteration"], row["phase"], row["gpu_ns"]) == (0, "not repeated", sum(w["duration_ns"] for w in work))
     assert iterations(made).height == 1
     assert (sources(made), reasons(made)) == ({0: "whole run"}, {0: reason})
     filled = with_iterations(made)
@@ -200,7 +200,7 @@ def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
         counted = part["iteration"].drop_nulls().to_list()
         assert counted == list(range(len(counted)))
     filled = with_iterations(made)["activities"]
-    of_found = table.filter(pl.col("piece") == "whole")
+    of_found = table.filter(pl.col("phase") == "whole")
     sums = filled.drop_nulls("iteration").group_by("session", "iteration").agg(pl.col("duration_ns").sum())
     assert sums.height == of_found.height
     assert sorted(sums.rows()) == sorted(of_found.select("session", "iteration", "gpu_ns").rows())
@@ -239,7 +239,7 @@ def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
 def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left: int, reason: str) -> None:
     made = load_one(shared_file(name))
     table = iterations(made)
-    assert table["piece"].to_list() == ["left over", *["whole"] * count]
+    assert table["phase"].to_list() == ["partial", *["whole"] * count]
     assert table["iteration"].to_list() == [None, *range(count)]
     assert reasons(made) == {0: reason}
     filled = with_iterations(made)["activities"]
@@ -267,7 +267,7 @@ def test_steps_of_tiny_kernels_without_marks_are_the_outer_loop() -> None:
     assert choices.rows() == [("loop of 1605 launches", 4), ("loop of 2 launches", 3200)]
     pairs = iterations(with_iterations(bare, "loop of 2 launches"))
     assert pairs["iteration"].drop_nulls().to_list() == list(range(3200))
-    assert pairs.filter(pl.col("piece") == "outside")["kernels_launched"].to_list() == [2] * 4
+    assert pairs.filter(pl.col("phase") == "outside")["kernels_launched"].to_list() == [2] * 4
     assert pairs["gpu_ns"].sum() == made["activities"]["duration_ns"].sum()
     with pytest.raises(ProftuiError, match="there are: loop of 1605 launches, loop of 2 launches"):
         with_iterations(bare, "loop of 3 launches")

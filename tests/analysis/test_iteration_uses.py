@@ -134,12 +134,12 @@ def test_parts_add_up_to_busy_and_pieces_to_the_run(work: list[tuple[int, int, b
 # --- bars ------------------------------------------------------------------------------------------------------------
 
 
-def rows_of(*times: int | None, piece: str = "whole") -> pl.DataFrame:
+def rows_of(*times: int | None, phase: str = "whole") -> pl.DataFrame:
     starts = [100 * at for at in range(len(times))]
     return pl.DataFrame(
         {
             "iteration": list(range(len(times))),
-            "piece": [piece] * len(times),
+            "phase": [phase] * len(times),
             "start_ns": starts,
             "duration_ns": times,
             **{use: [None if time is None else time // 5 for time in times] for use in USES},
@@ -194,6 +194,6 @@ def test_the_chart_draws_what_has_a_place_in_time() -> None:
         activities=[kernel("a", 5, start_ns=2, iteration=5), kernel("b", 5, start_ns=400)],
     )
     rows = iterations_with_uses(made)
-    assert rows["piece"].to_list() == ["recorded", "outside"]
-    assert chart_rows(rows, 0)["piece"].to_list() == ["recorded"]
+    assert rows["phase"].to_list() == ["recorded", "outside"]
+    assert chart_rows(rows, 0)["phase"].to_list() == ["recorded"]
     assert chart_rows(rows, 1).is_empty()

@@ -478,7 +478,7 @@ class MemoryScreen(PartsScreen):
     )
     HELP: ClassVar = (
         "Memcpy and memset by direction and kind of memory, by size, and bursts of small copies; . goes on.\n"
-        "Rates faster than the GPU's memory are marked and left out of what was achieved; no ceiling says why.\n"
+        "Rates above the GPU's peak are marked and left out of achieved rates; an unknown peak shows its reason.\n"
         "Allocator is what PyTorch's own memory events say: the curve is what was allocated, on the CPU's clock.\n"
         "At the peak: what was alive when most was active, by call stack; . goes on to single allocations.\n"
         "Segments: what the allocator holds at the end, with its free blocks; Lifetimes: allocations, largest first."

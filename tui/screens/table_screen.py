@@ -123,7 +123,7 @@ class SummariesScreen(TableScreen):
     TABLE: ClassVar = table("other_summaries")
     EMPTY: ClassVar = "no other summaries in this input: they come with OpenACC, NVTX, unified memory or CPU profiling"
     HELP: ClassVar = (
-        "What the profiler summed up itself: unified memory, OpenACC, OpenMP, NVTX ranges, CPU samples, dependencies.\n"
-        "Rows of different sections overlap in time, and so do nested ranges: their times are not to be added up.\n"
-        "L shows its line, where the input has lines."
+        "Summaries of the profiler: unified memory, OpenACC, OpenMP, NVTX ranges, CPU samples, dependencies.\n"
+        "Rows of different sections overlap in time, as nested ranges do: do not add up their times.\n"
+        "Press L to show the line of a row, where the input has lines."
     )

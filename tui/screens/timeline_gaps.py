@@ -93,7 +93,7 @@ class TimelineGaps(TimelineBase):
             return
         found = longest_gaps(view.shown.lanes[view.lane], GAPS_LISTED)
         if not found:
-            self.explorer.say("no gap in this lane is long enough to be told")
+            self.explorer.say("no gap in this lane is long enough to measure")
             return
 
         def chosen(place: str | None) -> None:

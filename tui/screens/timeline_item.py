@@ -65,7 +65,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
 def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[Line]:
     gap = gap_at(lane, at_ns)
     if gap is None:
-        return [("", "before its first or after its last work, or too short to be told", "")]
+        return [("", "before its first or after its last work, or too short to measure", "")]
     shift = view.shift(view.lane)
     before, after = names_around(profile, lane, gap)
     return [

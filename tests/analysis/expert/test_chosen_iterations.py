@@ -54,7 +54,7 @@ def test_iterations_by_a_key_are_said_to_be() -> None:
     rows = findings(profile)
     assert profile.aggregation.key is not None
     assert told(rows, "I2").rstrip(".").endswith(f"terations are those that end with {profile.aggregation.key}")
-    assert figures(of_rule(rows, "I2"))["iterations"] == iterations(profile).filter(pl.col("piece") == "whole").height
+    assert figures(of_rule(rows, "I2"))["iterations"] == iterations(profile).filter(pl.col("phase") == "whole").height
 
 
 def test_a_single_one_that_was_chosen_is_no_lack() -> None:

@@ -240,7 +240,7 @@ class Case:
     def iterations(self) -> pl.DataFrame:
         """The iterations whose time is known, in order; none where the whole run is one."""
         rows = iterations(self.profile).drop_nulls(["iteration", "duration_ns", "start_ns"])
-        return rows.filter(pl.col("piece") != NOT_REPEATED).sort("start_ns")
+        return rows.filter(pl.col("phase") != NOT_REPEATED).sort("start_ns")
 
     @cached_property
     def steady(self) -> Mapping[str, Any] | None:

@@ -117,7 +117,7 @@ def _of_frame(
 ) -> pl.DataFrame:
     """The candidates of one frame."""
     whole = ("recorded", "whole")
-    counted = steps.filter(pl.col("piece").is_in(whole)).group_by("session").agg(pl.len().alias("all_iterations"))
+    counted = steps.filter(pl.col("phase").is_in(whole)).group_by("session").agg(pl.len().alias("all_iterations"))
     timed = rows.lazy().filter(pl.col("start_ns").is_not_null()).with_columns(_end().alias("end_ns"))
     by_name = ["session", "name"]
     lanes = timed.group_by(*by_name, *lane).agg(pl.len().alias("calls"))

@@ -12,14 +12,14 @@ import polars as pl
 
 from tui.analysis.iterations.repeating_pattern import loop_cut, loops_of
 from tui.analysis.iterations.segments import (
-    LEFT_OVER,
-    NO_PIECE,
-    PIECES,
+    NO_PHASE,
+    PARTIAL,
+    PHASES,
     TAIL,
     WHOLE,
     Cut,
     launch_times,
-    pieces_of,
+    phases_of,
     rising,
 )
 from tui.fmt import count
@@ -150,7 +150,7 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     Of a key that runs in several streams or threads, those of the one count that it runs in most; a call of it within
     another of the same name does not count. GPU work belongs to the iteration that it was launched in, where the input
     tells the launch, else to the one that it began in. What lies before the first key is an iteration as well, unless
-    it has fewer launches than any other: then it is left over from one that began before the recording. What follows
+    it has fewer launches than any other: then it is the end of one that began before the recording. What follows
     the last key is no iteration.
 
     Args:
@@ -167,19 +167,19 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     gpu, cpu = (_of_work if key.frame == "activities" else _of_cpu)(profile, session, key, work, calls)
     if not len(gpu):
         return Cut.whole_run(f"{key.words} does not run here"), np.zeros(work.height, np.int64)
-    pieces = pieces_of(work, calls, gpu, cpu)
-    launches = np.bincount(pieces[pieces != NO_PIECE], minlength=len(gpu) + 1)
+    phases = phases_of(work, calls, gpu, cpu)
+    launches = np.bincount(phases[phases != NO_PHASE], minlength=len(gpu) + 1)
     left = len(gpu) > 1 and launches[0] < launches[1:-1].min()
-    kinds = np.full(len(gpu) + 1, PIECES.index(WHOLE))
-    kinds[-1] = PIECES.index(TAIL)
-    numbers = np.append(np.arange(len(gpu)) - int(left), NO_PIECE)
+    kinds = np.full(len(gpu) + 1, PHASES.index(WHOLE))
+    kinds[-1] = PHASES.index(TAIL)
+    numbers = np.append(np.arange(len(gpu)) - int(left), NO_PHASE)
     if left:
-        kinds[0], numbers[0] = PIECES.index(LEFT_OVER), NO_PIECE
+        kinds[0], numbers[0] = PHASES.index(PARTIAL), NO_PHASE
     counted = len(gpu) - int(left)
     reason = f"{key.words} ends {count(counted)} iteration{'s' if counted != 1 else ''}"
     if left:
         reason += f"; the {count(int(launches[0]))} launches before are left of one that began before the recording"
-    return Cut(kinds, numbers, gpu, cpu, "key", reason, key.name), pieces
+    return Cut(kinds, numbers, gpu, cpu, "key", reason, key.name), phases
 
 
 def _of_work(

@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.iterations.segments import (
-    LEFT_OVER,
-    NO_PIECE,
+    NO_PHASE,
     OUTSIDE,
-    PIECES,
+    PARTIAL,
+    PHASES,
     TAIL,
     WARM_UP,
     WHOLE,
     Cut,
     launch_times,
-    pieces_of,
+    phases_of,
     rising,
     rows_of,
 )
@@ -319,7 +319,7 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
         calls: The API calls of the session.
 
     Returns:
-        The pieces, and the piece of each activity.
+        The phases, and the phase of each activity.
     """
     streams = _streams(work)
     reason = "no kernel with a start time"
@@ -371,28 +371,28 @@ def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut,
 
 
 def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
-    """The pieces of a loop that may be interrupted, and the place in the sequence where each but the first begins."""
+    """The phases of a loop that may be interrupted, and the place in the sequence where each but the first begins."""
     # Where a repetition does not follow the one before, what lies between belongs to none.
     ends = loop.starts + loop.period
     between = ends[:-1][ends[:-1] < loop.starts[1:]]
     places = np.concatenate((loop.starts, between, ends[-1:][ends[-1:] < main.height]))
     order = np.argsort(places, kind="stable")
     is_whole = np.concatenate(([False], (np.arange(len(places)) < len(loop.starts))[order]))
-    numbers = np.where(is_whole, np.cumsum(is_whole) - 1, NO_PIECE)
-    kinds = np.where(is_whole, PIECES.index(WHOLE), PIECES.index(OUTSIDE))
+    numbers = np.where(is_whole, np.cumsum(is_whole) - 1, NO_PHASE)
+    kinds = np.where(is_whole, PHASES.index(WHOLE), PHASES.index(OUTSIDE))
     firsts = main[places[order]]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)
     return Cut(kinds, numbers, gpu, rising(launch_times(firsts, calls)), "found", ""), places[order]
 
 
 def _pieces(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, places: Ints) -> Ints:
-    """The piece of each activity: in the stream by its place there, elsewhere by launch or start."""
-    pieces = np.empty(work.height, np.int64)
-    pieces[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
+    """The phase of each activity: in the stream by its place there, elsewhere by launch or start."""
+    phases = np.empty(work.height, np.int64)
+    phases[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
     if len(rows) < work.height:
         others = np.delete(np.arange(work.height), rows)
-        pieces[others] = pieces_of(work[others], calls, cut.gpu_edges, cut.cpu_edges)
-    return pieces
+        phases[others] = phases_of(work[others], calls, cut.gpu_edges, cut.cpu_edges)
+    return phases
 
 
 def _streams(work: pl.DataFrame) -> list[tuple[int | None, int | None]]:
@@ -449,24 +449,24 @@ def _codes(names: pl.Series) -> Ints:
 
 
 def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
-    """The pieces, and the place in the sequence where each but the first begins."""
+    """The phases, and the place in the sequence where each but the first begins."""
     bounds = repetition.boundaries
     places = bounds[:-1]
-    before = [LEFT_OVER] if repetition.held_from == 0 < repetition.first else [WARM_UP]
+    before = [PARTIAL] if repetition.held_from == 0 < repetition.first else [WARM_UP]
     if 0 < repetition.held_from < repetition.first:
-        before = [WARM_UP, LEFT_OVER]
+        before = [WARM_UP, PARTIAL]
         places = np.append(repetition.held_from, places)
     after = [TAIL] if bounds[-1] < main.height else []
     if after:
         places = np.append(places, bounds[-1])
     kinds = np.concatenate(
         (
-            [PIECES.index(kind) for kind in before],
-            np.full(repetition.count, PIECES.index(WHOLE)),
-            [PIECES.index(kind) for kind in after],
+            [PHASES.index(kind) for kind in before],
+            np.full(repetition.count, PHASES.index(WHOLE)),
+            [PHASES.index(kind) for kind in after],
         )
     ).astype(np.int64)
-    numbers = np.full(len(kinds), NO_PIECE, np.int64)
+    numbers = np.full(len(kinds), NO_PHASE, np.int64)
     numbers[len(before) : len(before) + repetition.count] = np.arange(repetition.count)
     firsts = main[places]
     gpu = firsts["start_ns"].to_numpy().astype(np.int64)

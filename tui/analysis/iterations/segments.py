@@ -17,35 +17,35 @@ if TYPE_CHECKING:
 
 
 WHOLE: Final = "whole"
-LEFT_OVER: Final = "left over"
+PARTIAL: Final = "partial"
 WARM_UP: Final = "warm-up"
 TAIL: Final = "tail"
 NOT_REPEATED: Final = "not repeated"
 RECORDED: Final = "recorded"
 OUTSIDE: Final = "outside"
-PIECES: Final = (WHOLE, LEFT_OVER, WARM_UP, TAIL, NOT_REPEATED, RECORDED, OUTSIDE)
-"""What a piece can be: an iteration from begin to end; what is left of one that began before the recording; work before
+PHASES: Final = (WHOLE, PARTIAL, WARM_UP, TAIL, NOT_REPEATED, RECORDED, OUTSIDE)
+"""What a phase can be: an iteration from begin to end; what is left of one that began before the recording; work before
 the iterations, or after them; a whole run in which nothing repeats; an iteration that the input records; work outside
 of those."""
 
-NO_PIECE: Final = -1
-"""In place of a piece or an iteration: there is none."""
+NO_PHASE: Final = -1
+"""In place of a phase or an iteration: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The pieces of a session, in order of time."""
+    """The phases of a session, in order of time."""
 
     kinds: Ints
-    """What each one is, as the place in `PIECES`."""
+    """What each one is, as the place in `PHASES`."""
     numbers: Ints
-    """The iteration that each one is; `NO_PIECE` where it is not counted."""
+    """The iteration that each one is; `NO_PHASE` where it is not counted."""
     gpu_edges: Ints
-    """From these times on GPU work belongs to the next piece, by its start: one less than there are pieces."""
+    """From these times on GPU work belongs to the next phase, by its start: one less than there are phases."""
     cpu_edges: Ints | None
     """The same for what the CPU does, launches among it; None where the input does not tell it."""
     source: str
-    """Where the pieces are from: ``found``, ``key`` or ``whole run``."""
+    """Where the phases are from: ``found``, ``key`` or ``whole run``."""
     reason: str
     """How that was found, in words."""
     name: str | None = None
@@ -53,9 +53,9 @@ class Cut:
 
     @classmethod
     def whole_run(cls, reason: str) -> Cut:
-        """One piece, since nothing repeats."""
+        """One phase, since nothing repeats."""
         return cls(
-            np.array([PIECES.index(NOT_REPEATED)]),
+            np.array([PHASES.index(NOT_REPEATED)]),
             np.zeros(1, np.int64),
             np.zeros(0, np.int64),
             None,
@@ -93,8 +93,8 @@ def rising(times: pl.Series) -> Ints | None:
     return numbers if (numbers[1:] > numbers[:-1]).all() else None
 
 
-def pieces_of(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> Ints:
-    """The piece of each activity: by its launch where that and the edges of launches are known, else by its start.
+def phases_of(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> Ints:
+    """The phase of each activity: by its launch where that and the edges of launches are known, else by its start.
 
     Args:
         work: Activities of one session: start_ns, correlation.
@@ -103,30 +103,30 @@ def pieces_of(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edge
         cpu_edges: As in `Cut`.
     """
     start = work["start_ns"]
-    pieces = np.searchsorted(gpu_edges, start.fill_null(0).to_numpy(), side="right").astype(np.int64)
-    pieces[start.is_null().to_numpy()] = NO_PIECE
+    phases = np.searchsorted(gpu_edges, start.fill_null(0).to_numpy(), side="right").astype(np.int64)
+    phases[start.is_null().to_numpy()] = NO_PHASE
     if cpu_edges is not None:
         launch = launch_times(work, calls)
         by_launch = np.searchsorted(cpu_edges, launch.fill_null(0).to_numpy(), side="right")
-        pieces = np.where(launch.is_not_null().to_numpy(), by_launch, pieces)
-    return pieces
+        phases = np.where(launch.is_not_null().to_numpy(), by_launch, phases)
+    return phases
 
 
-def table_of(cut: Cut, work: pl.DataFrame, pieces: Ints) -> pl.DataFrame:
-    """One row per piece, and a last one for activities whose place in time is not known.
+def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
+    """One row per phase, and a last one for activities whose place in time is not known.
 
-    Columns: iteration, piece, name, start_ns, duration_ns (pieces follow one another from the first start to the last
-    end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the piece, by their
+    Columns: iteration, phase, name, start_ns, duration_ns (phases follow one another from the first start to the last
+    end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the phase, by their
     start; null: no limit), kernels_launched, gpu_ns (null where no duration of such work is known).
 
     Args:
-        cut: The pieces.
+        cut: The phases.
         work: Activities of one session: kind, start_ns, duration_ns.
-        pieces: The piece of each of them.
+        phases: The phase of each of them.
     """
-    known = work.select("kind", "start_ns", "duration_ns", piece=pl.Series(pieces, dtype=pl.Int64))
+    known = work.select("kind", "start_ns", "duration_ns", phase=pl.Series(phases, dtype=pl.Int64))
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
-    sums = known.group_by("piece").agg(
+    sums = known.group_by("phase").agg(
         is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
         pl.when(pl.col("duration_ns").count() > 0).then(pl.col("duration_ns").sum()).alias("gpu_ns"),
         pl.len().alias("activities"),
@@ -138,26 +138,26 @@ def table_of(cut: Cut, work: pl.DataFrame, pieces: Ints) -> pl.DataFrame:
     edges = np.clip(cut.gpu_edges, begin, end)
     starts, ends = np.append(begin, edges), np.append(edges, end)
     cpu = cut.gpu_edges if cut.cpu_edges is None else cut.cpu_edges
-    first, last = pl.Series([None], dtype=pl.Int64), pl.Series([end if cut.numbers[-1] != NO_PIECE else None])
+    first, last = pl.Series([None], dtype=pl.Int64), pl.Series([end if cut.numbers[-1] != NO_PHASE else None])
     last = last.cast(pl.Int64) if len(cut.kinds) > 1 else first
     numbers = pl.Series(cut.numbers, dtype=pl.Int32)
     rows = pl.DataFrame(
         {
-            "piece": np.arange(len(cut.kinds)),
-            "iteration": numbers.set(numbers == NO_PIECE, None),
-            "kind": pl.Series(PIECES).gather(pl.Series(cut.kinds)),
+            "phase": np.arange(len(cut.kinds)),
+            "iteration": numbers.set(numbers == NO_PHASE, None),
+            "kind": pl.Series(PHASES).gather(pl.Series(cut.kinds)),
             "start_ns": starts,
             "duration_ns": ends - starts,
             "cpu_start_ns": pl.concat([first, pl.Series(cpu)]),
             "cpu_end_ns": pl.concat([pl.Series(cpu), last]),
         }
     )
-    placeless = pl.DataFrame({"piece": [NO_PIECE], "kind": [OUTSIDE]}, schema_overrides={"piece": pl.Int64})
-    # Before the first piece or after the last there may be nothing at all.
+    placeless = pl.DataFrame({"phase": [NO_PHASE], "kind": [OUTSIDE]}, schema_overrides={"phase": pl.Int64})
+    # Before the first phase or after the last there may be nothing at all.
     empty_end = pl.col("iteration").is_null() & pl.col("activities").is_null()
     return (
         pl.concat([rows, placeless], how="diagonal")
-        .join(sums, on="piece", how="left", maintain_order="left")
+        .join(sums, on="phase", how="left", maintain_order="left")
         .filter(~empty_end)
         .with_columns(
             *(
@@ -168,7 +168,7 @@ def table_of(cut: Cut, work: pl.DataFrame, pieces: Ints) -> pl.DataFrame:
         )
         .select(
             "iteration",
-            pl.col("kind").alias("piece"),
+            pl.col("kind").alias("phase"),
             "name",
             "start_ns",
             "duration_ns",
@@ -188,12 +188,12 @@ def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> p
         session: Of each thing.
         at_ns: When it began.
     """
-    found = np.full(len(session), NO_PIECE, np.int64)
+    found = np.full(len(session), NO_PHASE, np.int64)
     sessions, moments = session.to_numpy(), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
     unknown = at_ns.is_null().to_numpy()
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     for (number,), rows in table.group_by("session", maintain_order=True):
-        # Without a time of their own only the first and the last piece reach to the ends.
+        # Without a time of their own only the first and the last phase reach to the ends.
         spans = rows.filter(pl.col("cpu_start_ns").is_not_null() | pl.col("cpu_end_ns").is_not_null() | (pl.len() == 1))
         spans = spans.with_columns(pl.col("cpu_start_ns").fill_null(low), pl.col("cpu_end_ns").fill_null(high))
         spans = spans.sort("cpu_start_ns", maintain_order=True)
@@ -202,9 +202,9 @@ def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> p
         here = np.flatnonzero((sessions == number) & ~unknown)
         place = np.searchsorted(spans["cpu_start_ns"].to_numpy(), moments[here], side="right") - 1
         inside = (place >= 0) & (moments[here] < spans["cpu_end_ns"].to_numpy()[place])
-        found[here] = np.where(inside, spans["iteration"].fill_null(NO_PIECE).to_numpy()[place], NO_PIECE)
+        found[here] = np.where(inside, spans["iteration"].fill_null(NO_PHASE).to_numpy()[place], NO_PHASE)
     numbers = pl.Series("iteration", found, dtype=pl.Int32)
-    return numbers.set(numbers == NO_PIECE, None)
+    return numbers.set(numbers == NO_PHASE, None)
 
 
 def iteration_between(table: pl.DataFrame, session: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.Series:

@@ -18,7 +18,7 @@ from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.grouping import group_rows, unique_values
 from tui.analysis.iterations.keys import Key, find_key, key_cut
 from tui.analysis.iterations.repeating_pattern import found_cut
-from tui.analysis.iterations.segments import NO_PIECE, OUTSIDE, RECORDED, iteration_at, rows_of, table_of
+from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, rows_of, table_of
 from tui.analysis.memo import once_per_profile, store_result
 from tui.model.columns import ColumnKind, columns
 from tui.model.constant_columns import column_view
@@ -46,7 +46,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     period of the loop: from the end of one iteration's GPU work to the end of the next one's. TensorBoard's PyTorch
     profiler measures steps in the same way.
 
-    Columns: session, iteration (as recorded: it can start anywhere; null in the last row), piece (`RECORDED` or
+    Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED` or
     `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above),
     cpu_start_ns and cpu_end_ns (of the range that marks it, else of its ops: calls and ranges that start between them
     belong to it), kernels_launched, gpu_ns (null where no duration of such work is known). Sessions that record no
@@ -107,7 +107,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
         .sort(*KEYS, nulls_last=True)
         .select(
             *KEYS,
-            pl.when(none).then(pl.lit(OUTSIDE)).otherwise(pl.lit(RECORDED)).alias("piece"),
+            pl.when(none).then(pl.lit(OUTSIDE)).otherwise(pl.lit(RECORDED)).alias("phase"),
             pl.when(none).then(pl.lit(OUTSIDE_WORDS)).otherwise(pl.col("name").cast(pl.String)).alias("name"),
             "start_ns",
             "duration_ns",
@@ -184,7 +184,7 @@ ITERATIONS: Final = TableSpec(
         replace(columns("iteration")[0], absent="outside"),
         *columns(
             "session",
-            "piece",
+            "phase",
             "duration_ns",
             "iteration_cpu_ns",
             "gpu_ns",
@@ -198,7 +198,7 @@ ITERATIONS: Final = TableSpec(
         replace(columns("start_ns")[0], priority=5),
         *columns("rank"),
     ),
-    key=("session", "iteration", "piece"),
+    key=("session", "iteration", "phase"),
     weight="gpu_ns",
     pinned="iteration",
     pinned_least=10,
@@ -221,7 +221,7 @@ _TABLE: Final = pl.Schema(
     {
         "session": pl.UInt32,
         "iteration": pl.Int32,
-        "piece": pl.String,
+        "phase": pl.String,
         "name": pl.String,
         "start_ns": pl.Int64,
         "duration_ns": pl.Int64,
@@ -261,7 +261,7 @@ def iterations(profile: Profile) -> pl.DataFrame:
     """One row per iteration, in order of time, and rows for what belongs to none.
 
     Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null where it is
-    not counted), piece (one of `cutting.PIECES`), name (of the range that marks it or the key that it ends
+    not counted), phase (one of `cutting.PHASES`), name (of the range that marks it or the key that it ends
     with, or `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as found from
     its first launch on the GPU to the first of the next one; of the last one to the end of GPU work), kernels_launched,
     gpu_ns (summed durations of the GPU work that was launched in it, whenever it ran), time_pct (its share of the
@@ -284,7 +284,7 @@ def iterations(profile: Profile) -> pl.DataFrame:
             "session",
             "rank",
             "iteration",
-            "piece",
+            "phase",
             "name",
             "start_ns",
             "duration_ns",
@@ -372,27 +372,27 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
     work = profile["activities"].select(_WORK)
     timed = work.lazy().filter(pl.col("start_ns").is_not_null()).select(pl.col("session").unique()).collect()
     told: dict[int, str] = {}
-    numbers = np.full(work.height, NO_PIECE, np.int64)
+    numbers = np.full(work.height, NO_PHASE, np.int64)
     cut_any = False
     for session in sorted(set(timed["session"].to_list()) - own):
         rows = np.flatnonzero((work["session"] == session).to_numpy())
         part = rows_of(work, rows)
         calls = rows_of_session(profile["api_calls"], session)
-        cut, pieces = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
+        cut, phases = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
         parts.append(
-            table_of(cut, part, pieces).select(
+            table_of(cut, part, phases).select(
                 pl.lit(session, pl.UInt32).alias("session"), pl.all(), pl.lit(cut.source).alias("source")
             )
         )
         told[session] = f"{cut.source}: {cut.reason}"
         if cut.source != "whole run":
-            numbers[rows] = np.where(pieces == NO_PIECE, NO_PIECE, cut.numbers[pieces])
+            numbers[rows] = np.where(phases == NO_PHASE, NO_PHASE, cut.numbers[phases])
             cut_any = True
     table = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_TABLE)
     filled = None
     if cut_any:
         filled = pl.Series("iteration", numbers, dtype=pl.Int32)
-        filled = filled.set(filled == NO_PIECE, None)
+        filled = filled.set(filled == NO_PHASE, None)
         if own:
             filled = pl.select(pl.coalesce(pl.Series(filled), profile["activities"]["iteration"])).to_series()
     return Iterations(_with_busy(profile, table.sort("session", maintain_order=True)), filled, told)

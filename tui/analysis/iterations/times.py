@@ -170,7 +170,7 @@ HOST_USES: Final = ("dataloader_ns", "io_ns", "cpu_ns")
 USES: Final = (*GPU_USES, *HOST_USES, "other_ns")
 """The parts of the time of an iteration in the order in which an instant counts as one of them; last the rest."""
 
-_KEYS: Final = ("session", "iteration", "piece")
+_KEYS: Final = ("session", "iteration", "phase")
 _NONE: Final = np.zeros(0, np.int64)
 _OF_USE: Final = dict(zip(GpuUse, GPU_USES, strict=True))
 _OF_HOST: Final = dict(zip(HOST_CATEGORIES, HOST_USES, strict=True))

@@ -105,7 +105,7 @@ WORK: Final = (
     Column("members", "Op types", K.NUMBER, "Number of distinct op types summed.", 4),
     Column("after_kind", "Next kind", K.TEXT, "Kind of the work that follows the gap.", 6),
     Column(
-        "reason", "Problem", K.TEXT, "What could not be used as it stood, and how it was handled.", 1, is_prose=True
+        "reason", "Problem", K.TEXT, "What could not be read as recorded, and how it was handled.", 1, is_prose=True
     ),
     Column("text", "Text", K.TEXT, "The line, cut at 200 characters.", 6),
     Column("column", "Column", K.NUMBER, "Position in the line, from 1.", 8),

@@ -142,7 +142,7 @@ ITERATIONS: Final = (
         ("iter",),
     ),
     Column(
-        "piece",
+        "phase",
         "Phase",
         K.TEXT,
         "recorded, whole, partial, warm-up, tail, not repeated or outside.",

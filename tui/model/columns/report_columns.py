@@ -104,8 +104,8 @@ TABLES: Final = (
         "change",
         "Change",
         K.TEXT,
-        "new, gone, or similar: of names that differ, matched as asked; empty where both sides have the name, and "
-        "where the side without it may have had it: it holds no row at all, lacks some, or may not have recorded it.",
+        "new, removed, or similar (names differ and were matched). Empty where both sides have the name, and where the "
+        "side without it has no rows, is incomplete, or may not have recorded it.",
         4,
     ),
     Column("a_name", "Baseline name", K.SYMBOL, "Its name in the baseline, where names differ.", 8),

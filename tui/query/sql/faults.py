@@ -87,16 +87,16 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, Tables], ProftuiError]]] 
     r"relation '(.*?)' was not found": _no_table,
     r"no table or struct column named '(.*?)' found": _told("the query has no table {0}", "FROM and JOIN name tables"),
     r"sql parser error: (.*?)(?: at Line: [0-9]+, Column: [0-9]+)?$": _told("SQL: {0}", EXAMPLE),
-    r"^'(.*)' operation is currently unsupported": _told("{0} is not for here", ONLY_READ),
+    r"^'(.*)' operation is currently unsupported": _told("{0} is not supported", ONLY_READ),
     r"unsupported function '(.*?)'": _told("there is no function {0}", FUNCTIONS),
-    r"duplicate output name '(.*?)'": _told("two columns of the result are called {0}", "call one otherwise: ... AS b"),
+    r"duplicate output name '(.*?)'": _told("two columns of the result are named {0}", "rename one: ... AS b"),
     r"'(.*?)' should participate in the GROUP BY": _told(
-        "{0} is neither grouped by nor summed up", "GROUP BY {0}, or MAX({0})"
+        "{0} is neither grouped nor aggregated", "GROUP BY {0}, or MAX({0})"
     ),
     r"cannot compare string with numeric type.*?: \[?(.*?)\]?$": lambda found, _text, _tables: ProftuiError(
         f"a text is compared with a number: {_bare(found[1])}", PLAIN_NUMBERS
     ),
-    r"`(\w+)` operation not supported for dtype `str`": _told("{0} needs numbers, and this holds texts", LISTS),
-    r"division by zero": _told("a number is divided by 0", "where it can be 0, divide by NULLIF(number, 0)"),
+    r"`(\w+)` operation not supported for dtype `str`": _told("{0} needs numbers, this column holds text", LISTS),
+    r"division by zero": _told("division by zero", "divide by NULLIF(number, 0) where it can be 0"),
 }
 """For what Polars says, a sentence."""

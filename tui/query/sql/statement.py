@@ -304,7 +304,7 @@ def _check_text(node: exp.Expr, key: str, text: str) -> None:
 def _refused(node: exp.Expr) -> ProftuiError:
     said = node.sql(Polars, comments=False)
     said = f"{said[:_SHOWN]}..." if len(said) > _SHOWN else said
-    return ProftuiError(f"{said} is not for here", ONLY_READ if isinstance(node, _CHANGES) else LISTS)
+    return ProftuiError(f"{said} is not supported", ONLY_READ if isinstance(node, _CHANGES) else LISTS)
 
 
 def _syntax(error: ParseError | TokenError, text: str) -> ProftuiError:

@@ -114,7 +114,7 @@ def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) ->
             return Link("iterations", f"{counted} duration_ns>={fact.value}ns")
         case name if name.startswith("iteration"):
             return Link("iterations", counted)
-    assert fact.name == "gpu_ns", f"nobody said which rows are behind {fact.name}"
+    assert fact.name == "gpu_ns", f"no rows are declared for {fact.name}"
     kinds = " | ".join(f"kind={kind}" for kind, _ in KINDS if f"{kind}_ns" in known)
     return Link("kernels", f"({kinds})" if " | " in kinds else kinds)
 

@@ -150,7 +150,7 @@ NUMBER_STEPS: Final = (1, 2, 5, 10, 20, 50)
 """Of the iterations, every so manyth has its number below its bar."""
 NUMBERS_APART: Final = 2
 """Blanks between two numbers."""
-MARKS: Final = {"warm-up": "w", "left over": "l", "tail": "t", "outside": "o"}
+MARKS: Final = {"warm-up": "w", "partial": "p", "tail": "t", "outside": "o"}
 """What stands under work that is no iteration."""
 CHOSEN, ASCII_CHOSEN = "═", "-"
 OTHERS, ASCII_OTHERS = "─", "_"
@@ -291,7 +291,7 @@ def _marks(of: Drawing) -> Strip:
         if of.marked is not None and bar.first <= of.marked[1] and bar.last >= of.marked[0]:
             sign, style = of.sign(SPAN, ASCII_SPAN), "span"
         elif not bar.is_numbered:
-            sign = MARKS.get(of.rows["piece"][bar.first], sign)
+            sign = MARKS.get(of.rows["phase"][bar.first], sign)
         text = sign * of.cells
         if at == of.pointer:
             middle = (of.cells - 1) // 2
@@ -340,8 +340,8 @@ def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     chosen = of.rows["aggregated"] if of.rows.height else None
     if chosen is not None and chosen.null_count() < len(chosen):
         entries.append((of.sign(CHOSEN, ASCII_CHOSEN), "in every view", "words"))
-    pieces = [piece for piece in MARKS if of.rows.height and (of.rows["piece"] == piece).any()]
-    entries += [(MARKS[piece], piece, "words") for piece in pieces]
+    phases = [phase for phase in MARKS if of.rows.height and (of.rows["phase"] == phase).any()]
+    entries += [(MARKS[phase], phase, "words") for phase in phases]
     runs = _Runs(of)
     for sign, words, part in entries:
         runs.add(sign, part)

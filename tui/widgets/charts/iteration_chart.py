@@ -128,7 +128,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
     """
     row = rows.row(bar.slowest, named=True)
     number = row["iteration"]
-    name = row["piece"] if number is None else f"iteration {number}"
+    name = row["phase"] if number is None else f"iteration {number}"
     if row["duration_ns"] is None:
         return f"{name}: its time is not known"
     parts = [f"{name}: {duration(row['duration_ns'], ascii_only=ascii_only)}"]
@@ -143,7 +143,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[-1]] is not None:
         shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
-        # Where there is little room, the last pieces are left out.
+        # Where there is little room, the last parts are left out.
         shares.sort(key=lambda share: -share[1])
         parts += [f"{words} {_about(share)}" for words, share in shares if share]
     kernels = row["kernels_launched"]
