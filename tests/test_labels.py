@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.fitting import cell_width
-from tui.labels import tell_apart, tell_symbols_apart
+from tui.labels import distinct_labels, distinct_symbols
 
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >()",
@@ -15,7 +15,7 @@ NAMES = st.lists(st.text("ab_<>:, (1…é行", max_size=60), max_size=8, unique=
 
 
 def test_instances_of_a_template_by_what_the_others_lack() -> None:
-    labels = tell_symbols_apart(ELEMENTWISE, 30)
+    labels = distinct_symbols(ELEMENTWISE, 30)
     assert list(labels.values()) == [
         "vectorize…<CUDAFunctor_add, …>",
         "vectorize…<FillFunctor, floa…>",
@@ -25,12 +25,12 @@ def test_instances_of_a_template_by_what_the_others_lack() -> None:
 
 def test_a_wider_column_tells_no_less() -> None:
     """Where one instance fits with all its arguments, the others are still told by their words."""
-    assert list(tell_symbols_apart(ELEMENTWISE, 64).values()) == [
+    assert list(distinct_symbols(ELEMENTWISE, 64).values()) == [
         "vectorized_elementwise_kernel<CUDAFunctor_add, float, 8, 3>",
         "vectorized_elementwise_kernel<FillFunctor, float, 4, 1>",
         "vectorized_elementwise_kernel<FillFunctor, int, 4, 1>",
     ]
-    assert list(tell_symbols_apart(ELEMENTWISE, 75).values()) == [
+    assert list(distinct_symbols(ELEMENTWISE, 75).values()) == [
         "vectorized_elementwise_kernel<CUDAFunctor_add, float, 8, 3>",
         "vectorized_elementwise_kernel<FillFunctor, float, 4, 1>",
         "vectorized_elementwise_kernel<4, FillFunctor<int>, std::array<char*, 1ul> >",
@@ -39,7 +39,7 @@ def test_a_wider_column_tells_no_less() -> None:
 
 def test_names_that_differ_in_the_middle_are_cut_to_where_they_differ() -> None:
     names = ["batch_norm_backward_reduce_channels_last_kernel", "batch_norm_backward_elemt_channels_last_kernel"]
-    assert list(tell_symbols_apart(names, 31).values()) == [
+    assert list(distinct_symbols(names, 31).values()) == [
         "batch_norm_backward_reduce_cha…",
         "batch_norm_backward_elemt_chan…",
     ]
@@ -52,7 +52,7 @@ def test_kernels_that_differ_in_two_places() -> None:
         for way in ("fprop", "dgrad")
         for tile in tiles
     ]
-    assert list(tell_symbols_apart(names, 34).values()) == [
+    assert list(distinct_symbols(names, 34).values()) == [
         "sm90…fprop…tilesize128x64x64_warp…",
         "sm90…fprop…tilesize256x64x64_warp…",
         "sm90…dgrad…tilesize128x64x64_warp…",
@@ -64,7 +64,7 @@ def test_template_arguments_that_differ_at_their_ends() -> None:
     names = [
         f"void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_{tile}>(Params)" for tile in ("64x64", "64x128")
     ]
-    assert list(tell_symbols_apart(names, 24).values()) == ["Kernel2<…64x64>", "Kernel2<…64x128>"]
+    assert list(distinct_symbols(names, 24).values()) == ["Kernel2<…64x64>", "Kernel2<…64x128>"]
 
 
 def test_instances_with_the_same_arguments_in_another_order() -> None:
@@ -72,7 +72,7 @@ def test_instances_with_the_same_arguments_in_another_order() -> None:
         f"void cublasLt::splitKreduce_kernel<32, 16, int, {a}, __nv_bfloat16, float, {b}, true>(Params<{b}>, {a})"
         for a, b in (("float", "float"), ("float", "__nv_bfloat16"), ("__nv_bfloat16", "__nv_bfloat16"))
     ]
-    assert list(tell_symbols_apart(names, 34).values()) == [
+    assert list(distinct_symbols(names, 34).values()) == [
         "splitKreduce_kernel<float, float>",
         "splitKreduc…<float, __nv_bfloat16>",
         "splitKredu…<__nv_bfloat16, __nv_…>",
@@ -81,7 +81,7 @@ def test_instances_with_the_same_arguments_in_another_order() -> None:
 
 @given(NAMES, st.integers(8, 40), st.booleans())
 def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: int, ascii_only: bool) -> None:
-    for tell in (tell_apart, tell_symbols_apart):
+    for tell in (distinct_labels, distinct_symbols):
         labels = tell([f"common_beginning_{name}_and_end" for name in names] + names, width, ascii_only=ascii_only)
         assert set(names) <= set(labels)
         assert all(cell_width(label) <= width for label in labels.values())
@@ -93,7 +93,7 @@ def test_kernels_that_differ_in_two_places_are_told_apart_in_26_cells() -> None:
         for tile in ("128_64x4_1x2_h", "96_64x4_2x1_v")
         for way in ("NNT", "TNT")
     ]
-    assert list(tell_symbols_apart(nvjet, 26).values()) == [
+    assert list(distinct_symbols(nvjet, 26).values()) == [
         "nvjet_sm90_tst_256x128…NNT",
         "nvjet_sm90_tst_256x128…TNT",
         "nvjet_sm90_tst_256x96_…NNT",
@@ -101,21 +101,21 @@ def test_kernels_that_differ_in_two_places_are_told_apart_in_26_cells() -> None:
     ]
     ways, tiles = ("fprop", "dgrad"), ("256x128x64_warpgroup", "256x64x64_warpgroup")
     kernels = [f"sm90_xmma_{way}_implicit_gemm_bf16_tilesize{tile}_kernel" for way in ways for tile in tiles]
-    assert len(set(tell_symbols_apart(kernels, 26).values())) == 4
+    assert len(set(distinct_symbols(kernels, 26).values())) == 4
 
 
 def test_a_name_without_words_of_its_own_has_all_the_room() -> None:
     names = [f"void distribution_elementwise_grid_stride_kernel<{kind}>(int)" for kind in ("float", "float, BFloat16")]
-    assert list(tell_symbols_apart(names, 23).values()) == ["distribution_elementwi…", "distribution…<BFloat16>"]
+    assert list(distinct_symbols(names, 23).values()) == ["distribution_elementwi…", "distribution…<BFloat16>"]
 
 
 def test_what_a_function_returns_does_not_tell_it_apart() -> None:
     names = ["void cutlass::Kernel<cutlass::Reduce<4>>(int)", "cutlass::Kernel<cutlass::Gemm<4>>(int)"]
-    assert list(tell_symbols_apart(names, 14).values()) == ["Kernel<Reduce>", "Kernel<Gemm>"]
+    assert list(distinct_symbols(names, 14).values()) == ["Kernel<Reduce>", "Kernel<Gemm>"]
 
 
 def test_a_mangled_name_is_shown_as_such_where_nothing_else_differs() -> None:
     mangled = [f"_ZN7cutlass6KernelINS_4gemm9GemmShapeILi{size}EEEEEvT_" for size in (64, 32)]
-    told = tell_symbols_apart(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
+    told = distinct_symbols(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
     assert list(told.values()) == ["Ker…<cutlass…>", "Kernel"]
-    assert len(set(tell_symbols_apart(mangled, 30).values())) == 2
+    assert len(set(distinct_symbols(mangled, 30).values())) == 2

@@ -81,10 +81,10 @@ class Clipboard:
         if len(encoded) > LIMIT:
             return f"wrote {characters} to {self._to_file(text)}: too long for a terminal clipboard"
         self._send(sequences(encoded, self._multiplexer))
-        said = f"sent {characters} to the terminal clipboard"
+        message = f"sent {characters} to the terminal clipboard"
         if self._hint:
-            said, self._hint = f"{said} ({self._hint})", ""
-        return said
+            message, self._hint = f"{message} ({self._hint})", ""
+        return message
 
     def _to_file(self, text: str) -> Path:
         """Write to the first free ``proftui-copy-<n>.tsv``."""

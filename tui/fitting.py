@@ -16,7 +16,7 @@ _ARGUMENTS_LEAST: Final = 6
 
 PREFIXES: Final = ("autograd::engine::evaluate_function: ", "torch::autograd::", "autograd::")
 """What many names begin with, and nobody reads: names that lack the room are cut behind it."""
-_SAYS_LITTLE: Final = re.compile(r"at::native::|\(anonymous namespace\)::")
+_BOILERPLATE: Final = re.compile(r"at::native::|\(anonymous namespace\)::")
 """Namespaces that nearly all kernels of PyTorch are in."""
 
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
@@ -165,7 +165,7 @@ def symbol_forms(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
     """
     short = short_name(name)
     arguments = template_arguments(name, short)
-    return (short, arguments), (_SAYS_LITTLE.sub("", short), _SAYS_LITTLE.sub("", arguments))
+    return (short, arguments), (_BOILERPLATE.sub("", short), _BOILERPLATE.sub("", arguments))
 
 
 def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:

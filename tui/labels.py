@@ -23,7 +23,7 @@ from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|[0-9]+")
 _BREAKS: Final = "_:<, /"
-_TELLS_NOTHING: Final = frozenset(
+_UNINFORMATIVE: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
 )
 HEAD_LEAST: Final = 6
@@ -63,7 +63,7 @@ class Cutter:
         self._are_symbols = are_symbols
         self._shorten = shorten_symbol if are_symbols else clip_sentence if are_sentences else clip
         self._ascii_only = ascii_only
-        self._told_apart: dict[int, Mapping[str, str]] = {}
+        self._labels: dict[int, Mapping[str, str]] = {}
 
     def cut(self, text: str, width: int) -> str:
         """One of the texts in at most so many cells."""
@@ -72,24 +72,24 @@ class Cutter:
         bare = without_prefix(text)
         if bare is not text and cell_width(bare) <= width:
             return bare
-        if width not in self._told_apart:
-            tell, names = tell_symbols_apart if self._are_symbols else tell_apart, self._names()
+        if width not in self._labels:
+            tell, names = distinct_symbols if self._are_symbols else distinct_labels, self._names()
             few = [name for name in names if len(name) <= CHARACTERS_COMPARED] if len(names) <= NAMES_COMPARED else []
-            self._told_apart[width] = tell(few, width, ascii_only=self._ascii_only)
-        told = self._told_apart[width].get(text)
-        if told is not None:
-            return told
+            self._labels[width] = tell(few, width, ascii_only=self._ascii_only)
+        label = self._labels[width].get(text)
+        if label is not None:
+            return label
         return self._shorten(text, width, ascii_only=self._ascii_only)
 
 
-def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
+def distinct_labels(texts: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
     """Each of some texts in at most so many cells, cut to where they differ where a plain cut would make them alike.
 
-    >>> list(tell_apart(["convolution backward data", "convolution backward filter", "gemm"], 20).values())
+    >>> list(distinct_labels(["convolution backward data", "convolution backward filter", "gemm"], 20).values())
     ['convolution bac…data', 'convolution b…filter', 'gemm']
-    >>> list(tell_apart(["aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::add"], 24).values())
+    >>> list(distinct_labels(["aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::add"], 24).values())
     ['aten::native_layer_norm', 'native_layer_norm_backw…', 'aten::add']
-    >>> list(tell_apart(["aten::allreduce_in", "c10d::allreduce_in"], 14).values())
+    >>> list(distinct_labels(["aten::allreduce_in", "c10d::allreduce_in"], 14).values())
     ['aten::allredu…', 'c10d::allredu…']
     """
     # A name that is in two namespaces says nothing without them.
@@ -101,37 +101,37 @@ def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) ->
         cut = clip_name if inner[text.rpartition("::")[2]] == 1 else clip
         return cut(text, width, ascii_only=ascii_only)
 
-    return _told_apart({text: shorten(text) for text in texts}, width, str, ascii_only=ascii_only)
+    return _distinct({text: shorten(text) for text in texts}, width, str, ascii_only=ascii_only)
 
 
-def tell_symbols_apart(names: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
+def distinct_symbols(names: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
     """The same for C++ names: instances of one template by the words of their arguments that the others lack.
 
     So they are in any width in which not all of a name fits: more room tells no less.
 
     >>> kernels = ["void f_kernel<8, at::AddFunctor<float> >(int)", "void f_kernel<8, at::MulFunctor<float> >(int)"]
-    >>> list(tell_symbols_apart(kernels, 16).values()), tell_symbols_apart(kernels[:1], 16)[kernels[0]]
+    >>> list(distinct_symbols(kernels, 16).values()), distinct_symbols(kernels[:1], 16)[kernels[0]]
     (['f_ke…<AddFunct…>', 'f_ke…<MulFunct…>'], 'f_kernel<8, at:…')
     """
     labels = {name: shorten_symbol(name, width, ascii_only=ascii_only) for name in names}
     whole = {name for name in names if any(cell_width("".join(form)) <= width for form in symbol_forms(name))}
-    for group in _alike({name: symbol_forms(name)[0][0] for name in names}):
+    for group in _equal_labels({name: symbol_forms(name)[0][0] for name in names}):
         if not whole.issuperset(group):
-            told = _by_their_differences(group, width, short_name, ascii_only=ascii_only)
-            labels |= {name: label for name, label in told.items() if name not in whole}
-    return _told_apart(labels, width, short_name, ascii_only=ascii_only)
+            short_labels = _by_their_differences(group, width, short_name, ascii_only=ascii_only)
+            labels |= {name: label for name, label in short_labels.items() if name not in whole}
+    return _distinct(labels, width, short_name, ascii_only=ascii_only)
 
 
-def _told_apart(labels: dict[str, str], width: int, bare: Callable[[str], str], *, ascii_only: bool) -> dict[str, str]:
-    for group in _alike(labels):
+def _distinct(labels: dict[str, str], width: int, bare: Callable[[str], str], *, ascii_only: bool) -> dict[str, str]:
+    for group in _equal_labels(labels):
         labels |= _by_their_differences(group, width, bare, ascii_only=ascii_only)
     for _ in range(ROUNDS):
-        for group in _alike(labels):
+        for group in _equal_labels(labels):
             labels |= _by_one_word_more(group, labels[group[0]], width, bare, ascii_only=ascii_only)
     return labels
 
 
-def _alike(labels: Mapping[str, str]) -> list[list[str]]:
+def _equal_labels(labels: Mapping[str, str]) -> list[list[str]]:
     """Texts of the same label, where there are several."""
     groups: dict[str, list[str]] = {}
     for text, label in labels.items():
@@ -156,19 +156,19 @@ def _by_their_differences(
             arguments = {text: text for text in group}
         words = _own_words(arguments)
         labels = {text: _with_words(inner[text], words[text], width, ascii_only=ascii_only) for text in group}
-        alike, differing = len(set(labels.values())) == 1, {}
-        if alike and len(set(words.values())) == 1:
+        all_equal, differing = len(set(labels.values())) == 1, {}
+        if all_equal and len(set(words.values())) == 1:
             differing = _differing_arguments(names)
         if differing:
             # The same words in another order.
             labels = {text: _with_words(inner[text], differing[text], width, ascii_only=ascii_only) for text in group}
-        elif alike:
+        elif all_equal:
             # Long words that differ at their ends: from where they differ.
             words = words if len(set(words.values())) > 1 else arguments
             start = _word_start(words[group[0]], _common_start(list(words.values())))
             rest = {text: f"{ellipsis(ascii_only=ascii_only)}{words[text][start:]}" for text in group}
             labels = {text: _with_words(inner[text], rest[text], width, ascii_only=ascii_only) for text in group}
-    for still in _alike(labels):
+    for still in _equal_labels(labels):
         if len(still) < len(group):
             labels |= _by_their_differences(still, width, bare, ascii_only=ascii_only)
     return labels
@@ -181,7 +181,7 @@ def _by_one_word_more(
 
     >>> ways, tiles = ("fprop", "dgrad"), ("tile64x32_warpgroup", "tile32x64_warpgroup")
     >>> kernels = [f"sm90_xmma_{way}_implicit_gemm_{tile}_kernel" for way in ways for tile in tiles]
-    >>> list(tell_apart(kernels, 28).values())[:2]
+    >>> list(distinct_labels(kernels, 28).values())[:2]
     ['sm90…fprop…tile64x32_warpgr…', 'sm90…fprop…tile32x64_warpgr…']
     """
     mark = ellipsis(ascii_only=ascii_only)
@@ -231,7 +231,7 @@ def _cut_to(text: str, start: int, width: int, *, ascii_only: bool) -> str:
 def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
     """For each of several texts the words that not all of them have, those that tell the most first."""
     words = {text: list(dict.fromkeys(_WORD.findall(part))) for text, part in arguments.items()}
-    common = set.intersection(*(set(found) for found in words.values())) | _TELLS_NOTHING
+    common = set.intersection(*(set(found) for found in words.values())) | _UNINFORMATIVE
     return {
         text: ", ".join(sorted((word for word in found if word not in common), key=str.isdecimal))
         for text, found in words.items()
@@ -251,8 +251,8 @@ def _differing_arguments(names: Mapping[str, str]) -> dict[str, str]:
     if len({len(each) for each in arguments.values()}) > 1:
         return {}
     differ = [len(set(each)) > 1 for each in zip(*arguments.values(), strict=True)]
-    told = {text: ", ".join(compress(each, differ)) for text, each in arguments.items()}
-    return told if any(differ) else {}
+    differing = {text: ", ".join(compress(each, differ)) for text, each in arguments.items()}
+    return differing if any(differ) else {}
 
 
 def _split(arguments: str) -> list[str]:
@@ -261,14 +261,14 @@ def _split(arguments: str) -> list[str]:
     >>> _split("4, g<int, 2>, long")
     ['4', 'g<int, 2>', 'long']
     """
-    pieces, depth = [""], 0
+    parts, depth = [""], 0
     for character in arguments:
         depth += {"<": 1, ">": -1, "(": 1, ")": -1}.get(character, 0)
         if character == "," and not depth:
-            pieces.append("")
+            parts.append("")
         else:
-            pieces[-1] += character
-    return [piece.strip() for piece in pieces]
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def _with_words(name: str, words: str, width: int, *, ascii_only: bool) -> str:

@@ -84,13 +84,13 @@ def open_profiles(
         shown = shown if aggregation is None else aggregated(shown, aggregation)
     except ProftuiError as error:
         return Opened(None, (error,))
-    taken = found is not None and shown is profile and restore_ops(shown, found.results)
-    if shown["ops"].height and not taken:
+    restored = found is not None and shown is profile and restore_ops(shown, found.results)
+    if shown["ops"].height and not restored:
         # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
         recorded_ops(shown)
     if cache is not None and cache.waits_for(profile.sources):
         cache.add(profile.sources[0], results_to_cache(as_read, shown if shown is profile else None))
-    opened = Opened(profile, tuple(errors), views(profile), shown, cache, deferred_results(shown) if taken else ())
+    opened = Opened(profile, tuple(errors), views(profile), shown, cache, deferred_results(shown) if restored else ())
     release_freed_memory()
     return opened
 

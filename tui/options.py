@@ -58,10 +58,10 @@ def user_path(text: str) -> Path:
         return Path(text)
 
 
-def is_file_there(text: str) -> bool:
+def path_exists(text: str) -> bool:
     r"""Whether a typed path names something that is there; what cannot be a path does not.
 
-    >>> is_file_there("."), is_file_there("x" * 10_000), is_file_there("a\0b")
+    >>> path_exists("."), path_exists("x" * 10_000), path_exists("a\0b")
     (True, False, False)
     """
     try:

@@ -191,23 +191,23 @@ def native_stderr_hidden() -> Iterator[None]:
     shown = sys.stderr
     try:
         is_native = shown is not None and shown.fileno() == _STDERR and not sys.flags.dev_mode
-        kept = os.dup(_STDERR) if is_native else None
+        saved = os.dup(_STDERR) if is_native else None
     except (OSError, ValueError):
-        kept = None
-    if kept is None:
+        saved = None
+    if saved is None:
         yield
         return
     before = sys.__stderr__
     shown.flush()
     # Of Python's stream everything but the number of its descriptor stays.
-    stream = os.fdopen(kept, "w", buffering=1, encoding=shown.encoding, errors=shown.errors)
+    stream = os.fdopen(saved, "w", buffering=1, encoding=shown.encoding, errors=shown.errors)
     sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
     try:
         _redirect(os.devnull)
         yield
     finally:
         stream.flush()
-        os.dup2(kept, _STDERR)
+        os.dup2(saved, _STDERR)
         sys.stderr, sys.__stderr__ = shown, before  # type: ignore[misc]
 
 

@@ -378,10 +378,10 @@ def test_wall_time_and_iterations_of_several_sessions_are_each_its_own() -> None
 def test_the_advice_is_of_the_gravest_findings_of_different_rules() -> None:
     rows = [at(1000 * place * 1000, 2000) for place in range(100)]
     told = advice(profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
-    assert told.gravest["rule"].n_unique() == told.gravest.height > 0
-    first = told.gravest.row(0, named=True)
+    assert told.top_findings["rule"].n_unique() == told.top_findings.height > 0
+    first = told.top_findings.row(0, named=True)
     assert told.guidance == f"Start here: {first['recommendation']}"
-    assert told.gravest["cause"].is_unique().all()
+    assert told.top_findings["cause"].is_unique().all()
     assert "1 warning" in told.summary
     assert advice(profile()).guidance != ""
-    assert advice(profile()).gravest.is_empty()
+    assert advice(profile()).top_findings.is_empty()

@@ -8,7 +8,7 @@ from tests.analysis.frames import kernel, printed, profile
 from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
 from tui.analysis.gpus import gpus
-from tui.analysis.inputs.capabilities import OK, how_to_record, missing, to_ask_for, views, why_none
+from tui.analysis.inputs.capabilities import OK, how_to_record, missing, recordable, views, why_none
 from tui.analysis.inputs.devices import tools_to_record
 from tui.analysis.inputs.needs import (
     API_TRACE,
@@ -83,7 +83,7 @@ def test_what_the_tool_says_stands_apart_and_in_its_own_words() -> None:
         ("System Config", "Mode", None, "pytorch"),
     ]
     board = dashboard(made)
-    assert board.tool_says["tool_name"].to_list() == ["GPU Utilization", "GPU memory is underutilized"]
+    assert board.tool_headlines["tool_name"].to_list() == ["GPU Utilization", "GPU memory is underutilized"]
     assert board.tool_rows == 3
     assert {fact.name: fact.value for fact in board.performance}["busy_pct"] == 100.0
     text = DashboardReport(made).as_text(Style(100))
@@ -120,7 +120,7 @@ def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
     assert views(pytorch)["iterations"] == (
         "no start times: record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
     )
-    asked = {need.name: need.record for need in to_ask_for(pytorch)}
+    asked = {need.name: need.record for need in recordable(pytorch)}
     assert asked[SHAPES.name] == "torch.profiler.profile(record_shapes=True)"
     assert "with_stack=True" in asked[STACKS.name]
     assert asked[METRICS.name].startswith("ncu ")
@@ -130,12 +130,12 @@ def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
     assert how_to_record(nsys, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
     rocprof = profile(sessions=[{"session": 0, "format": "rocprof-csv"}])
     assert how_to_record(rocprof, START_TIMES).startswith("record with rocprofv3 ")
-    assert not any("nvprof" in need.record for need in to_ask_for(rocprof))
+    assert not any("nvprof" in need.record for need in recordable(rocprof))
     amd = profile(sessions=[{"session": 0, "format": "pytorch-trace"}], devices=[], api_calls=[{"name": "hipMalloc"}])
     assert how_to_record(amd, METRICS).startswith("record with rocprofv3 ")
 
     nvprof = profile(sessions=[{"session": 0, "format": "nvprof-text"}])
-    assert {need.name for need in to_ask_for(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
+    assert {need.name for need in recordable(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
 
 
 def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
@@ -143,7 +143,7 @@ def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
     h200, v100 = (profile(sessions=[log], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100"))
     assert how_to_record(h200, METRICS) == "record with ncu --set full --csv --page raw ./app"
     assert how_to_record(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
-    assert not any("nvprof" in need.record for need in to_ask_for(h200))
+    assert not any("nvprof" in need.record for need in recordable(h200))
     assert how_to_record(v100, METRICS) == "record with nvprof --metrics all"
     told = profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
     assert tools_to_record(told) == (Tool.NSYS,)

@@ -19,7 +19,7 @@ from tui.analysis.ranks.waits import (
     collective_ranks,
     in_collectives,
     matched_collectives,
-    unmatched_words,
+    unmatched_note,
     waits_of_ranks,
 )
 from tui.loaders.registry import load_one
@@ -90,7 +90,7 @@ def job(
 def test_the_last_to_arrive_waits_for_nobody() -> None:
     made = job([[0, 3 * MS], [5 * MS, 1 * MS]])
     assert clocks(made).agree == {0, 1}
-    assert clocks(made).said == "clocks agree: ranks leave collectives within 0 ns of each other"
+    assert clocks(made).sentence == "clocks agree: ranks leave collectives within 0 ns of each other"
     rows = collective_ranks(made).select("iteration", "who", "arrival_ns", "comm_wait_ns", "comm_transfer_ns").rows()
     assert rows == [
         (0, "rank 1", 3 * MS, 0, MS),
@@ -134,8 +134,8 @@ def test_clocks_that_are_off_are_found_out_by_the_ends() -> None:
     )
     off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
     assert clocks(off).agree == frozenset()
-    assert clocks(off).said == (
-        "clocks differ by about 2.0000 ms: so far apart ranks leave collectives, which end together"
+    assert clocks(off).sentence == (
+        "clocks differ by about 2.0000 ms: ranks leave the same collective that far from each other"
     )
     assert in_collectives(off)["comm_wait_ns"].null_count() == 6
     assert matched_collectives(off)["last_rank"].to_list() == ["rank 0", "rank 1", "rank 0"]
@@ -150,14 +150,14 @@ def test_one_clock_that_is_off_is_named_and_its_collectives_are_not_told() -> No
     )
     off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
     assert clocks(off).agree == {0, 1}
-    assert clocks(off).said.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 8.0000 ms")
+    assert clocks(off).sentence.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 8.0000 ms")
     assert clocks(off).apart_ns == 8 * MS
     assert in_collectives(off)["comm_wait_ns"].null_count() == 6
 
 
 def test_files_without_the_time_of_day_have_no_common_clock() -> None:
     made = job([[0, 3 * MS]], origins=[None, None])
-    assert clocks(made).said == (
+    assert clocks(made).sentence == (
         "clocks are not comparable: 2 of 2 files do not record the wall-clock time of their time zero"
     )
     assert in_collectives(made)["comm_wait_ns"].to_list() == [None, None]
@@ -172,7 +172,7 @@ def test_sessions_of_one_file_have_one_clock() -> None:
 def test_a_broadcast_may_be_left_before_the_last_has_come() -> None:
     made = job([[0, 3 * MS]], name=BROADCAST)
     assert clocks(made).agree == frozenset()
-    assert "no collective is of a kind that all ranks leave together" in clocks(made).said
+    assert "no collective is of a kind that all ranks leave together" in clocks(made).sentence
     assert collective_kinds(made)["comm_wait_ns"].to_list() == [None]
 
 
@@ -219,7 +219,7 @@ def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
         pl.when((pl.col("session") == 0) & (pl.col("iteration") == 1)).then(named).alias("arguments")
     )
     lone = with_iterations(type(made)({**made.frames, "activities": apart}, made.sources))
-    assert unmatched_words(lone) == (
+    assert unmatched_note(lone) == (
         "unmatched: 2 kernels of communication, 3.0000 ms: "
         "1 no other rank of their process group is open, "
         "1 number or kind differs between ranks in their iteration"
@@ -230,7 +230,7 @@ def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
     made = job([[0, 3 * MS]])
     sessions = made["sessions"].with_columns(pl.lit(8, made["sessions"].schema["world_size"]).alias("world_size"))
     part = with_iterations(type(made)({**made.frames, "sessions": sessions}, made.sources))
-    assert clocks(part).said == (
+    assert clocks(part).sentence == (
         "clocks agree: ranks leave collectives within 0 ns of each other; "
         "2 of 8 ranks of a process group are open: waiting for the other ranks counts as transfer"
     )
@@ -242,7 +242,7 @@ def test_an_iteration_that_a_rank_of_the_group_lacks_is_unmatched() -> None:
     short = with_iterations(type(made)({**made.frames, "activities": without}, made.sources))
     assert matched(short)["iteration"].unique().to_list() == [0]
     assert waits_of_ranks(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
-    assert unmatched_words(short) == (
+    assert unmatched_note(short) == (
         "unmatched: 1 kernel of communication, 2.0000 ms: number or kind differs between ranks in their iteration"
     )
 
@@ -254,14 +254,14 @@ def test_a_kind_that_is_never_matched_is_all_unmatched() -> None:
     row = collective_kinds(lost).row(0, named=True)
     assert (row["collectives"], row["comm_wait_ns"], row["comm_transfer_ns"]) == (0, None, None)
     assert row["comm_unmatched_ns"] == row["all_comm_ns"] > 0
-    assert unmatched_words(lost).endswith("outside iterations")
+    assert unmatched_note(lost).endswith("outside iterations")
 
 
 def test_one_rank_alone_has_no_collectives_to_compare() -> None:
     made = job([[0, 3 * MS]]).only_session(0)
     assert collective_kinds(made).is_empty()
     assert matched_collectives(made).is_empty()
-    assert "fewer than two ranks" in clocks(made).said
+    assert "fewer than two ranks" in clocks(made).sentence
 
 
 def test_the_recording_of_two_ranks() -> None:

@@ -13,7 +13,7 @@ from tests.corpus import recording_file
 from tui.analysis.expert.findings import findings
 from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.ranks.collectives import collectives, matched, stragglers
-from tui.analysis.ranks.rank_summary import RANKS, rank_iterations, ranks, straggler_words, why_no_ranks
+from tui.analysis.ranks.rank_summary import RANKS, rank_iterations, ranks, straggler_verdict, why_no_ranks
 from tui.analysis.ranks.waits import matched_collectives
 from tui.loaders.registry import load
 from tui.screens.ranks import no_ranks
@@ -49,9 +49,9 @@ def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() 
     told = stragglers(made)
     assert told.by_iteration.rows() == [(0, 1, 2 * MS), (1, 1, 3 * MS), (2, 1, 4 * MS)]
     assert told.by_session.rows() == [(1, 3, 9 * MS)]
-    verdict = straggler_words(made)
+    verdict = straggler_verdict(made)
     assert verdict.session == 1
-    assert verdict.said == (
+    assert verdict.sentence == (
         "Rank 1 is the straggler: it arrives last at the long collectives in 3 of 3 iterations; "
         "other ranks wait up to 9.0000 ms for it"
     )
@@ -65,9 +65,9 @@ def test_clocks_of_ranks_are_not_compared() -> None:
 
 
 def test_where_the_ranks_take_turns_none_is_named() -> None:
-    verdict = straggler_words(run([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
+    verdict = straggler_verdict(run([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
     assert verdict.session is None
-    assert verdict.said.startswith("no single straggler")
+    assert verdict.sentence.startswith("no single straggler")
 
 
 def test_ranks_that_come_together_wait_for_none() -> None:
@@ -76,7 +76,10 @@ def test_ranks_that_come_together_wait_for_none() -> None:
     assert stragglers(even).by_iteration.rows() == [(step, None, 50_000) for step in range(4)]
     assert rank_iterations(even, session=0)["last_rank"].to_list() == [None] * 4
     assert ranks(even).select("came_last", "waited_ns").rows() == [(0, 200_000), (0, 0)]
-    assert straggler_words(even).said == "no straggler: no rank waits more than 1% of a mean iteration in any iteration"
+    assert (
+        straggler_verdict(even).sentence
+        == "no straggler: no rank waits more than 1% of a mean iteration in any iteration"
+    )
     rule = findings(even).filter(rule="C5")
     assert rule.select("state", "reason").rows() == [
         ("clean", "no rank waits for more than 1% of a mean iteration in the collectives of any iteration")
@@ -92,9 +95,9 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
         [[1 * MS, 1 * MS], [3 * MS, 4 * MS]], name="ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     )
     assert matched(sent).height == 4
-    verdict = straggler_words(sent)
+    verdict = straggler_verdict(sent)
     assert verdict.session is None
-    assert verdict.said == ("straggler unknown: no matched collective is of a kind that all ranks leave together")
+    assert verdict.sentence == ("straggler unknown: no matched collective is of a kind that all ranks leave together")
     assert ranks(sent)["came_last"].to_list() == [None, None]
     assert findings(sent).filter(rule="C5")["state"].to_list() == ["not applicable"]
     assert matched_collectives(sent)["last_rank"].to_list() == [None, None]
@@ -103,13 +106,13 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
 def test_kernels_of_old_nccl_tell_their_collective() -> None:
     old = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], name="ncclAllReduceRingLLKernel_sum_f32(ncclColl)")
     assert collectives(old)["collective"].unique().to_list() == ["allreduce"]
-    assert straggler_words(old).session == 1
+    assert straggler_verdict(old).session == 1
 
 
 def test_others_that_are_not_open_may_come_later_still() -> None:
     made = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
     part = "2 of 8 ranks of a process group are open: another rank may arrive later"
-    assert straggler_words(made).said.endswith(f"; {part}")
+    assert straggler_verdict(made).sentence.endswith(f"; {part}")
     opened = "2 of 8 ranks of a process group are open: another may be slower still."
     assert findings(made).filter(rule="C5")["problem"][0].endswith(f". {opened}")
 
@@ -125,14 +128,14 @@ def test_one_session_has_nothing_to_be_compared_with() -> None:
     assert ranks(alone).is_empty()
     assert ranks(alone).columns == [column.name for column in RANKS.columns]
     assert rank_iterations(alone).is_empty()
-    assert straggler_words(alone).said.startswith("straggler not applicable")
+    assert straggler_verdict(alone).sentence.startswith("straggler not applicable")
 
 
 def test_ranks_without_collectives_are_compared_and_nobody_is_named() -> None:
     rows = [kernel("gemm", 5, start_ns=10 * session, session=session, device=0) for session in (0, 1)]
     made = with_iterations(profile(activities=rows))
     assert ranks(made)["came_last"].to_list() == [None, None]
-    assert straggler_words(made).session is None
+    assert straggler_verdict(made).session is None
 
 
 def test_iterations_stand_beside_the_mean_of_the_ranks() -> None:
@@ -169,7 +172,7 @@ def ddp() -> Profile:
 
 
 def test_the_recording_of_two_ranks_names_the_one_with_more_to_do(ddp: Profile) -> None:
-    assert straggler_words(ddp).session == 1
+    assert straggler_verdict(ddp).session == 1
     rows = ranks(ddp).select("who", "compute_ns", "exposed_comm_ns", "came_last", "waited_ns").rows()
     assert rows == [("rank 1", 101_505_319, 3_832_005, 4, 0), ("rank 0", 32_341_222, 62_170_027, 0, 63_904_511)]
 

@@ -93,7 +93,7 @@ def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.Mo
     second = open_profiles(options, lambda _: True, session=None, aggregation=Aggregation())
     assert second.cache is not None
     assert second.cache.used
-    assert {"steps", "told"} <= set(second.cache.used[options.paths[0]].results)
+    assert {"steps", "reasons"} <= set(second.cache.used[options.paths[0]].results)
     assert first.shown is not None
     assert second.shown is not None
     assert first.availability == second.availability

@@ -91,8 +91,8 @@ def test_results_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
 
     whole = profile()
     first, second, third = remembering("first"), remembering("second"), remembering("third")
-    monkeypatch.setattr(memo, "_HELD", memo._Held())
-    monkeypatch.setattr(memo, "HELD_BYTES", 5 * held_bytes(first(whole)) // 2)
+    monkeypatch.setattr(memo, "_SIZES", memo._ResultSizes())
+    monkeypatch.setattr(memo, "MAX_BYTES", 5 * held_bytes(first(whole)) // 2)
     second(whole)
     first(whole)
     third(whole)

@@ -19,7 +19,7 @@ from tui.model.errors import ProftuiError
 from tui.output import documents, export
 from tui.output.about import About
 from tui.output.documents import missing
-from tui.output.export import for_clipboard, for_terminal, format_of, formulas_in_words, markdown_table, write
+from tui.output.export import for_clipboard, for_terminal, format_of, formula_warning, markdown_table, write
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
 
@@ -48,9 +48,9 @@ def as_strings(frame: pl.DataFrame) -> pl.DataFrame:
 
 def test_texts_that_a_spreadsheet_would_compute_are_told_of_where_it_would(frame: pl.DataFrame) -> None:
     said = "2 values start like formulas: use xlsx for spreadsheets"
-    assert [formulas_in_words(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [said, said, "", ""]
+    assert [formula_warning(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [said, said, "", ""]
     harmless = pl.DataFrame({"name": ["gemm", "-", "a=b", None], "total_ns": [-1, 2, 3, 4]})
-    assert formulas_in_words(harmless, "csv") == formulas_in_words(harmless.select("total_ns"), "csv") == ""
+    assert formula_warning(harmless, "csv") == formula_warning(harmless.select("total_ns"), "csv") == ""
 
 
 @pytest.mark.parametrize(("format_name", "delimiter"), [("csv", ","), ("tsv", "\t")])

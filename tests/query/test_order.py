@@ -105,17 +105,20 @@ def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
 
 
 def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
-    frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, apply.KEPT_FROM)})
+    frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, apply.MIN_CACHED_ROWS)})
     first = sorted_rows(frame, (("a", True),), None)
     assert sorted_rows(frame, (("a", True),), None) is first
-    held = len(facts._KEPT)
+    held = len(facts._FACTS_BY_FRAME)
     del frame
     gc.collect()
-    assert len(facts._KEPT) < held
+    assert len(facts._FACTS_BY_FRAME) < held
 
 
 def test_orders_that_were_not_asked_for_lately_are_given_up() -> None:
-    columns = {str(n): np.random.default_rng(n).integers(0, 9, apply.KEPT_FROM) for n in range(facts.ORDERS_KEPT + 1)}
+    columns = {
+        str(n): np.random.default_rng(n).integers(0, 9, apply.MIN_CACHED_ROWS)
+        for n in range(facts.MAX_CACHED_ORDERS + 1)
+    }
     frame = pl.DataFrame(columns)
     first = sorted_rows(frame, (("0", True),), None)
     for name in columns:

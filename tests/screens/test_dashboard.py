@@ -326,8 +326,8 @@ IN_THE_REPORT: Final = {
     "copies": ("copies", ("copy_kind", "total_ns", "size_bytes", "throughput")),
     "api": ("top_api", ("name", "total_ns", "calls", "time_pct")),
     "layers": ("layer_totals", ("phase", "executor", "measured_ns", "predicted_ns")),
-    "tool-report": ("tool_says", ("tool_name", "tool_value", "text")),
-    "findings": ("gravest", ("severity", "recommendation", "session")),
+    "tool-report": ("tool_headlines", ("tool_name", "tool_value", "text")),
+    "findings": ("top_findings", ("severity", "recommendation", "session")),
 }
 """For each panel the table of the report with the same rows, and the columns that both have."""
 
@@ -338,7 +338,7 @@ async def test_the_report_says_the_same(name: str) -> None:
     read = open_profiles(OpenOptions(paths=(sample(name),)), lambda _: True, session=None).shown
     assert read is not None
     told = json.loads(DashboardReport(read).as_json())
-    tables = {**told, "gravest": told["expert"]["gravest"]}
+    tables = {**told, "top_findings": told["expert"]["top_findings"]}
     async with opened(name) as pilot:
         for panel_name, (table, columns) in IN_THE_REPORT.items():
             on_screen = [[entry.values[column] for column in columns] for entry in panel(pilot, panel_name).entries]

@@ -275,7 +275,7 @@ async def test_sessions_that_do_not_add_up_have_no_shares() -> None:
     frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
     app = TableApp(frame)
     async with app.run_test(size=(120, 24), notifications=True) as pilot:
-        app.pane.model.apart = (1,)
+        app.pane.model.excluded_sessions = (1,)
         await pilot.press("percent_sign")
         assert not app.pane.state.as_share
         assert app.toasts == ["these sessions do not add up: choose one with S to see its shares"]
@@ -366,10 +366,10 @@ async def test_marked_rows_of_sessions_that_do_not_add_up_have_no_share() -> Non
     frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
     app = TableApp(frame)
     async with app.run_test(size=(120, 24)) as pilot:
-        app.pane.model.apart = (1, 0)
+        app.pane.model.excluded_sessions = (1, 0)
         await pilot.press("space", "j", "j", "j", "space")
         assert "2 marked: 373.98 ms · avg 186.99 ms" in screen_text(app)
-        app.pane.model.apart = (1,)
+        app.pane.model.excluded_sessions = (1,)
         await pilot.press("G", "k", "space")
         # Of session 0 alone: 353.98 of 724.38 ms.
         assert "3 marked: 374.39 ms, 48.87% of all" in screen_text(app)

@@ -147,8 +147,8 @@ def allocator_iterations(
 
 def memory_of(session: int, place: str | None, device: int | None) -> pl.Expr:
     """The rows of one memory."""
-    told = pl.col("place").cast(pl.String).eq_missing(pl.lit(place, pl.String))
-    return (pl.col("session") == session) & told & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
+    is_in_place = pl.col("place").cast(pl.String).eq_missing(pl.lit(place, pl.String))
+    return (pl.col("session") == session) & is_in_place & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
 
 
 def memory_curve(

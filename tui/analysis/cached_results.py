@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 CACHED_SCHEMAS: Final[Mapping[str, pl.Schema]] = MappingProxyType(
-    {**tables.KEPT, "recorded_ops": pl.Schema(RECORDED), "rules": pl.Schema({"rules": pl.String})}
+    {**tables.ITERATION_FRAMES, "recorded_ops": pl.Schema(RECORDED), "rules": pl.Schema({"rules": pl.String})}
 )
 """The frames: those of the iterations, the table of ops, and the user's rules that it was made with."""
 
@@ -37,23 +37,28 @@ def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.Da
         profile: What was read, as it was read.
         shown: The same with its iterations; None where something else than all of it is shown.
     """
-    results = tables.kept_iterations(profile)
+    results = tables.iteration_frames(profile)
     if shown is not None and shown["ops"].height and shown.gpu is None:
         results |= {"recorded_ops": recorded_ops(shown), "rules": pl.DataFrame({"rules": [_rules()]})}
     return results
 
 
-def restore_iterations(profile: Profile, kept: Mapping[str, pl.DataFrame]) -> None:
+def restore_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> None:
     """Take the iterations of what was read."""
-    if {"steps", "told"} <= set(kept):
-        tables.take_iterations(profile, kept)
+    if {"steps", "reasons"} <= set(results):
+        tables.store_iterations(profile, results)
 
 
-def restore_ops(shown: Profile, kept: Mapping[str, pl.DataFrame]) -> bool:
+def restore_ops(shown: Profile, results: Mapping[str, pl.DataFrame]) -> bool:
     """Take the table of ops of all that was read; False where it was made otherwise."""
-    same = shown.gpu is None and "recorded_ops" in kept and "rules" in kept and kept["rules"].rows() == [(_rules(),)]
+    same = (
+        shown.gpu is None
+        and "recorded_ops" in results
+        and "rules" in results
+        and results["rules"].rows() == [(_rules(),)]
+    )
     if same:
-        store_result(recorded_ops, shown, kept["recorded_ops"])
+        store_result(recorded_ops, shown, results["recorded_ops"])
     return same
 
 

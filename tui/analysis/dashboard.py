@@ -13,7 +13,7 @@ from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import performance, system
 from tui.analysis.durations import average, share, timed_calls, total, whole
 from tui.analysis.gpu_time.breakdown import utilization
-from tui.analysis.inputs.capabilities import to_ask_for
+from tui.analysis.inputs.capabilities import recordable
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.issues import issue_counts
 from tui.analysis.kernels import kernels
@@ -58,9 +58,9 @@ def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
         kernel_time: `tui.analysis.tensor_core_efficiency.tensor_core_time`.
     """
     uses, kind = pl.col("uses_tensor_core"), pl.col("kind").cast(pl.String)
-    told = pl.when(uses).then(pl.lit(str(Use.TENSOR_CORES))).otherwise(pl.lit(str(Use.OTHER_KERNELS)))
+    use_of_kernel = pl.when(uses).then(pl.lit(str(Use.TENSOR_CORES))).otherwise(pl.lit(str(Use.OTHER_KERNELS)))
     of_kernels = kernel_time.select(
-        pl.when(uses.is_null()).then(pl.lit(str(Use.UNKNOWN_KERNELS))).otherwise(told).alias("use"),
+        pl.when(uses.is_null()).then(pl.lit(str(Use.UNKNOWN_KERNELS))).otherwise(use_of_kernel).alias("use"),
         pl.col("launches").alias("calls"),
         "total_ns",
     )
@@ -120,10 +120,10 @@ def ops_over_sessions(profile: Profile) -> pl.DataFrame:
             pl.lit(None, pl.Int64).alias("calls"), pl.lit(None, pl.Boolean).alias("tc_eligible")
         )
     rows = by_name(profile).filter(pl.col("gpu_self_ns") > 0)
-    told = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
+    classes = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
     summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"))
     return over_sessions(summed, "op", "op_source").join(
-        told, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
+        classes, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
     )
 
 
@@ -231,7 +231,7 @@ class Dashboard:
     layers: int
     """How many layer times there are."""
 
-    tool_says: pl.DataFrame
+    tool_headlines: pl.DataFrame
     """What the recording tool itself says, the most telling of it: `tui.analysis.tool_report.headlines`."""
 
     tool_rows: int
@@ -305,9 +305,9 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         sessions=whole["sessions"],
         system=system(whole),
         issues=issue_counts(whole),
-        missing=tuple(to_ask_for(whole)),
+        missing=tuple(recordable(whole)),
         layers=profile["layers"].height,
-        tool_says=headlines(whole),
+        tool_headlines=headlines(whole),
         tool_rows=whole["tool_figures"].height + whole["tool_findings"].height,
         left_out=why_left_out(replayed),
         partial=profile.partial,

@@ -109,7 +109,7 @@ OF_EACH: Final = "each session has its own"
 """Why a figure that does not add up has no value over several sessions."""
 UNLAUNCHED: Final = "launch not recorded"
 """The ``op_join`` of GPU work whose launch is not recorded."""
-LEAST_TOLD_PCT: Final = 0.05
+MIN_UNKNOWN_PCT: Final = 0.05
 """Less of the time that is left out is not worth words."""
 OUTSIDE_PART: Final = 0.01
 """Less of the API time outside the wall time is not worth a figure."""
@@ -290,7 +290,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
     """The two figures that tools call by nearly the same name, under their own names, and what cannot be told."""
     if not use.kernel_ns:
         return []
-    told = (
+    recorded = (
         (
             "tc_efficiency_pct",
             "TC efficiency (DLProf)",
@@ -311,8 +311,8 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
         ),
     )
     facts = []
-    for name, label, value, formula, unknown, of_what, nothing in told:
-        unknown_share = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= LEAST_TOLD_PCT else ""
+    for name, label, value, formula, unknown, of_what, nothing in recorded:
+        unknown_share = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= MIN_UNKNOWN_PCT else ""
         if value is None:
             open_time = f"unknown for {unknown_share}" if unknown_share else ""
             facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
@@ -358,8 +358,8 @@ def system(profile: Profile) -> tuple[Fact, ...]:
             facts.append(Fact(column, label, ", ".join(values), ColumnKind.TEXT, "as the input says"))
     ranks = profile["sessions"].select(rank_words())["rank_words"].drop_nulls().unique(maintain_order=True).to_list()
     if ranks:
-        told = ", ".join(words.removeprefix("rank ") for words in ranks)
-        facts.append(Fact("rank", "Rank", told, ColumnKind.TEXT, "as the input says"))
+        rank_list = ", ".join(words.removeprefix("rank ") for words in ranks)
+        facts.append(Fact("rank", "Rank", rank_list, ColumnKind.TEXT, "as the input says"))
     sessions = profile["sessions"].height
     if sessions > 1:
         facts.insert(0, Fact("sessions", "Sessions", sessions, ColumnKind.COUNT, "profiled processes in the input"))

@@ -47,8 +47,8 @@ def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
     pool = ThreadPoolExecutor(2 if may_take else 1, "analysis")
     with keep_freed_memory(COLUMN_BYTES) if may_take else nullcontext():
         try:
-            begun: list[Future[Any]] = [pool.submit(make) for make in makers]
-            for future in begun:
+            futures: list[Future[Any]] = [pool.submit(make) for make in makers]
+            for future in futures:
                 yield future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -172,7 +172,7 @@ def _advice(profile: Profile, gpu: str | None) -> Advice | str:
         return str(error)
 
 
-GRAVEST: Final = 3
+TOP_FINDINGS: Final = 3
 """So many findings are shown."""
 
 
@@ -183,8 +183,8 @@ class Advice:
     counts: Mapping[str, int]
     """Number of findings by severity, and of rules that are clean or could not be told (`findings_table.counts`)."""
 
-    gravest: pl.DataFrame
-    """The first finding of each of the `GRAVEST` most expensive causes: rows of `findings_table.leads`."""
+    top_findings: pl.DataFrame
+    """The first finding of each of the `TOP_FINDINGS` most expensive causes: rows of `findings_table.leads`."""
 
     guidance: str
     """What to do first, about the most expensive cause; or why there is nothing to say."""
@@ -205,7 +205,7 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     """
     rows = findings(profile, gpu=gpu)
     numbers = counts(rows)
-    first = leads(rows).head(GRAVEST)
+    first = leads(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
     return Advice(numbers, first, _guidance(first, numbers), summary(rows), frozenset(reasons))
 

@@ -98,18 +98,18 @@ def spread(launches: pl.DataFrame) -> Spread | None:
     known = launches.select("duration_ns", "iteration", "stream").drop_nulls("duration_ns")
     if known.is_empty():
         return None
-    told = known.select(figures()).row(0, named=True)
-    median = told["median_ns"]
+    statistics = known.select(figures()).row(0, named=True)
+    median = statistics["median_ns"]
     slow = pl.col("duration_ns") > SLOW * median
     late = known.filter(slow)
     return Spread(
-        launches=told["calls"],
-        total_ns=told["total_ns"],
-        min_ns=told["min_ns"],
+        launches=statistics["calls"],
+        total_ns=statistics["total_ns"],
+        min_ns=statistics["min_ns"],
         median_ns=median,
-        p90_ns=told["p90_ns"],
-        p99_ns=told["p99_ns"],
-        max_ns=told["max_ns"],
+        p90_ns=statistics["p90_ns"],
+        p99_ns=statistics["p99_ns"],
+        max_ns=statistics["max_ns"],
         slow=late.height,
         slow_ns=int(late["duration_ns"].sum()) - late.height * median,
         slow_iterations=_parts(known, slow, "iteration") if known["iteration"].count() else (),

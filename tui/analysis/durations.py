@@ -256,9 +256,9 @@ def _figures(ordered: npt.NDArray[np.integer], bases: Ints, ends: Ints) -> pl.Da
     for group, (begin, end, base) in enumerate(zip(firsts.tolist(), ends.tolist(), bases.tolist(), strict=True)):
         own = ordered[begin:end] - ordered.dtype.type(base)
         totals[group] = own.sum(dtype=np.int64)
-        apart = own - totals[group] / (end - begin)
-        apart *= apart
-        squares[group] = apart.sum()
+        deviation = own - totals[group] / (end - begin)
+        deviation *= deviation
+        squares[group] = deviation.sum()
     rounded = {"avg_ns": totals / calls}
     for name, share in _QUANTILES.items():
         place = (calls - 1) * share

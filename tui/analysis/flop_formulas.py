@@ -549,8 +549,8 @@ def _softmax_backward(call: Call) -> Work:
 def _reduction(call: Call) -> Work:
     source = call.shape(0)
     over = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
-    kept = [size for place, size in enumerate(source) if place not in {axis % len(source) for axis in over}]
-    return _moved(call, [0], tuple(kept), call.types[0], "input + output")
+    remaining = [size for place, size in enumerate(source) if place not in {axis % len(source) for axis in over}]
+    return _moved(call, [0], tuple(remaining), call.types[0], "input + output")
 
 
 def _layer_norm(call: Call) -> Work:

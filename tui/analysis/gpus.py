@@ -78,7 +78,7 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
             _sum_of(~is_kernel).alias("copy_ns"),
         )
     )
-    tells_copies = ~pl.col("session").is_in(list(sessions_of_kernels_alone(profile)))
+    has_copies = ~pl.col("session").is_in(list(sessions_of_kernels_alone(profile)))
     has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
     is_used = pl.col("kernels_launched").is_not_null()
     busy = busy_time(profile)
@@ -93,7 +93,7 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         .with_columns(
             pl.when(is_used).then(pl.lit(RECORDED)).when(has_work).then(pl.lit(NONE_RECORDED)).alias("gpu_activity"),
             pl.when(is_used).then("span_ns").alias("span_ns"),
-            pl.when(tells_copies | (pl.col("copy_ns") > 0)).then("copy_ns").alias("copy_ns"),
+            pl.when(has_copies | (pl.col("copy_ns") > 0)).then("copy_ns").alias("copy_ns"),
         )
         .with_columns(
             (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),

@@ -57,13 +57,14 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     kernels = profile["activities"].lazy().filter(pl.col("kind") == "kernel", pl.col("name").is_not_null())
     names = kernels.select("session", "name").unique().collect().with_columns(pl.col("name").cast(pl.String))
     wanted = short_name(row["kernel"] or "")
-    alike = [name for name in names["name"].unique() if short_name(name) == wanted]
+    same_kernel = [name for name in names["name"].unique() if short_name(name) == wanted]
     exact = names.filter(name=row["kernel"])["session"].to_list()
-    by_short_name = names.filter(pl.col("name").is_in(alike), ~pl.col("session").is_in(exact))["session"].to_list()
+    is_inexact = pl.col("name").is_in(same_kernel) & ~pl.col("session").is_in(exact)
+    by_short_name = names.filter(is_inexact)["session"].to_list()
     if not exact and not by_short_name:
         return activities_where(profile)
     name, session = pl.col("name").cast(pl.String), pl.col("session")
-    found = (name == row["kernel"]) | (session.is_in(by_short_name) & name.is_in(alike))
+    found = (name == row["kernel"]) | (session.is_in(by_short_name) & name.is_in(same_kernel))
     same = [pl.col(axis) == row[axis] for axis in _SHAPE if row[axis] is not None]
     return activities_where(profile, found, pl.col("kind") == "kernel", *same)
 
@@ -79,7 +80,7 @@ def metrics(profile: Profile) -> pl.DataFrame:
 MOST: Final = 12
 """Of metrics that none of the telling ones is among, so many are told; the view of metrics has all."""
 
-_TELLING: Final = (
+_KEY_METRICS: Final = (
     ("SM throughput", ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "SM [%]")),
     (
         "memory throughput",
@@ -137,8 +138,10 @@ def measured_metrics(profile: Profile, activity: int) -> Measured | None:
     found, exact = same_shape.filter(pl.col("kernel") == launch["name"]), True
     if found.is_empty():
         short = short_name(launch["name"])
-        alike = [name for name in same_shape["kernel"].unique().drop_nulls().to_list() if short_name(name) == short]
-        found, exact = same_shape.filter(pl.col("kernel").cast(pl.String).is_in(alike)), False
+        same_kernel = [
+            name for name in same_shape["kernel"].unique().drop_nulls().to_list() if short_name(name) == short
+        ]
+        found, exact = same_shape.filter(pl.col("kernel").cast(pl.String).is_in(same_kernel)), False
     if found.is_empty():
         return None
     # One file is enough, and that of the launch itself is the best.
@@ -160,7 +163,7 @@ def _relevant(means: pl.DataFrame) -> Iterator[tuple[str, float, str | None]]:
     """The telling ones that were measured; where none was, the first shares that were."""
     rows = list(means.select("metric", "avg", "unit").iter_rows())
     found = False
-    for label, names in _TELLING:
+    for label, names in _KEY_METRICS:
         # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the telling one.
         values = [(value, unit) for metric, value, unit in rows if metric in names and unit in ("%", "ns")]
         if values:

@@ -52,16 +52,16 @@ def session_times(profile: Profile) -> pl.DataFrame:
     times = kernels(profile).group_by("session").agg(total("total_ns").alias("gpu_ns"))
     sessions = profile["sessions"].select("session", label, "pid", rank_words(), "host", "first_line", "last_line")
     sessions = sessions.join(times, on="session", how="left", maintain_order="left").sort("session")
-    held = [_held_in_words(profile, session) for session in sessions["session"]]
+    held = [_content_summary(profile, session) for session in sessions["session"]]
     short = pl.col("label").str.replace_all(_FOLDERS, "")
     process = pl.format("pid {} {}", "pid", short)
-    alike = short.is_duplicated() & pl.col("pid").is_not_null()
+    is_ambiguous = short.is_duplicated() & pl.col("pid").is_not_null()
     return sessions.with_columns(
-        pl.Series("holds", held, pl.String), pl.when(alike).then(process).otherwise(short).alias("short")
+        pl.Series("holds", held, pl.String), pl.when(is_ambiguous).then(process).otherwise(short).alias("short")
     )
 
 
-def _held_in_words(profile: Profile, session: int) -> str:
+def _content_summary(profile: Profile, session: int) -> str:
     """What a session without GPU times holds, as ``no GPU work, 1 API call``."""
     rows = {name: profile[name].filter(pl.col("session") == session) for name in ("activities", "summary", *_HOLDS)}
     in_summary = (rows["summary"]["section"].cast(pl.String) == "gpu").any()
@@ -121,10 +121,10 @@ def labels(profile: Profile) -> dict[int, str]:
     """What each session is called: its rank, else its number and process."""
     session = pl.col("session")
     process = pl.format("session {} (pid {})", session, "pid")
-    told = profile["sessions"].select("session", rank_words(), process.alias("process"))
+    known = profile["sessions"].select("session", rank_words(), process.alias("process"))
     return {
         number: (rank or (process or f"session {number}")).partition(" of ")[0]
-        for number, rank, process in told.iter_rows()
+        for number, rank, process in known.iter_rows()
     }
 
 

@@ -166,8 +166,8 @@ def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
     table = eligible_kernels_by_name(distinct)
     codes = table["name"].to_physical().to_numpy()
     lookup = np.full(int(codes.max(initial=0)) + 2, UNKNOWN, np.int8)
-    said = table["eligible"]
-    lookup[codes[said.is_not_null().to_numpy()]] = said.drop_nulls().to_numpy().astype(np.int8)
+    recorded = table["eligible"]
+    lookup[codes[recorded.is_not_null().to_numpy()]] = recorded.drop_nulls().to_numpy().astype(np.int8)
     # A launch without a name is at the end, where nothing is known.
     place = names.to_physical().cast(pl.Int64).fill_null(len(lookup) - 1).to_numpy()
     found: npt.NDArray[np.int8] = lookup[place]

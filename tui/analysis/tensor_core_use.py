@@ -234,7 +234,7 @@ def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     joined = (
         activities.join(tensor_cores_by_device(profile), on=["session", "device"], how="left", nulls_equal=True,
                         maintain_order="left")
-        .join(_told_by_names(activities["name"]), on="name", how="left", maintain_order="left", nulls_equal=True)
+        .join(_inferred_from_names(activities["name"]), on="name", how="left", maintain_order="left", nulls_equal=True)
     )  # fmt: skip
     recorded = pl.col("uses_tensor_core").is_not_null()
     memory = pl.col("kind").cast(pl.String).is_in(_MEMORY)
@@ -265,7 +265,7 @@ def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     ).drop("has_tensor_cores", "device_reason", "name_says", "name_reason", "assumed_reason")
 
 
-def _told_by_names(names: pl.Series) -> pl.DataFrame:
+def _inferred_from_names(names: pl.Series) -> pl.DataFrame:
     """`tensor_cores_by_name` with columns of other names, and the reason where the verdict is assumed."""
     return tensor_cores_by_name(names.unique()).select(
         "name",
@@ -285,16 +285,16 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     null where some have tensor cores and others not.
     """
     activities = profile["activities"]
-    told = ("uses_tensor_core", "tensor_core_reason")
-    keys = ["session", "device", "kind", "name", *told]
-    others = ("device", *told)
+    recorded = ("uses_tensor_core", "tensor_core_reason")
+    keys = ["session", "device", "kind", "name", *recorded]
+    others = ("device", *recorded)
     if all(is_constant(column_view(activities, name)) for name in others):
         # What others ask for as well says it all.
         values = zip(others, activities.select(others).row(0), strict=True)
-        alike = (pl.lit(value, activities.schema[name]).alias(name) for name, value in values)
+        constants = (pl.lit(value, activities.schema[name]).alias(name) for name, value in values)
         single = (
             activities_by_name(profile)
-            .with_columns(pl.col("calls").alias("launches"), *alike)
+            .with_columns(pl.col("calls").alias("launches"), *constants)
             .select(*keys, "launches", "total_ns")
         )
     else:
@@ -317,7 +317,9 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
         .agg(whole("calls").alias("launches"), total("total_ns").alias("total_ns"))
         .join(devices, on="session", how="left")
         .with_columns(
-            kind_by_name().cast(NAME), pl.lit(None, pl.Boolean).alias(told[0]), pl.lit(None, NAME).alias(told[1])
+            kind_by_name().cast(NAME),
+            pl.lit(None, pl.Boolean).alias(recorded[0]),
+            pl.lit(None, NAME).alias(recorded[1]),
         )
         .select(single.columns)
     )

@@ -86,8 +86,8 @@ def headlines(profile: Profile) -> pl.DataFrame:
     """The rows of `tool_report` that the dashboard tells: its first figures, then its first findings."""
     rows = tool_report(profile)
     # Times and shares; the numbers of the iterations that were counted say little by themselves.
-    telling = pl.col("tool_value").is_not_null() & pl.col("unit").is_in(["%", "ns"])
-    figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), telling)
+    is_time_or_share = pl.col("tool_value").is_not_null() & pl.col("unit").is_in(["%", "ns"])
+    figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), is_time_or_share)
     findings = rows.filter(pl.col("section") == FINDING)
     return pl.concat([figures.head(HEADLINES), findings.head(HEADLINE_FINDINGS)])
 

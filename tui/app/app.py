@@ -23,7 +23,7 @@ from tui.commands import ProftuiProvider, command_words, run_command
 from tui.keys import Scope, bindings_for, keys_of_some_places, told_of
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
-from tui.options import is_file_there, user_path
+from tui.options import path_exists, user_path
 from tui.screens.too_small import TooSmallScreen
 from tui.text import plain
 from tui.textual_patches.escape_key import use_escape_parser
@@ -224,7 +224,7 @@ class ProftuiApp(App[None]):
         Raises:
             CommandError: There is no such file.
         """
-        if not is_file_there(path):
+        if not path_exists(path):
             raise CommandError(f"No such file: {plain(path)}")
         self.file_to_open = str(user_path(path).absolute())
         self.exit()

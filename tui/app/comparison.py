@@ -11,7 +11,7 @@ from textual.worker import get_current_worker
 
 from tui.model.aggregation import aggregation
 from tui.model.errors import CommandError, ProftuiError
-from tui.options import is_file_there, user_path
+from tui.options import path_exists, user_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ def check_form(words: str) -> None:
     word, *rest = words.split()
     numbers = [one for one in words.split() if one.isdecimal()]
     is_numbers = len(numbers) == len(rest) + 1
-    if not (is_numbers or word in OF_THIS_INPUT) or is_file_there(words):
+    if not (is_numbers or word in OF_THIS_INPUT) or path_exists(words):
         return
     if not is_numbers and not rest:
         raise CommandError(f"Which {word}? {HOW}")

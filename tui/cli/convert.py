@@ -57,17 +57,17 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     whole = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
     out_dir = os.path.abspath(options.output)  # noqa: PTH100
     with connected(options.scheduler) as client:
-        there = [file for file in whole if os.path.exists(file)]  # noqa: PTH110
+        existing = [file for file in whole if os.path.exists(file)]  # noqa: PTH110
         os.makedirs(out_dir, exist_ok=True)  # noqa: PTH103
-        workers = check(client, sorted({os.path.dirname(file) for file in there}), out_dir)  # noqa: PTH120
+        workers = check(client, sorted({os.path.dirname(file) for file in existing}), out_dir)  # noqa: PTH120
         # A dataset that is there stays whole until it is sure that the cluster can do the work.
         prepare(out_dir, whole, format_in=options.format_in, overwrite=options.overwrite)
-        console.info(f"{_files(len(there))} for {_workers(workers)} of {options.scheduler}")
+        console.info(f"{_files(len(existing))} for {_workers(workers)} of {options.scheduler}")
         line = ProgressLine()
         for file in whole:
-            if file not in there:
+            if file not in existing:
                 line.left_out(file, f"{file}: no such file")
-        spread = Spread(client, there, out_dir, options.format_in)
+        spread = Spread(client, existing, out_dir, options.format_in)
         standing = spread.standing
         try:
             spread.run(line.told, line.left_out)
@@ -79,20 +79,20 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
             return BAD_INPUT if lost else _INTERRUPTED
         finally:
             line.end()
-    manifest = finish(out_dir, [standing.parts[file] for file in there if file in standing.parts])
-    missing = len(whole) - len(there)
+    manifest = finish(out_dir, [standing.parts[file] for file in existing if file in standing.parts])
+    missing = len(whole) - len(existing)
     _sum_up(standing, manifest, missing, options.output)
     return BAD_INPUT if missing or standing.left_out else 0
 
 
 def _sum_up(standing: Standing, manifest: Manifest, missing: int, output: str) -> None:
     ranks = len({file.rank for part in manifest.parts for file in part.files if file.rank is not None})
-    told = [
+    lines = [
         _files(len(manifest.parts)),
         f"{ranks:,} rank{'' if ranks == 1 else 's'}" if ranks else "no ranks known",
         f"{sum(manifest.rows.values()):,} rows",
     ]
-    console.info(f"wrote {', '.join(told)} to {output}; proftui {output} opens it")
+    console.info(f"wrote {', '.join(lines)} to {output}; proftui {output} opens it")
     beside = [
         f"{standing.were_there:,} already converted" if standing.were_there else "",
         f"{len(standing.retried):,} retried" if standing.retried else "",
@@ -197,8 +197,8 @@ def convert(options: argparse.Namespace) -> int:
         if len(files) > 1:
             console.info(f"{number} of {len(files)}: {file}: {sum(part.rows.values()):,} rows")
     manifest = finish(options.output, parts)
-    told = f"{len(parts)} file{'' if len(parts) == 1 else 's'}, {sum(manifest.rows.values()):,} rows"
-    console.info(f"wrote {told} to {options.output}; proftui {options.output} opens it")
+    size_text = f"{len(parts)} file{'' if len(parts) == 1 else 's'}, {sum(manifest.rows.values()):,} rows"
+    console.info(f"wrote {size_text} to {options.output}; proftui {options.output} opens it")
     if any(part.has_text for part in parts):
         console.info("log text is not included: the Log view needs the original logs")
     return BAD_INPUT if errors else 0

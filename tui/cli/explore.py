@@ -84,8 +84,8 @@ def _refuse_mistyped(first: str) -> None:
         return
     from difflib import get_close_matches
 
-    for meant in get_close_matches(first, COMMANDS, n=1, cutoff=0.75):
-        raise ProftuiError(f"{first}: no such file or command", f"did you mean: proftui {meant}")
+    for suggestion in get_close_matches(first, COMMANDS, n=1, cutoff=0.75):
+        raise ProftuiError(f"{first}: no such file or command", f"did you mean: proftui {suggestion}")
 
 
 def _told(fault: Exception) -> int:

@@ -165,7 +165,7 @@ def table_format(options: argparse.Namespace) -> str | None:
 def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
     """Write a table where the options say."""
     from tui.output.about import About, profile_name
-    from tui.output.export import for_terminal, formulas_in_words, write
+    from tui.output.export import for_terminal, formula_warning, write
 
     # Bare tables here: Markdown goes into texts that say themselves what it is, JSON into programs.
     about = None if format_name in ("markdown", "json") else About(profile_name(options.files), what)
@@ -174,7 +174,7 @@ def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: st
     else:
         write(data, Path(options.output), format_name, overwrite=options.overwrite, about=about)
         console.info(f"wrote {data.height:,} rows of {what} to {options.output}")
-        if formulas := formulas_in_words(data, format_name):
+        if formulas := formula_warning(data, format_name):
             console.info(formulas)
 
 
@@ -287,18 +287,20 @@ def cache(options: argparse.Namespace) -> int:
         words = f"cleared {number} file{'' if number == 1 else 's'} from {folder()}"
         console.info(words if not left else f"{words}; {size_text(left)} cannot be removed")
         return 0 if not left else 2
-    kept = entries()
+    cached = entries()
     if options.format == "json":
         from tui.output.export import json_line
 
-        for one in kept:
+        for one in cached:
             write_data(json_line(_as_json(one)))
         return 0
-    for one in kept:
-        told = _as_json(one)
-        write_text(f"{size_text(one.bytes):>9}  {told['used']}  {told['state']:<7}  {told['file'] or one.name}\n")
-    total = sum(one.bytes for one in kept)
-    console.info(f"{len(kept)} file{'' if len(kept) == 1 else 's'}, {size_text(total)}, in {folder()}")
+    for one in cached:
+        content = _as_json(one)
+        write_text(
+            f"{size_text(one.bytes):>9}  {content['used']}  {content['state']:<7}  {content['file'] or one.name}\n"
+        )
+    total = sum(one.bytes for one in cached)
+    console.info(f"{len(cached)} file{'' if len(cached) == 1 else 's'}, {size_text(total)}, in {folder()}")
     return 0
 
 

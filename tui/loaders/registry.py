@@ -43,7 +43,7 @@ from tui.loaders.unitrace import UNITRACE
 from tui.loaders.xla.xla_loader import XlaTraceLoader
 from tui.loaders.xla.xplane_loader import XPLANE
 from tui.model.errors import WHAT_OPENS, ProftuiError
-from tui.options import is_file_there
+from tui.options import path_exists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +147,7 @@ def load_one(
     named = None if format_in is None else _named(format_in)
     if stream is None and named in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
         return DATASET.load_folder(path, report, kept)
-    if stream is None and is_file_there(path) and Path(path).is_dir():
+    if stream is None and path_exists(path) and Path(path).is_dir():
         if named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
             return NSYS_FOLDER.load_folder(Path(path), report)
         profile, errors = load((path,), format_in=format_in, report=report, kept=kept)
@@ -191,7 +191,7 @@ def _named(format_in: str) -> Loader:
 
 def _is_folder(path: str) -> bool:
     """Whether a path is that of a folder of profiles, not of a profile that is a folder."""
-    if not path or not is_file_there(path):
+    if not path or not path_exists(path):
         return False
     return Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-_WORTH_IT: Final = 100_000
+_MIN_ROWS: Final = 100_000
 """Rows; fewer take no memory to speak of."""
 
 _WHOLE_NUMBERS: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
@@ -22,7 +22,7 @@ _WHOLE_NUMBERS: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
 """What they are to numpy and to Arrow."""
 
 
-def compact_constants(data: pl.DataFrame, least: int = _WORTH_IT) -> pl.DataFrame:
+def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFrame:
     """The same frame: a column whose values are all equal, or all null, costs nothing for a row.
 
     Columns of numbers that are equal wherever they are known share what they hold.
@@ -67,7 +67,7 @@ def _shared(data: pl.DataFrame) -> list[pl.Series]:
 
     What lies below an unknown value is of no matter: those of one number share it, and zeros are no memory at all.
     """
-    if data.n_chunks() != 1 or data.height < _WORTH_IT:
+    if data.n_chunks() != 1 or data.height < _MIN_ROWS:
         return []
     wanted = [column for column, dtype in data.schema.items() if type(dtype) in _WHOLE_NUMBERS]
     unknown = dict(zip(wanted, data.select(pl.col(wanted).null_count()).row(0), strict=True)) if wanted else {}
@@ -75,16 +75,16 @@ def _shared(data: pl.DataFrame) -> list[pl.Series]:
     if not some:
         return []
     least, most = data.select(pl.col(some).min()).row(0), data.select(pl.col(some).max()).row(0)
-    alike: dict[tuple[type[pl.DataType], int], list[str]] = {}
+    equal_columns: dict[tuple[type[pl.DataType], int], list[str]] = {}
     for column, number, last in zip(some, least, most, strict=True):
         if number == last:
-            alike.setdefault((type(data.schema[column]), number), []).append(column)
+            equal_columns.setdefault((type(data.schema[column]), number), []).append(column)
     # Imported here: most frames have no use for it.
     import nanoarrow  # type: ignore[import-untyped]
 
     found = []
     bits: dict[bytes, np.ndarray[Any, Any]] = {}
-    for (dtype, number), columns in alike.items():
+    for (dtype, number), columns in equal_columns.items():
         if number and len(columns) == 1:
             continue
         kind, arrow = _WHOLE_NUMBERS[dtype]

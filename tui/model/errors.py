@@ -100,7 +100,7 @@ def out_of_memory_message(error: BaseException) -> str:
     return "not enough memory"
 
 
-def did_you_mean(name: str, there: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """What was perhaps meant, as a question; empty where nothing is like it.
 
     >>> did_you_mean("kernals", ["api-calls", "kernels"]), did_you_mean("frobnicate", ["kernels"])
@@ -109,8 +109,8 @@ def did_you_mean(name: str, there: Iterable[str]) -> str:
     # Imported here: the command line imports this file before it knows what it is to do.
     from difflib import get_close_matches
 
-    known = {one.lower(): one for one in there}
+    known = {one.lower(): one for one in candidates}
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     begins = [one for one in known if len(name) > 2 and one.startswith(name.lower())]
-    meant = [known[one] for one in (*close, *begins)]
-    return f"did you mean {meant[0]}?" if meant else ""
+    matches = [known[one] for one in (*close, *begins)]
+    return f"did you mean {matches[0]}?" if matches else ""

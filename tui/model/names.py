@@ -78,21 +78,21 @@ def short_name(name: str) -> str:
 
 def _bare(name: str) -> str:
     """The name with template arguments and parameter lists taken out."""
-    kept: list[str] = []
+    parts: list[str] = []
     at = 0
     while at < len(name):
         if name.startswith(_ANONYMOUS, at):
-            kept.append(_ANONYMOUS.replace(" ", "\0"))
+            parts.append(_ANONYMOUS.replace(" ", "\0"))
             at += len(_ANONYMOUS)
         elif name.startswith(_UNNAMED, at):
-            kept.append(_ANONYMOUS.replace(" ", "\0") + "::")
+            parts.append(_ANONYMOUS.replace(" ", "\0") + "::")
             at += len(_UNNAMED)
         elif name[at] == "o" and (operator := _OPERATOR.match(name, at)) and (at == 0 or not _is_word(name[at - 1])):
-            kept.append(operator[0])
+            parts.append(operator[0])
             at = operator.end()
         elif name[at] in "{[":
             end = _end_of_group(name, at)
-            kept.append(name[at:end].replace(" ", "\0"))
+            parts.append(name[at:end].replace(" ", "\0"))
             at = end
         elif name[at] in "<(":
             is_list = name[at] == "("
@@ -100,9 +100,9 @@ def _bare(name: str) -> str:
             while is_list and (qualifier := _AFTER_PARAMETERS.match(name, at)):
                 at = qualifier.end()
         else:
-            kept.append(name[at])
+            parts.append(name[at])
             at += 1
-    return "".join(kept)
+    return "".join(parts)
 
 
 def _end_of_group(name: str, start: int) -> int:

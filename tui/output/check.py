@@ -195,14 +195,14 @@ class Check:
 
     def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
         """What a finding costs, why the time is lost, and the rules that say so."""
-        told = []
+        sentences = []
         if row["cost_ns"] is not None:
             cost = duration(row["cost_ns"], ascii_only=style.ascii_only)
             share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
-            told.append(f"Costs at most {cost}{share}: {row['cost_basis']}.")
+            sentences.append(f"Costs at most {cost}{share}: {row['cost_basis']}.")
         if row["cause"]:
-            told.append(f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')}).")
-        return " ".join(told)
+            sentences.append(f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')}).")
+        return " ".join(sentences)
 
     def as_markdown(self) -> str:
         """The same as tables."""

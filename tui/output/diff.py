@@ -32,7 +32,7 @@ from tui.analysis.compare.verdict import (
 )
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import count, duration, format_value, signed
-from tui.labels import tell_symbols_apart
+from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -160,10 +160,14 @@ class Diff:
         self.sides = sides
         self.tolerant = tolerant
         self.figures = headline(sides)
-        can_tell = sides.per_iteration or not sides.in_part
-        self.judgment: Judgment | None = judged(self.figures, than_pct) if than_pct is not None and can_tell else None
-        """None where none was asked for, and where the profiles have no time in common."""
-        self._shown = judged(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if can_tell else None
+        is_comparable = sides.per_iteration or not sides.in_part
+        self.judgment: Judgment | None = (
+            judged(self.figures, than_pct) if than_pct is not None and is_comparable else None
+        )
+        """None without a limit, and where the profiles have no time in common."""
+        if than_pct is not None and is_comparable:
+            self.judgment = judged(self.figures, than_pct)
+        self._shown = judged(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
         self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
         """What changed in a sentence; empty where the profiles have no time in common."""
         self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
@@ -199,21 +203,23 @@ class Diff:
         a, b = self.sides.a, self.sides.b
         safe = [plain(side.label, ascii_only=style.ascii_only) for side in (a, b)]
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), ""]
-        lines += [*(line for said in self._conclusion() for line in style.wrapped(_sentence(said))), ""]
+        lines += [*(line for sentence in self._conclusion() for line in style.wrapped(_sentence(sentence))), ""]
         lines += [*style.wrapped(f"Times {self.sides.why}."), ""]
-        for said in filter(None, (self.sides.in_part, self.sides.left_out)):
-            lines += [*style.wrapped(said), ""]
+        for sentence in filter(None, (self.sides.in_part, self.sides.left_out)):
+            lines += [*style.wrapped(sentence), ""]
         lines += [*style.wrapped(HOW_SIMILAR), ""] if self.tolerant else []
         figures = [(figure.label, *figure_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
         unknown_reason = unknown_sentences(self.figures)
-        lines += ["", *(line for said in unknown_reason for line in style.wrapped(said))] if unknown_reason else []
-        apart = ops_compared_separately(self.sides)
+        lines += (
+            ["", *(line for sentence in unknown_reason for line in style.wrapped(sentence))] if unknown_reason else []
+        )
+        ops_note = ops_compared_separately(self.sides)
         for spec, rows in self._tables:
             if rows.is_empty():
                 continue
             lines += ["", style.heading(_title(spec, rows)), ""]
-            lines += [*style.wrapped(apart), ""] if apart and spec is CHANGED_OPS else []
+            lines += [*style.wrapped(ops_note), ""] if ops_note and spec is CHANGED_OPS else []
             if spec is CHANGED_FINDINGS:
                 lines += _finding_lines(rows.head(ROWS), style)
             else:
@@ -225,20 +231,20 @@ class Diff:
         """The same for a pull request."""
         a, b = (markdown_cell(side.label) for side in (self.sides.a, self.sides.b))
         text = f"## {a} → {b}\n\n"
-        text += "".join(f"- {markdown_cell(_sentence(said))}\n" for said in self._conclusion())
+        text += "".join(f"- {markdown_cell(_sentence(sentence))}\n" for sentence in self._conclusion())
         text += f"\nTimes {markdown_cell(self.sides.why)}.\n\n"
-        for said in filter(None, (self.sides.in_part, self.sides.left_out)):
-            text += f"{markdown_cell(said)}\n\n"
+        for sentence in filter(None, (self.sides.in_part, self.sides.left_out)):
+            text += f"{markdown_cell(sentence)}\n\n"
         text += f"{HOW_SIMILAR}\n\n" if self.tolerant else ""
         rows = [[figure.label, *figure_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
         unknown_reason = unknown_sentences(self.figures)
-        text += "\n" * bool(unknown_reason) + "".join(f"- {markdown_cell(said)}\n" for said in unknown_reason)
-        apart = ops_compared_separately(self.sides)
+        text += "\n" * bool(unknown_reason) + "".join(f"- {markdown_cell(sentence)}\n" for sentence in unknown_reason)
+        ops_note = ops_compared_separately(self.sides)
         for spec, table in self._tables:
             if table.height:
                 text += f"\n### {_title(spec, table)}\n\n"
-                text += f"{apart}\n\n" if apart and spec is CHANGED_OPS else ""
+                text += f"{ops_note}\n\n" if ops_note and spec is CHANGED_OPS else ""
                 text += table_markdown(spec, _short(spec, table.head(ROWS)))
                 rest = "" if spec is CHANGED_FINDINGS else _rest(table)
                 text += f"\n{rest}\n" if rest else ""
@@ -285,8 +291,8 @@ def _name(spec: TableSpec) -> str:
     return spec.name.removeprefix("changed_")
 
 
-def _sentence(said: str) -> str:
-    return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
@@ -314,8 +320,8 @@ def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with C++ names that leave a pull request room for the figures, and are distinguished all the same."""
     if next(column for column in spec.columns if column.name == spec.pinned).kind is not ColumnKind.SYMBOL:
         return rows
-    told = tell_symbols_apart([plain(name) for name in rows[spec.pinned].to_list()], NAME_MOST)
-    names = [told.get(plain(name), name) for name in rows[spec.pinned].to_list()]
+    labels = distinct_symbols([plain(name) for name in rows[spec.pinned].to_list()], NAME_MOST)
+    names = [labels.get(plain(name), name) for name in rows[spec.pinned].to_list()]
     return rows.with_columns(pl.Series(spec.pinned, names, pl.String))
 
 
@@ -334,12 +340,12 @@ def _finding_lines(rows: pl.DataFrame, style: Style) -> list[str]:
     """Findings as text: sentences do not fit into columns."""
     lines = []
     for row in rows.iter_rows(named=True):
-        said = {NEW: [row["candidate"]], REMOVED: [row["baseline"]]}.get(row["change"])
-        if said is None:
+        texts = {NEW: [row["candidate"]], REMOVED: [row["baseline"]]}.get(row["change"])
+        if texts is None:
             same = row["baseline"] == row["candidate"]
-            said = [row["candidate"]] if same else [f"baseline: {row['baseline']}", f"candidate: {row['candidate']}"]
+            texts = [row["candidate"]] if same else [f"baseline: {row['baseline']}", f"candidate: {row['candidate']}"]
         first = f"{row['change']:7}{GAP}{row['severity']:7}{GAP}{row['rule']:3}{GAP}"
-        for text in said:
+        for text in texts:
             lines += style.wrapped(text, first=first, indent=" " * len(first))
             first = " " * len(first)
     return lines

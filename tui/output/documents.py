@@ -104,7 +104,7 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
         )
         _write_long_numbers(frame, sheet)
         if about is not None:
-            _say(workbook, sheet, about)
+            _add_about_sheet(workbook, sheet, about)
     stream.write(buffer.getbuffer())
 
 
@@ -129,18 +129,18 @@ def sheet_name(title: str) -> str:
     return words if words.lower() not in ("", "history", "about") else "proftui"
 
 
-def _say(workbook: Any, sheet: Any, about: About) -> None:
+def _add_about_sheet(workbook: Any, sheet: Any, about: About) -> None:
     left, middle, right = (_header_part(text) for text in (about.profile, about.title, about.date))
     sheet.set_header(f"&L{left}&C{middle}&R{right}")
     sheet.set_footer("&R&P / &N")
     sheet.set_landscape()
     sheet.repeat_rows(0)
-    told = workbook.add_worksheet("About")
-    told.set_column(0, 0, 12)
-    told.set_column(1, 1, 80)
+    about_sheet = workbook.add_worksheet("About")
+    about_sheet.set_column(0, 0, 12)
+    about_sheet.set_column(1, 1, 80)
     for row, (name, value) in enumerate(about.facts().items()):
-        told.write_string(row, 0, name.replace("_", " "))
-        told.write_string(row, 1, plain(value)[:CHARACTERS])
+        about_sheet.write_string(row, 0, name.replace("_", " "))
+        about_sheet.write_string(row, 1, plain(value)[:CHARACTERS])
     workbook.set_properties({"title": plain(about.title)[:255], "subject": plain(about.profile)[:255]})
 
 

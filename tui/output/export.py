@@ -73,12 +73,12 @@ def write(
         write_to(target)
 
 
-def formulas_in_words(frame: pl.DataFrame, format_name: str) -> str:
+def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
     """What is said where a spreadsheet would take texts of separated values for formulas; empty where it would not.
 
     The texts stay as they are: programs that read the file must find the names that the profile has.
 
-    >>> formulas_in_words(pl.DataFrame({"name": ["=1+1", "gemm", "-"]}), "csv")
+    >>> formula_warning(pl.DataFrame({"name": ["=1+1", "gemm", "-"]}), "csv")
     '1 value starts like a formula: use xlsx for spreadsheets'
     """
     if format_name not in ("csv", "tsv"):
@@ -215,8 +215,8 @@ def _write_parquet(frame: pl.DataFrame, stream: IO[bytes], about: About | None =
     buffer = io.BytesIO()
     # Without the date: the same rows are the same file.
     facts = {name: value for name, value in about.facts().items() if name != "exported"} if about else {}
-    told = {f"proftui.{name}": value for name, value in facts.items()} or None
-    frame.write_parquet(buffer, metadata=told)
+    metadata = {f"proftui.{name}": value for name, value in facts.items()} or None
+    frame.write_parquet(buffer, metadata=metadata)
     stream.write(buffer.getbuffer())
 
 

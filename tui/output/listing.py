@@ -108,8 +108,8 @@ def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = Fal
         for name, frame in session["frames"].items():
             lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame, ascii_only=ascii_only)]
     issues = {severity: number for severity, number in found["issues"].items() if number}
-    told = ", ".join(f"{count(number)} {severity}" for severity, number in issues.items()) or "none"
-    lines.append(f"  issues: {told}")
+    issue_text = ", ".join(f"{count(number)} {severity}" for severity, number in issues.items()) or "none"
+    lines.append(f"  issues: {issue_text}")
     views: Mapping[str, str] = found["views"]
     fed = [name for name, state in views.items() if state == OK]
     lines += _wrapped("views", ", ".join(fed) or "none", width)

@@ -119,8 +119,8 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
         share = whole_percent(lane.segments.length, shown.end_ns - shown.begin_ns)
         shown_words = within(words, lane.tid, room, ascii_only=style.ascii_only)
         lines.append(_line(shown_words, share, drawn.texts, room))
-    told = legend((shown.lanes[place] for place in places), ascii_only=style.ascii_only)
-    lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in told))
+    entries = legend((shown.lanes[place] for place in places), ascii_only=style.ascii_only)
+    lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in entries))
     left_out = len(shown.lanes) - len(places)
     if left_out:
         lines += style.wrapped(f"Not drawn: {left_out} more lanes of nested ranges and ops, or of other threads.")
@@ -260,8 +260,8 @@ def _written(spec: TableSpec, rows: pl.DataFrame, *, ascii_only: bool = False) -
     if set(rows.columns) >= TREE:
         before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
         rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
-    telling = {column.name for column in informative_columns(spec, rows)[0]}
-    columns = [column for column in prioritized(spec, rows) if column.name in telling]
+    informative = {column.name for column in informative_columns(spec, rows)[0]}
+    columns = [column for column in prioritized(spec, rows) if column.name in informative]
     texts = written(columns, rows, ascii_only=ascii_only)
     measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
     if not measures:
@@ -307,19 +307,21 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: boo
 def _notes(profile: Profile, view: str) -> list[str]:
     """What is said before a table: which iterations it is of, and how those were found."""
     notes = [f"Of {words(profile)} only."] if words(profile) else []
-    if view in ("op-types", "group-ops", "ops") and (said := ops_by_name.coverage_note(profile)):
-        notes.append(f"{said}.")
+    if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
+        notes.append(f"{note}.")
     if view == "group-ops":
-        notes.append(f"Grouped {op_trees.first_tree(profile).title}{_sessions_apart(profile)}.{_other_trees(profile)}")
+        notes.append(f"Grouped {op_trees.first_tree(profile).title}{_per_session(profile)}.{_other_trees(profile)}")
     if view in OF_ITERATIONS:
         reasons = iterations.reasons(profile)
         several = profile["sessions"].height > 1
         notes += [f"Session {session}: {text}." if several else f"{text[:1].upper()}{text[1:]}."
                   for session, text in reasons.items()]  # fmt: skip
     if view in ("gpus", "ranks") and ranks.several_ranks(profile):
-        verdict = ranks.straggler_words(profile)
-        notes.append(f"{verdict.said[:1].upper()}{verdict.said[1:]}{f': {verdict.how}' if verdict.how else ''}.")
-        notes += [f"{clocks(profile).said[:1].upper()}{clocks(profile).said[1:]}."] if view == "ranks" else []
+        verdict = ranks.straggler_verdict(profile)
+        notes.append(
+            f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}{f': {verdict.how}' if verdict.how else ''}."
+        )
+        notes += [f"{clocks(profile).sentence[:1].upper()}{clocks(profile).sentence[1:]}."] if view == "ranks" else []
     return notes
 
 
@@ -334,7 +336,7 @@ def _other_trees(profile: Profile) -> str:
     return f" Other {words}: {', '.join(others)} (b in Group Ops of the explorer)."
 
 
-def _sessions_apart(profile: Profile) -> str:
+def _per_session(profile: Profile) -> str:
     return ", separately for each session" if profile["sessions"].height > 1 else ""
 
 

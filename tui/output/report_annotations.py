@@ -93,17 +93,17 @@ class MarksReport:
         lines: list[str] = []
         for one in self.marked:
             lines += ["", style.heading(_title(one)), "", *table_lines(one.spec, one.rows, style, notes=False)]
-        for said in self._said:
-            lines += ["", *style.wrapped(said)]
+        for note in self._notes_above:
+            lines += ["", *style.wrapped(note)]
         return "".join(f"{line}\n" for line in lines)
 
     def as_markdown(self) -> str:
         """A table each."""
         parts = [f"\n### {_title(one)}\n\n{table_markdown(one.spec, one.rows)}" for one in self.marked]
-        return "".join([*parts, *(f"\n{said}\n" for said in self._said)])
+        return "".join([*parts, *(f"\n{note}\n" for note in self._notes_above)])
 
     @property
-    def _said(self) -> list[str]:
+    def _notes_above(self) -> list[str]:
         """What is to be said of the marked rows."""
         return [*([] if self.is_of_now else [CHANGED]), *([_elsewhere(self.elsewhere)] if self.elsewhere else [])]
 
@@ -124,14 +124,14 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
 
 
-def _marked(profile: Profile, name: str, kept: list[SavedTable], gpu: str | None) -> Iterator[Marked]:
-    if not kept:
+def _marked(profile: Profile, name: str, tables: list[SavedTable], gpu: str | None) -> Iterator[Marked]:
+    if not tables:
         return
     for place, table in enumerate(tables_for(profile, name)):
         spec = table.table_spec(profile)
         keys = [
             key
-            for one in kept
+            for one in tables
             if PANES.get(one.pane, one.pane) == spec.name or (place == 0 and one.pane in FIRST_PANES)
             for key in one.marks
         ]

@@ -110,7 +110,7 @@ ITERATIONS: Final = TableSpec(
 )
 LONGEST: Final = replace(GAPS, name="longest_gaps", title="Longest idle gaps")
 TOOL: Final = TableSpec(
-    "tool_says",
+    "tool_headlines",
     "Profiler report",
     columns("tool_name", "tool_value", "unit", "text"),
     key=("number",),
@@ -205,7 +205,7 @@ WORST_ISSUES: Final = 3
 
 SPLIT_HEADING: Final = "GPU time by kind of work"
 MEANINGS_HEADING: Final = "How these figures are computed"
-GRAVEST_COLUMNS: Final = (
+FINDING_COLUMNS: Final = (
     "rule", "cause", "severity", "session", "tool", "problem", "recommendation", "cost_ns", "cost_pct", "all_rules",
 )  # fmt: skip
 MISSING_HEADING: Final = "Not recorded in this profile, and how to record it"
@@ -233,8 +233,8 @@ class DashboardReport:
         self._figures = dashboard(profile, gpu=gpu)
         self._iterations = words(profile)
         figures = self._figures
-        told = issues(profile)
-        self._worst = told.filter(told["severity"] != "info").head(WORST_ISSUES)
+        rows = issues(profile)
+        self._worst = rows.filter(rows["severity"] != "info").head(WORST_ISSUES)
         self._advice = advice(profile, gpu=gpu)
         self._sections = [
             _Section(BREAKDOWN, wall_time(profile)),
@@ -247,7 +247,7 @@ class DashboardReport:
             _Section(COPIES, figures.copies),
             _Section(LAYERS, layer_totals(profile)),
             _Section(DEVICES, figures.devices),
-            _Section(_of_tool(figures.tool_says), figures.tool_says),
+            _Section(_of_tool(figures.tool_headlines), figures.tool_headlines),
         ]
 
     def as_text(self, style: Style) -> str:
@@ -269,8 +269,8 @@ class DashboardReport:
             lines += self._part(section.spec.title, table, style)
         lines += self._part("System configuration", fact_lines(figures.system, style), style)
         worst = issue_lines(self._worst, replace(style, width=style.width - 2)) if self._worst.height else []
-        told = [*style.wrapped(self._issues(), indent="  "), *(f"  {line}" for line in worst)]
-        lines += self._part("Issues", told, style)
+        lines_of_issues = [*style.wrapped(self._issues(), indent="  "), *(f"  {line}" for line in worst)]
+        lines += self._part("Issues", lines_of_issues, style)
         if figures.missing:
             needs = need_lines(figures.missing, style)
             lines += self._part(MISSING_HEADING, needs, style)
@@ -288,7 +288,7 @@ class DashboardReport:
         if figures.left_out:
             parts.append(f"Note: {figures.left_out}.\n")
         if self._advice.guidance:
-            rows = [[severity, told, cost, rules] for severity, rules, told, cost in self._findings()]
+            rows = [[severity, problem, cost, rules] for severity, rules, problem, cost in self._findings()]
             table = markdown_table(["Severity", "Finding", "Cost", "Rules"], rows, [False, False, True, False])
             heading = f"## Expert Systems ({self._advice.summary})"
             parts.append(f"{heading}\n\n{markdown_cell(self._advice.guidance)}\n" + (f"\n{table}" if rows else ""))
@@ -325,7 +325,7 @@ class DashboardReport:
         content["expert"] = {
             "counts": dict(self._advice.counts),
             "guidance": self._advice.guidance,
-            "gravest": json_rows(self._advice.gravest.select(*GRAVEST_COLUMNS)),
+            "top_findings": json_rows(self._advice.top_findings.select(*FINDING_COLUMNS)),
         }
         content["performance"] = {fact.name: fact.value for fact in figures.performance}
         content["unknown"] = {fact.name: fact.source for fact in figures.performance if fact.value is None}
@@ -349,23 +349,23 @@ class DashboardReport:
                 else row["problem"],
                 _cost(row, ascii_only=ascii_only),
             )
-            for row in self._advice.gravest.iter_rows(named=True)
+            for row in self._advice.top_findings.iter_rows(named=True)
         ]
 
     def _advice_lines(self, style: Style) -> list[str]:
         lines = style.wrapped(self._advice.guidance, indent="  ") if self._advice.guidance else []
-        for severity, rules, told, cost in self._findings(ascii_only=style.ascii_only):
+        for severity, rules, problem, cost in self._findings(ascii_only=style.ascii_only):
             first = f"  {severity:8} "
-            said = f"{told} Costs at most {cost}." if cost else told
-            lines += style.wrapped(f"{said} {f'({rules})' if rules else ''}", first=first, indent=" " * len(first))
+            sentence = f"{problem} Costs at most {cost}." if cost else problem
+            lines += style.wrapped(f"{sentence} {f'({rules})' if rules else ''}", first=first, indent=" " * len(first))
         return lines
 
     def _filled(self) -> list[_Section]:
         return [section for section in self._sections if not section.rows.is_empty()]
 
     def _issues(self) -> str:
-        told = [f"{count(number)} {severity}" for severity, number in self._figures.issues.items() if number]
-        return f"{', '.join(told)}: proftui report --view issues lists them" if told else "none"
+        parts = [f"{count(number)} {severity}" for severity, number in self._figures.issues.items() if number]
+        return f"{', '.join(parts)}: proftui report --view issues lists them" if parts else "none"
 
     @staticmethod
     def _part(heading: str, lines: Sequence[str], style: Style) -> list[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui.model.view import TableSpec
 
 
-KEPT_FROM: Final = 20_000
+MIN_CACHED_ROWS: Final = 20_000
 """Rows from which an order is worth keeping."""
 PART: Final = 8
 """Where a filter leaves, or a find hits, less than this part of the rows, those alone are sorted."""
@@ -90,7 +90,7 @@ def _whole(frame: pl.DataFrame, sort: Sort) -> pl.Series:
     order = facts.order(sort)
     if order is None:
         order = _sorted(frame, sort, None)
-        if frame.height >= KEPT_FROM:
+        if frame.height >= MIN_CACHED_ROWS:
             facts.keep_order(sort, order)
     return order
 

@@ -23,7 +23,7 @@ CODED_FROM: Final = 20_000
 """Rows from which texts are searched and sorted by their distinct values, where most rows repeat one."""
 REPEATED: Final = 4
 """How often a text occurs on average, at least, for that to pay."""
-ORDERS_KEPT: Final = 6
+MAX_CACHED_ORDERS: Final = 6
 """So many orders of a frame are kept: four bytes a row each, and as many for the places in the one searched last."""
 
 
@@ -155,27 +155,27 @@ class FrameFacts:
         """Keep an order in place of the one that was asked for least lately."""
         with self._lock:
             self._orders[sort] = rows
-            while len(self._orders) > ORDERS_KEPT:
+            while len(self._orders) > MAX_CACHED_ORDERS:
                 self._orders.popitem(last=False)
 
 
-_KEPT: Final[dict[int, tuple[weakref.ref[pl.DataFrame], FrameFacts]]] = {}
+_FACTS_BY_FRAME: Final[dict[int, tuple[weakref.ref[pl.DataFrame], FrameFacts]]] = {}
 
 
 def facts_of(frame: pl.DataFrame) -> FrameFacts:
     """What is known of a frame: kept for as long as the frame is."""
     number = id(frame)
-    held = _KEPT.get(number)
+    held = _FACTS_BY_FRAME.get(number)
     if held is not None and held[0]() is frame:
         return held[1]
 
-    def forget(gone: weakref.ref[pl.DataFrame]) -> None:
+    def forget(reference: weakref.ref[pl.DataFrame]) -> None:
         # The number may be that of another frame by now.
-        if number in _KEPT and _KEPT[number][0] is gone:
-            del _KEPT[number]
+        if number in _FACTS_BY_FRAME and _FACTS_BY_FRAME[number][0] is reference:
+            del _FACTS_BY_FRAME[number]
 
     facts = FrameFacts(frame)
-    _KEPT[number] = (weakref.ref(frame, forget), facts)
+    _FACTS_BY_FRAME[number] = (weakref.ref(frame, forget), facts)
     return facts
 
 
@@ -242,13 +242,13 @@ def prioritized(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():
         return present.columns
-    telling = {column.name for column in informative_columns(present, rows)[0]}
+    informative = {column.name for column in informative_columns(present, rows)[0]}
     groups = columns_by_priority(present.columns)
-    told = {column.name for group in groups for column in group if any(one.name in telling for one in group)}
+    shown_names = {column.name for group in groups for column in group if any(one.name in informative for one in group)}
     is_named = any(column.name == SESSION_NAME_COLUMN for column in present.columns)
     return tuple(
         replace(column, priority=UNINFORMATIVE_PRIORITY)
-        if column.name not in told
+        if column.name not in shown_names
         else replace(column, priority=SESSION_PRIORITY)
         if column.name == "session" and not is_named
         else column

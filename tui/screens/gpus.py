@@ -13,7 +13,7 @@ from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpus import STREAMS, imbalance_pct, streams
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import DEVICES, START_TIMES
-from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_words
+from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_verdict
 from tui.fitting import cell_width, clip, pad
 from tui.fmt import duration, percent
 from tui.model.columns import COLUMNS
@@ -171,7 +171,7 @@ def ranks_head(profile: Profile) -> Draw | None:
     """A bar a GPU, who is waited for and how that was told, how far apart the ranks are."""
     if not several_ranks(profile):
         return None
-    drawn, verdict, table = bars(profile), straggler_words(profile), ranks(profile)
+    drawn, verdict, table = bars(profile), straggler_verdict(profile), ranks(profile)
     apart = [
         f"{title} {percent(value)}"
         for title, column in (("compute", "compute_ns"), ("exposed communication", "exposed_comm_ns"))
@@ -179,7 +179,7 @@ def ranks_head(profile: Profile) -> Draw | None:
     ]
     notes = [verdict.how] if verdict.how else []
     notes += [f"ranks differ, as a share of their mean: {', '.join(apart)}"] if apart else []
-    said = [(verdict.said, "bold"), *((note, "$text-muted") for note in notes)]
+    said = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
 
     def draw(width: int, ascii_only: bool) -> list[Content]:
         return gpu_lines(drawn, said, width, ascii_only=ascii_only)
@@ -230,8 +230,8 @@ class GpusScreen(PartsScreen):
             case "gpus":
                 return self._gpu(pane, row)
             case "ranks":
-                verdict = straggler_words(self.profile)
-                told = [("Straggler", verdict.said, verdict.how)]
+                verdict = straggler_verdict(self.profile)
+                told = [("Straggler", verdict.sentence, verdict.how)]
                 return below(row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", told)])
         return super().details(pane, row)
 

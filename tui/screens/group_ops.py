@@ -98,7 +98,7 @@ class GroupOpsScreen(BackgroundScreen):
         fed = [not tree.why_not(profile) for tree in TREES]
         self.query_one("#groupings", TabBar).show(NAMES.index(grouping.name), fed)
         self.query_one("#claimed", NoteLine).show(coverage_note(profile))
-        self.pane.model.apart = replayed_sessions(profile)
+        self.pane.model.excluded_sessions = replayed_sessions(profile)
         self.pane.show(rows, empty=no_kernels(profile) if rows.is_empty() else "")
         self.pane.focus_table()
 

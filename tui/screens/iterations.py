@@ -105,7 +105,7 @@ class IterationsScreen(ViewScreen):
         rows = iterations_with_uses(profile, self.explorer.profile_session.aggregation)
         self._times = {row["session"]: row for row in iteration_times(profile).iter_rows(named=True)}
         self._worst, self._slowest = 0, None
-        self._pane.model.apart = replayed_sessions(profile)
+        self._pane.model.excluded_sessions = replayed_sessions(profile)
         self._pane.show(rows, empty=why_none(profile, NEEDED) if rows.is_empty() else "")
         row = self._pane.current_row
         self._show_chart(row["session"] if row is not None else 0)  # type: ignore[arg-type]

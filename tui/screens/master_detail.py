@@ -223,7 +223,7 @@ class MasterDetailScreen(ViewScreen):
         if pane.has_had_no_rows != unfed:
             pane.has_had_no_rows = unfed
             pane.refresh(layout=True)
-        pane.model.apart = replayed_sessions(self.profile)
+        pane.model.excluded_sessions = replayed_sessions(self.profile)
         pane.show(rows, empty=self._why_empty(index) if rows.is_empty() else "", spec=spec)
         if rows.is_empty() and index + 1 < len(self.levels):
             # No row of it will be selected: what stands below is of another row above.

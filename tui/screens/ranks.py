@@ -32,7 +32,7 @@ from tui.analysis.ranks.waits import (
     collective_kinds,
     collective_ranks,
     matched_collectives,
-    unmatched_words,
+    unmatched_note,
 )
 from tui.fmt import duration, percent
 from tui.screens.kernels import launch_crumb
@@ -67,7 +67,7 @@ def no_rank_iterations(profile: Profile) -> str:
 
 def no_collectives(profile: Profile) -> str:
     """Why there are no collectives."""
-    return no_ranks(profile) or clocks(profile).said
+    return no_ranks(profile) or clocks(profile).sentence
 
 
 def iterations_of_rank(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -157,11 +157,11 @@ def collectives_head(profile: Profile) -> Draw | None:
     """How much of the time in collectives is waiting, and whether the clocks can tell."""
     if not several_ranks(profile):
         return None
-    rows, known, left = collective_kinds(profile), clocks(profile), unmatched_words(profile)
+    rows, known, left = collective_kinds(profile), clocks(profile), unmatched_note(profile)
     wait, transfer = (int(rows[name].sum()) for name in ("comm_wait_ns", "comm_transfer_ns"))
 
     def draw(width: int, ascii_only: bool) -> list[Content]:
-        said = [(known.said, "$text-muted")]
+        said = [(known.sentence, "$text-muted")]
         if wait + transfer:
             share = percent(100 * wait / (wait + transfer), ascii_only=ascii_only)
             amount = duration(wait, ascii_only=ascii_only)

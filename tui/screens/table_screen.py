@@ -62,7 +62,7 @@ class TableScreen(ViewScreen):
         """Fill the table."""
         pane = self.query_one("#table", TablePane)
         rows = self.rows()
-        pane.model.apart = replayed_sessions(self.profile)
+        pane.model.excluded_sessions = replayed_sessions(self.profile)
         pane.show(rows, empty=self.empty() if rows.is_empty() else "")
         pane.focus_table()
 

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from tui.analysis.timeline.lookup import Interval, lane_of_gpu, longest_gaps, names_around
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.window import exactly_alike
+from tui.analysis.timeline.window import distinct_times
 from tui.fitting import cell_width
 from tui.fmt import duration
 from tui.labels import Cutter
@@ -39,7 +39,7 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Interval]) ->
     lane, ascii_only = view.shown.lanes[view.lane], view.ascii_only
     arrow = " -> " if ascii_only else " → "
     lengths = [duration(gap.length_ns, ascii_only=ascii_only) for gap in gaps]
-    moments = exactly_alike([gap.start_ns + view.shift(view.lane) for gap in gaps])
+    moments = distinct_times([gap.start_ns + view.shift(view.lane) for gap in gaps])
     begins = [plain(moment, ascii_only=ascii_only) for moment in moments]
     around = [[plain(name, ascii_only=ascii_only) for name in names_around(profile, lane, gap)] for gap in gaps]
     length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))

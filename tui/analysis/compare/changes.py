@@ -301,25 +301,25 @@ def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, coun
     (null), and unknown_reason, as in `changes`. A sum of which a session does not say its part is unknown.
     """
     timed = pl.col("timed_calls" if "timed_calls" in rows.columns else count).alias("timed")
-    told = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count, timed)
+    rows_by_name = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count, timed)
     per = pl.lit(1)
     if side.iterations:
-        told, per = told.join(side.divisors, on="session", how="left"), pl.col("per")
+        rows_by_name, per = rows_by_name.join(side.divisors, on="session", how="left"), pl.col("per")
     several = side.profile["sessions"].height > 1
     values = {"total_ns": pl.col(time) / per, "calls": pl.col(count) / per, "timed": pl.col("timed") / per}
     unknown = [
         pl.when(value.null_count() > 0).then(_unknown_reason(value, what, several=several))
         for value, what in ((values["total_ns"], "time"), (values["calls"], "calls"))
     ]
-    sums = told.group_by(by, maintain_order=True).agg(
+    sums = rows_by_name.group_by(by, maintain_order=True).agg(
         *(pl.when(value.null_count() == 0).then(value.sum()).alias(name) for name, value in values.items()),
         *(one.alias(f"unknown_reason_{place}") for place, one in enumerate(unknown)),
         (pl.col(count) - pl.col("timed")).sum().alias("untimed"),
     )
-    lacking = pl.format("at least (calls without time: {})", "untimed")
-    told_in_part = pl.when(pl.col("total_ns").is_not_null() & (pl.col("untimed") > 0)).then(lacking)
+    lower_bound = pl.format("at least (calls without time: {})", "untimed")
+    partly_unknown = pl.when(pl.col("total_ns").is_not_null() & (pl.col("untimed") > 0)).then(lower_bound)
     unknown_reason = pl.concat_str(
-        "unknown_reason_0", "unknown_reason_1", told_in_part, separator=", ", ignore_nulls=True
+        "unknown_reason_0", "unknown_reason_1", partly_unknown, separator=", ", ignore_nulls=True
     ).replace("", None)
     return sums.select(
         *by,

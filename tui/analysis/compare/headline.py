@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api_calls import api
-from tui.analysis.dashboard_facts import LEAST_TOLD_PCT
+from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES, records_copies
@@ -142,7 +142,7 @@ def _work(side: Side) -> dict[str, SideFigure]:
         nothing = SideFigure(None, why_none(side.profile, GPU_WORK))
         return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), nothing)
     of_kinds = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
-    told = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
+    sums = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
     unasked = perhaps_unrecorded(side)
     gpu = _sum(side, work, "total_ns", GPU_WORK, "gpu")
     if gpu.value is not None:
@@ -152,7 +152,7 @@ def _work(side: Side) -> dict[str, SideFigure]:
         gpu = SideFigure(
             gpu.value, "; ".join(filter(None, (gpu.unknown_reason, without * bool(unasked), replayed * is_replayed)))
         )
-    return {**told, "gpu_ns": gpu, "launches": _of_kind(side, "kernel", of_kinds["kernel"], "calls")}
+    return {**sums, "gpu_ns": gpu, "launches": _of_kind(side, "kernel", of_kinds["kernel"], "calls")}
 
 
 def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFigure:
@@ -189,8 +189,11 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
             return SideFigure(None, f"no iterations in some sessions: {how_to_record(side.profile, ITERATIONS)}")
     untimed = int((rows["calls"] - rows["timed_calls"].fill_null(rows["calls"])).sum()) if is_time else 0
     lost = lost_rows(side.profile, section)
-    lacking = (f"calls without time: {count(untimed)}" * bool(untimed), "rows of the printed table are missing" * lost)
-    least = "; ".join(filter(None, lacking))
+    incomplete = (
+        f"calls without time: {count(untimed)}" * bool(untimed),
+        "rows of the printed table are missing" * lost,
+    )
+    least = "; ".join(filter(None, incomplete))
     return SideFigure(float(parts.sum()), f"at least ({least})" if least else "")
 
 
@@ -199,7 +202,7 @@ def _tensor_cores(profile: Profile) -> SideFigure:
     use = tensor_core_use(tensor_core_time(profile))
     open_time = f"{percent(use.unknown_pct)} of the kernel time"
     if use.share_pct is not None:
-        is_open = (use.unknown_pct or 0) >= LEAST_TOLD_PCT
+        is_open = (use.unknown_pct or 0) >= MIN_UNKNOWN_PCT
         return SideFigure(use.share_pct, f"without {open_time} of unknown tensor-core use" if is_open else "")
     if not use.kernel_ns:
         return SideFigure(None, _no_kernel_time(profile))
@@ -283,8 +286,8 @@ class Figure:
     @property
     def unknown_reason(self) -> str | None:
         """What is not told of it on either side, as in `tui.analysis.compare.changes.changes`."""
-        told = [f"{when}: {why}" for when, why in zip(_SIDES, self.reasons, strict=True) if why]
-        return "; ".join(told) or None
+        reasons = [f"{when}: {why}" for when, why in zip(_SIDES, self.reasons, strict=True) if why]
+        return "; ".join(reasons) or None
 
     @property
     def delta(self) -> float | None:

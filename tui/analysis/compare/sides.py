@@ -95,10 +95,12 @@ def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool =
         whole_runs: Do not divide by iterations, though there are some.
     """
     profiles = [with_iterations(without_sessions(one, replayed_sessions(one))) for one in (a, b)]
-    lacking = [label for label, profile in zip(labels, profiles, strict=True) if not _has_iterations(profile)]
-    if whole_runs or lacking:
+    without_iterations = [
+        label for label, profile in zip(labels, profiles, strict=True) if not _has_iterations(profile)
+    ]
+    if whole_runs or without_iterations:
         why = f"of the whole runs{_sessions(*profiles)}"
-        why += "" if whole_runs else f": no iterations in {' and '.join(dict.fromkeys(lacking))}"
+        why += "" if whole_runs else f": no iterations in {' and '.join(dict.fromkeys(without_iterations))}"
         one, other = (Side(label, p, (), p, 0) for label, p in zip(labels, profiles, strict=True))
         return Sides(one, other, False, why)
     one, other = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
@@ -117,11 +119,11 @@ def _in_iterations(label: str, profile: Profile) -> Side:
 
 def _has_iterations(profile: Profile) -> bool:
     """Whether all sessions with work are cut into iterations."""
-    told = sources(profile)
+    known_sources = sources(profile)
     with_work = set(profile["activities"]["session"].unique().to_list())
-    whole = {session for session, source in told.items() if source == _WHOLE_RUN}
+    whole = {session for session, source in known_sources.items() if source == _WHOLE_RUN}
     sums_only = set(profile["summary"]["session"].unique().to_list()) - with_work
-    return bool(with_work) and with_work <= told.keys() - whole and not sums_only
+    return bool(with_work) and with_work <= known_sources.keys() - whole and not sums_only
 
 
 def _sessions(one: Profile, other: Profile) -> str:

@@ -136,7 +136,7 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
     change = figure.delta_pct or 0.0
     what = "NO CHANGE" if abs(change) < UNCHANGED_PCT else "REGRESSION" if change > 0 else "IMPROVEMENT"
     times = f"{duration(figure.baseline or 0)} to {duration(figure.candidate or 0)}"
-    said = f"{what} {_signed(change)} ({figure.words}, {times})."
+    sentence = f"{what} {_signed(change)} ({figure.words}, {times})."
     by_name = {one.name: one for one in figures}
     work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
     parts = []
@@ -150,8 +150,8 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
             else []
         )
     if not parts:
-        return said
-    return f"{said} {', '.join(parts)}{_limit(sides, gpu) if what != 'NO CHANGE' else ''}."
+        return sentence
+    return f"{sentence} {', '.join(parts)}{_limit(sides, gpu) if what != 'NO CHANGE' else ''}."
 
 
 def _limit(sides: Sides, gpu: str | None) -> str:

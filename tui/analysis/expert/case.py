@@ -144,7 +144,7 @@ class Case:
         return _COMPILERS["torch"] if is_torch else ""
 
     @cached_property
-    def lacks(self) -> Mapping[str, str]:
+    def missing(self) -> Mapping[str, str]:
         """What it could hold and does not: the name of the need, and what to say of it."""
         return {need.name: need.missing for need in missing(self.profile)}
 
@@ -254,10 +254,10 @@ class Case:
     @cached_property
     def iterations_are(self) -> str:
         """Where iterations are from, in words, where they are not recorded."""
-        told = set(sources(self.profile).values())
-        if "key" in told:
+        known_sources = set(sources(self.profile).values())
+        if "key" in known_sources:
             return f"those that end with {self.profile.aggregation.key}"
-        return "found, not recorded" if "found" in told else ""
+        return "found, not recorded" if "found" in known_sources else ""
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -203,7 +203,7 @@ def _judged(rule: Rule, case: Case) -> Verdict:
 
 
 def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any, ...]:
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "rule": rule.id,
         "name": rule.name,
         "title": rule.title,
@@ -220,7 +220,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
             cost_pct = _cost_pct(verdict, case)
             severity = _severity(verdict.severity or rule.severity, cost_pct if case.wall_ns else None)
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
-            told |= {
+            values |= {
                 "state": State.FOUND.value,
                 "severity": limits.severity(rule.id, severity).value,
                 "problem": f"{verdict.problem} Iterations are {note}." if note else verdict.problem,
@@ -237,14 +237,14 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "line": evidence["line"].first() if evidence is not None and "line" in evidence.columns else None,
             }
         case CannotTell():
-            told |= {"state": State.NOT_APPLICABLE.value, "reason": verdict.reason}
+            values |= {"state": State.NOT_APPLICABLE.value, "reason": verdict.reason}
         case Clean():
-            told |= {
+            values |= {
                 "state": State.CLEAN.value,
                 "reason": f"{verdict.why}; iterations are {note}" if note else verdict.why,
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
-    return tuple(told.get(column) for column in FINDINGS)
+    return tuple(values.get(column) for column in FINDINGS)
 
 
 def _cost_pct(verdict: Found, case: Case) -> float | None:
@@ -319,7 +319,7 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     unknown = pl.col("severity").replace_strict(_UNKNOWN_PCT, default=-1.0, return_dtype=pl.Float64)
     is_error = pl.col("severity") == Severity.ERROR.value
     is_found = pl.col("state") == State.FOUND.value
-    weighed = rows.with_columns(
+    with_ranks = rows.with_columns(
         # A tool's own finding is a cause of its own.
         pl.when(is_found).then(pl.coalesce("cause", pl.format("{}: {}", "tool", "problem"))).alias("_cause"),
         pl.when(is_error).then(_UNKNOWN_PCT["error"]).otherwise(pl.coalesce("cost_pct", unknown)).alias("_weight"),
@@ -327,7 +327,7 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     )
     sums_up = pl.col("rule").is_in(_SUMMARIES).fill_null(False)
     heaviest = pl.coalesce(pl.col("_weight").filter(~sums_up).max(), pl.col("_weight").max()).over("_cause")
-    gravest = pl.col("_rank").min().over("_cause")
+    worst_rank = pl.col("_rank").min().over("_cause")
     by = {
         "_state": state,
         "_of_tool": pl.col("tool") != OURS,
@@ -335,7 +335,7 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
             name: pl.when(is_found).then(value)
             for name, value in (
                 ("_heaviest", -heaviest),
-                ("_gravest", gravest),
+                ("_worst_rank", worst_rank),
                 ("_together", pl.col("_cause")),
                 ("_sums_up", sums_up),
                 ("_explains_less", pl.col("rule") != "U1"),
@@ -344,6 +344,6 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
             )
         },
     }
-    ordered = weighed.with_columns(**by).sort(list(by), maintain_order=True, nulls_last=True)
+    ordered = with_ranks.with_columns(**by).sort(list(by), maintain_order=True, nulls_last=True)
     is_lead = is_found & pl.col("_cause").is_first_distinct()
     return ordered.with_columns(is_lead.alias("is_lead")).select(list(FINDINGS))

@@ -152,21 +152,21 @@ def leads(findings: pl.DataFrame) -> pl.DataFrame:
 def summary(findings: pl.DataFrame) -> str:
     """How many causes were found by severity, and how many rules do not apply or are clean, in words."""
     severities = leads(findings)["severity"].to_list()
-    told = [
+    parts = [
         f"{number} {severity.value}{'s' if number > 1 and severity is not Severity.INFO else ''}"
         for severity in Severity
         if (number := severities.count(severity.value))
     ]
     numbers = counts(findings)
     tools = findings.filter(pl.col("severity").is_null() & (pl.col("state") == State.FOUND.value))["tool"].unique()
-    told += [f"{numbers['says']} of {', '.join(tools.sort())}"] if numbers["says"] else []
+    parts += [f"{numbers['says']} of {', '.join(tools.sort())}"] if numbers["says"] else []
     rest = [
         (State.NOT_APPLICABLE.value, State.NOT_APPLICABLE.value),
         (PARTLY_APPLICABLE, PARTLY_APPLICABLE),
         (State.CLEAN.value, "clean"),
     ]
-    told = told or ["nothing found"]
-    return ", ".join([*told, *(f"{numbers[key]} {name}" for key, name in rest if numbers[key])])
+    parts = parts or ["nothing found"]
+    return ", ".join([*parts, *(f"{numbers[key]} {name}" for key, name in rest if numbers[key])])
 
 
 def gap_of(row: Mapping[str, Any]) -> Gap | None:

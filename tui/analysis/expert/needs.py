@@ -29,30 +29,30 @@ def gpu_work(case: Case) -> str:
         return (
             "Nsight Compute replays each kernel: its times are of no run; record with nsys profile --trace=cuda ./app"
         )
-    return case.lacks.get(held.GPU_WORK.name, "") or ("" if case.gpu_ns else "no GPU work took any time")
+    return case.missing.get(held.GPU_WORK.name, "") or ("" if case.gpu_ns else "no GPU work took any time")
 
 
 def any_gpu_work(case: Case) -> str:
     """GPU work, replayed or not."""
-    return case.lacks.get(held.GPU_WORK.name, "")
+    return case.missing.get(held.GPU_WORK.name, "")
 
 
 def start_times(case: Case) -> str:
     """Start times of GPU work."""
     if case.tool is Tool.NCU:
         return gpu_work(case)
-    missing = case.lacks.get(held.START_TIMES.name, "")
+    missing = case.missing.get(held.START_TIMES.name, "")
     return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
 
 
 def api_work(case: Case) -> str:
     """API calls, single or summed."""
-    return case.lacks.get(held.API_WORK.name, "")
+    return case.missing.get(held.API_WORK.name, "")
 
 
 def api_trace(case: Case) -> str:
     """API calls with their times."""
-    return api_work(case) or case.lacks.get(held.API_TRACE.name, "")
+    return api_work(case) or case.missing.get(held.API_TRACE.name, "")
 
 
 def launches_linked(case: Case) -> str:
@@ -73,7 +73,7 @@ def launches_linked(case: Case) -> str:
 
 def launch_configs(case: Case) -> str:
     """Grids and blocks."""
-    return case.lacks.get(held.LAUNCH_CONFIGS.name, "") or single_kernels(case)
+    return case.missing.get(held.LAUNCH_CONFIGS.name, "") or single_kernels(case)
 
 
 def single_kernels(case: Case) -> str:
@@ -96,7 +96,7 @@ def kernels(case: Case) -> str:
 def several_launches(case: Case) -> str:
     """Single launches with their times."""
     missing = kernels(case)
-    return missing or ("" if case.profile["activities"].height else case.lacks.get(held.START_TIMES.name, ""))
+    return missing or ("" if case.profile["activities"].height else case.missing.get(held.START_TIMES.name, ""))
 
 
 def kernel_times(case: Case) -> str:
@@ -111,7 +111,7 @@ def kernel_times(case: Case) -> str:
     return ""
 
 
-def _weighed_configs(case: Case) -> str:
+def _configs_with_times(case: Case) -> str:
     """Grids and blocks of kernels that compute, and times to weigh them by."""
     return any_gpu_work(case) or launch_configs(case) or kernel_times(case)
 
@@ -124,7 +124,7 @@ def _is_settled(case: Case, figure: str) -> bool:
 
 def occupancies(case: Case) -> str:
     """The theoretical occupancy of most of the kernel time."""
-    missing = _weighed_configs(case)
+    missing = _configs_with_times(case)
     if missing or _is_settled(case, "occupancy_pct"):
         return missing
     unknown = case.configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
@@ -133,7 +133,7 @@ def occupancies(case: Case) -> str:
 
 def sm_counts(case: Case) -> str:
     """The number of SMs of the GPU that did most of the work."""
-    missing = _weighed_configs(case)
+    missing = _configs_with_times(case)
     if missing or _is_settled(case, "sm_efficiency_pct"):
         return missing
     return "unknown number of SMs: name the GPU with --gpu"
@@ -159,7 +159,7 @@ def sizes(case: Case) -> str:
         return missing
     copies = case.copies
     if not copies.height:
-        return "" if case.profile["activities"].height else case.lacks.get(held.START_TIMES.name, "")
+        return "" if case.profile["activities"].height else case.missing.get(held.START_TIMES.name, "")
     return "" if copies["size_bytes"].count() else "sizes of copies are not recorded"
 
 
@@ -173,23 +173,23 @@ def iterations(case: Case) -> str:
     """Iterations, recorded, found or by a key."""
     if case.iterations.height:
         return ""
-    return case.lacks.get(held.ITERATIONS.name, "") or "times of iterations are not recorded"
+    return case.missing.get(held.ITERATIONS.name, "") or "times of iterations are not recorded"
 
 
 def ops(case: Case) -> str:
     """Ops."""
-    return case.lacks.get(held.OPS.name, "")
+    return case.missing.get(held.OPS.name, "")
 
 
 def shapes(case: Case) -> str:
     """Input shapes of ops."""
-    return ops(case) or case.lacks.get(held.SHAPES.name, "")
+    return ops(case) or case.missing.get(held.SHAPES.name, "")
 
 
 def ops_or_ranges(case: Case) -> str:
     """Names that the program gives to its phases."""
-    missing = case.lacks.get(held.OPS.name, "")
-    return "" if not missing or case.profile["ranges"].height else case.lacks.get(held.RANGES.name, "") or missing
+    missing = case.missing.get(held.OPS.name, "")
+    return "" if not missing or case.profile["ranges"].height else case.missing.get(held.RANGES.name, "") or missing
 
 
 def fine_clock(case: Case) -> str:

@@ -46,14 +46,14 @@ class RunningLatestEnd:
 
 def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
     """The distinct values of the chosen rows of a column, as each is met first; quick where there are few."""
-    met: set[int] = set()
+    seen: set[int] = set()
     for block in blocks(len(column)):
         left = column[block][chosen[block]]
-        for value in met:
+        for value in seen:
             left = left[left != value]
         while len(left):
             value = int(left[0])
-            met.add(value)
+            seen.add(value)
             yield value
             left = left[left != value]
 

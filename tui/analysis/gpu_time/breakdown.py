@@ -64,7 +64,7 @@ _SCHEMA: Final = pl.Schema(
 )
 
 _NO_GPU_WORK: Final = "no GPU work with start times"
-_NOT_TOLD: Final = {
+_NOT_RECORDED: Final = {
     Category.DATALOADER: "data loading not recorded: no op or range is named for it",
     Category.IO: "I/O not recorded: no op or range is named for it",
     Category.CPU: "neither ops nor API calls recorded with times",
@@ -165,9 +165,9 @@ def _rows(
     *,
     memory_recorded: bool,
 ) -> list[tuple[object, ...]]:
-    why: dict[Category, str | None] = {c: reason for c, reason in _NOT_TOLD.items() if c not in host.sets}
+    why: dict[Category, str | None] = {c: reason for c, reason in _NOT_RECORDED.items() if c not in host.sets}
     times: dict[Category, int | None] = dict.fromkeys(_GPU_CATEGORIES)
-    covered, so_far = EMPTY, 0
+    covered, covered_ns = EMPTY, 0
     if line is None:
         why |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
     else:
@@ -179,7 +179,7 @@ def _rows(
         for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
             times[category] = 0
             if counts[kind]:
-                times[category], so_far = now - so_far, now
+                times[category], covered_ns = now - covered_ns, now
         if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
             for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
                 times[category] = None
@@ -197,10 +197,10 @@ def _rows(
         times[category] = None
         if category in host.sets:
             now = length_of_union(covered, host.sets[category])
-            times[category], so_far = now - so_far, now
+            times[category], covered_ns = now - covered_ns, now
             if category != HOST_CATEGORIES[-1]:
                 covered = covered | host.sets[category]
-    times[Category.OTHER] = wall - so_far
+    times[Category.OTHER] = wall - covered_ns
     missing = [str(category) for category in times if times[category] is None]
     if missing:
         why[Category.OTHER] = f"includes what is not recorded: {', '.join(missing)}"
@@ -223,8 +223,8 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
     """For each session of which anything has a time, from when to when its wall time is (`breakdown_by_device`)."""
     marks = profile["ranges"].filter(pl.col("iteration").is_not_null())
     by_program = [*_bounds(profile["ops"]), *_bounds(marks)]
-    told = {session for session, _, _ in by_program}
-    by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in told]
+    recorded_sessions = {session for session, _, _ in by_program}
+    by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in recorded_sessions]
     by_gpu = [(line.session, int(line.starts[0]), int(line.ends.max())) for line in timelines(profile)]
     found: dict[int, tuple[int, int]] = {}
     for session, first, last in (*by_program, *by_calls, *by_gpu):

@@ -167,11 +167,11 @@ class HostCalls:
             if not len(kind):
                 break
             spans = spans.around(int(intervals.starts[0]), int(intervals.ends[-1]))
-            at, there = overlapping_pairs(intervals, spans)
+            at, call_at = overlapping_pairs(intervals, spans)
             if not len(at):
                 continue
-            time = np.minimum(intervals.ends[at], spans.ends[there]) - np.maximum(
-                intervals.starts[at], spans.starts[there]
+            time = np.minimum(intervals.ends[at], spans.ends[call_at]) - np.maximum(
+                intervals.starts[at], spans.starts[call_at]
             )
             first = np.flatnonzero(np.concatenate(([True], at[1:] != at[:-1])))
             at, time = at[first], np.add.reduceat(time, first)

@@ -155,8 +155,8 @@ def busy_contributions(line: Timeline) -> tuple[Ints, Ints]:
     `busy_time` is the sum of these intervals. They are disjoint, except for overlaps shorter than the resolution.
     """
     before = np.concatenate((line.starts[:1], line.reached()[:-1]))
-    apart = before - line.starts < line.resolution_ns
-    starts = np.where(apart, line.starts, np.maximum(line.starts, before))
+    is_new = before - line.starts < line.resolution_ns
+    starts = np.where(is_new, line.starts, np.maximum(line.starts, before))
     return starts, np.maximum(line.ends, starts)
 
 

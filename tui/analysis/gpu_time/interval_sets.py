@@ -112,8 +112,8 @@ class IntervalSet:
         starts = np.concatenate((np.array([first], np.int64), self.ends))
         ends = np.concatenate((self.starts, np.array([last], np.int64)))
         starts, ends = np.maximum(starts, first), np.minimum(ends, last)
-        there = ends > starts
-        return from_disjoint(starts[there], ends[there])
+        is_gap = ends > starts
+        return from_disjoint(starts[is_gap], ends[is_gap])
 
 
 EMPTY = IntervalSet(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -121,12 +121,12 @@ EMPTY = IntervalSet(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np
 
 def from_disjoint(starts: Ints, ends: Ints) -> IntervalSet:
     """A set of intervals that are in order and do not overlap."""
-    before, so_far = np.empty(len(starts), np.int64), 0
+    before, total = np.empty(len(starts), np.int64), 0
     for block in blocks(len(starts)):
         lengths = ends[block] - starts[block]
         until = np.cumsum(lengths)
-        np.subtract(until, lengths - so_far, out=before[block])
-        so_far += int(until[-1])
+        np.subtract(until, lengths - total, out=before[block])
+        total += int(until[-1])
     return IntervalSet(starts, ends, before)
 
 
@@ -235,8 +235,8 @@ def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
     # So many are active from the start that is count - 1 places after as many starts as there were ends, to the next
     # end.
     opened, closed = sorted_values(starts)[count - 1 :], sorted_values(ends)[: len(ends) - count + 1]
-    there = opened < closed
-    return union_of(opened[there], closed[there])
+    overlaps = opened < closed
+    return union_of(opened[overlaps], closed[overlaps])
 
 
 def max_concurrent(starts: Ints, ends: Ints) -> int:

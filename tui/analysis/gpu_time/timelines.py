@@ -70,7 +70,7 @@ class Timeline:
 @once_per_profile("activities", "sessions")
 def timelines(profile: Profile) -> tuple[Timeline, ...]:
     """One for each device of each session that has work with known times, by session and device."""
-    told = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
+    resolutions = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
     found = []
     for (session, device), rows, part in _parts(profile["activities"]):
         starts = part["start_ns"].to_numpy()
@@ -82,7 +82,7 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
         else:
             follow = int(rows[-1]) - int(rows[0]) == len(rows) - 1
         held = int(rows[0]) if follow else rows
-        found.append(Timeline(session, device, max(1, told.get(session) or 1), held, starts, ends))
+        found.append(Timeline(session, device, max(1, resolutions.get(session) or 1), held, starts, ends))
     return tuple(sorted(found, key=lambda line: (line.session, -1 if line.device is None else line.device)))
 
 
@@ -115,11 +115,11 @@ def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArra
     places = (codes.fill_null(last) if codes.null_count() else codes).to_numpy()
     if not len(places):
         return np.zeros(0, np.int8)
-    met = np.zeros(last + 1, np.bool_)
+    is_used = np.zeros(last + 1, np.bool_)
     for block in blocks(len(places)):
         # Places of 64 bits are looked up in a third of the time, and made for all at once would be large.
-        met[places[block].astype(np.int64)] = True
-    used = np.flatnonzero(met)
+        is_used[places[block].astype(np.int64)] = True
+    used = np.flatnonzero(is_used)
     texts = pl.Series(used, dtype=pl.UInt32).set(pl.Series(used == last), None).cat.to(names.dtype)
     table = np.zeros(last + 1, np.int8)
     table[used] = classify(texts.cast(pl.String).fill_null(""))

@@ -45,8 +45,8 @@ def work_kinds(profile: Profile) -> npt.NDArray[np.int8]:
 
 
 def _kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
-    told = {"memcpy": WorkKind.COPY, "um": WorkKind.COPY, "memset": WorkKind.MEMSET}
-    return np.array([told.get(kind, WorkKind.COMPUTE) for kind in kinds.to_list()], np.int8)
+    by_name = {"memcpy": WorkKind.COPY, "um": WorkKind.COPY, "memset": WorkKind.MEMSET}
+    return np.array([by_name.get(kind, WorkKind.COMPUTE) for kind in kinds.to_list()], np.int8)
 
 
 def _by_name(names: pl.Series) -> npt.NDArray[np.int8]:
@@ -83,9 +83,9 @@ def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
         is_of_them = pl.lit(True) if all_ else gpu.is_in(without.select(gpu).to_series().implode())
         of_them = activities.select(is_of_them).to_series().to_numpy()
         use = np.where((kind == GpuUse.NO) & of_them, np.int8(GpuUse.NO), use)
-    told = activities["uses_tensor_core"]
-    if told.null_count() < len(told):
-        recorded = told.cast(pl.Int8).fill_null(-1).to_numpy()
+    recorded_use = activities["uses_tensor_core"]
+    if recorded_use.null_count() < len(recorded_use):
+        recorded = recorded_use.cast(pl.Int8).fill_null(-1).to_numpy()
         verdict = np.where(recorded == 1, np.int8(GpuUse.YES), np.int8(GpuUse.NO))
         use = np.where((kind != GpuUse.MEMORY) & (recorded >= 0), verdict, use)
     found: npt.NDArray[np.int8] = use.astype(np.int8, copy=False)
@@ -107,5 +107,5 @@ def _uses_by_name(names: pl.Series) -> npt.NDArray[np.int8]:
 
 
 def _use_of_kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
-    told = {"kernel": GpuUse.NO, "graph": GpuUse.UNKNOWN}
-    return np.array([told.get(kind, GpuUse.MEMORY) for kind in kinds.to_list()], np.int8)
+    by_kind = {"kernel": GpuUse.NO, "graph": GpuUse.UNKNOWN}
+    return np.array([by_kind.get(kind, GpuUse.MEMORY) for kind in kinds.to_list()], np.int8)

@@ -113,7 +113,7 @@ def missing(profile: Profile) -> list[Need]:
     return [_of_tools(profile, need) for need, held in holds.items() if not held]
 
 
-def to_ask_for(profile: Profile) -> list[Need]:
+def recordable(profile: Profile) -> list[Need]:
     """What is missing and worth recording: what the input's own tool cannot hold at all is left out."""
     tools, lacks = tools_to_record(profile), missing(profile)
     # Where no API calls are there at all, single ones need no asking for.
@@ -223,11 +223,11 @@ def _frames_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
             of(session, frame)["rows"] = rows
     counted = iterations(profile).drop_nulls("iteration").group_by("session").len()
     named = dict(profile["sessions"].select("session", "iteration_source").iter_rows())
-    known, told = sources(profile), reasons(profile)
+    known, how_found = sources(profile), reasons(profile)
     for session, rows in counted.sort("session").iter_rows():
         source = known[session]
         answer = {"rows": rows, "source": named[session] or source if source == "recorded" else source}
-        if session in told:
-            answer["reason"] = told[session].removeprefix(f"{source}: ")
+        if session in how_found:
+            answer["reason"] = how_found[session].removeprefix(f"{source}: ")
         of(session, "iterations").update(answer)
     return held

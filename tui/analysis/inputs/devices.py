@@ -46,8 +46,8 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
     names of CUDA's calls, PyTorch for CUDA has none of HIP's.
     """
     found = set()
-    told = profile["sessions"].select("session", "format", "tool", "tool_version", "framework", "driver_version")
-    for session, format_name, tool, *words in told.iter_rows():
+    sessions = profile["sessions"].select("session", "format", "tool", "tool_version", "framework", "driver_version")
+    for session, format_name, tool, *words in sessions.iter_rows():
         if tool_of(format_name, tool) is Tool.ROCPROF or any(_AMD_SESSION.search(word or "") for word in words):
             found.add(session)
     return frozenset(found | set(_calling_hip(profile)["session"].to_list()))
@@ -177,10 +177,10 @@ def tools_to_record(profile: Profile) -> tuple[Tool, ...]:
 @once_per_profile("devices")
 def is_beyond_nvprof(profile: Profile) -> bool:
     """Whether a GPU is known to be newer than nvprof supports."""
-    told = profile["devices"].select("name", "compute_capability")
-    named = [profile.gpu] if profile.gpu else told.filter(pl.col("compute_capability").is_null())["name"].to_list()
+    devices = profile["devices"].select("name", "compute_capability")
+    named = [profile.gpu] if profile.gpu else devices.filter(pl.col("compute_capability").is_null())["name"].to_list()
     found = [gpu.compute_capability for name in named if name and (gpu := find_gpu(name))]
-    known = pl.concat([told["compute_capability"], pl.Series(found, dtype=pl.String)])
+    known = pl.concat([devices["compute_capability"], pl.Series(found, dtype=pl.String)])
     return bool((known.cast(pl.Float64, strict=False) >= _BEYOND_NVPROF).any())
 
 

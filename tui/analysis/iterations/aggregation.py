@@ -42,13 +42,13 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     inside = _inside(wanted, "iteration")
     steps = whole.steps.filter(inside)
     if steps.is_empty():
-        raise ProftuiError(f"there is no {_named(wanted)} here", _there_is(whole.steps, whole["sessions"]))
+        raise ProftuiError(f"there is no {_named(wanted)} here", _existing_range(whole.steps, whole["sessions"]))
     # A run that is one iteration is kept as it is, with what was summed over it.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
     frames = dict(whole.frames)
-    kept = inside | pl.col("session").is_in(uncut.implode())
+    is_shown = inside | pl.col("session").is_in(uncut.implode())
     activities = whole["activities"]
-    frames["activities"] = activities.filter(kept)
+    frames["activities"] = activities.filter(is_shown)
     frames["api_calls"] = _calls(whole, wanted)
     for name in ("ops", "ranges"):
         frame = whole[name]
@@ -149,8 +149,8 @@ def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
         .collect()
     )
     of_work = calls.select(keys).join(launched, on=keys, how="left", maintain_order="left")
-    told = of_work["told"].is_not_null()
-    return began.zip_with(~told, of_work["first"]), began.zip_with(~told, of_work["last"])
+    has_iteration = of_work["told"].is_not_null()
+    return began.zip_with(~has_iteration, of_work["first"]), began.zip_with(~has_iteration, of_work["last"])
 
 
 def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
@@ -180,7 +180,7 @@ def _named(wanted: Aggregation) -> str:
     return f"iteration {0 if wanted.first is None else wanted.first} to {wanted.last}"
 
 
-def _there_is(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
+def _existing_range(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
     """The iterations that there are, for a person; of several sessions with different ones the first few."""
     ranges = (
         steps.drop_nulls("iteration")
@@ -190,12 +190,12 @@ def _there_is(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
     )
     if ranges.is_empty():
         return "there are none: work has no start times"
-    told = []
+    parts = []
     for row in (
         ranges.unique(["first", "last", "count"], keep="first", maintain_order=True).head(3).iter_rows(named=True)
     ):
         text = f"iterations: {row['first']} to {row['last']}" if row["count"] > 1 else f"the only one is {row['first']}"
         source = sessions.filter(pl.col("session") == row["session"])["iteration_source"][0]
         text += f" ({source})" if source else ""
-        told.append(text if sessions.height == 1 else f"session {row['session']}: {text}")
-    return "; ".join(told)
+        parts.append(text if sessions.height == 1 else f"session {row['session']}: {text}")
+    return "; ".join(parts)

@@ -103,11 +103,11 @@ class BarRows:
                 first + longest_at,
                 longest if of else None,
                 total / of if of else None,
-                tuple(uses) if told_of else (),
+                tuple(uses) if has_uses else (),
                 bool(iterations),
                 bool(taken),
             )
-            for edge, end, longest_at, longest, of, total, uses, told_of, iterations, taken in zip(
+            for edge, end, longest_at, longest, of, total, uses, has_uses, iterations, taken in zip(
                 *(column.tolist() for column in (*columns, sums(self._numbered), sums(self._chosen))), strict=True
             )
         ]

@@ -44,7 +44,7 @@ LOOP: Final = "loop"
 """The kind of a key that is a loop, as ``loop of 1605 launches``: each of its rounds is an iteration."""
 _LOOP: Final = re.compile(r"loop of ([0-9]{1,9}) launches")
 
-_TOLD: Final = 5
+_NAMES_LISTED: Final = 5
 """So many names are told where a key is none, or several."""
 _LONGEST: Final = 60
 """Cells of a name in a sentence."""
@@ -94,12 +94,14 @@ def find_key(profile: Profile, text: str) -> Key:
     if len(matches) == 1:
         return next(iter(matches.values()))
     if matches:
-        raise ProftuiError(f"--key {text}: {count(len(matches))} names hold this", f"among them {_told(list(matches))}")
+        raise ProftuiError(
+            f"--key {text}: {count(len(matches))} names hold this", f"among them {_listed(list(matches))}"
+        )
     shortened = {name[:200]: name for names in known.values() for name in sorted(names)[:_COMPARED]}
-    near = [shortened[name] for name in difflib.get_close_matches(text[:200], shortened, _TOLD, 0.5)]
+    near = [shortened[name] for name in difflib.get_close_matches(text[:200], shortened, _NAMES_LISTED, 0.5)]
     raise ProftuiError(
         f"--key {text}: no kernel, op, range or API call of this name",
-        f"near to it: {_told(near)}" if near else "proftui report FILE --view kernels lists names",
+        f"near to it: {_listed(near)}" if near else "proftui report FILE --view kernels lists names",
     )
 
 
@@ -139,9 +141,9 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
-def _told(names: list[str]) -> str:
-    shown = ", ".join(map(_short, names[:_TOLD]))
-    return shown if len(names) <= _TOLD else f"{shown}, ..."
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(map(_short, names[:_NAMES_LISTED]))
+    return shown if len(names) <= _NAMES_LISTED else f"{shown}, ..."
 
 
 def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tuple[Cut, Ints]:

@@ -475,12 +475,12 @@ def _cut(repetition: Repetition, main: pl.DataFrame, calls: pl.DataFrame) -> tup
 
 def _worded(cut: Cut, repetition: Repetition, where: str) -> Cut:
     """With how it was found in words."""
-    alike = (
+    spread_text = (
         "the same kernels in every one"
         if repetition.match == 1
         else f"{100 * repetition.match:.1f}% of them the same kernel as one iteration before"
     )
-    reason = f"{count(repetition.period)} launches repeat {count(repetition.count)} times{where}, {alike}"
+    reason = f"{count(repetition.period)} launches repeat {count(repetition.count)} times{where}, {spread_text}"
     return replace(cut, reason=reason)
 
 

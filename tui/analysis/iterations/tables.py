@@ -234,10 +234,10 @@ _TABLE: Final = pl.Schema(
 )
 
 
-KEPT: Final[Mapping[str, pl.Schema]] = MappingProxyType(
+ITERATION_FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
     {
         "steps": pl.Schema([*_TABLE.items(), ("busy_ns", pl.Int64), ("idle_ns", pl.Int64), ("busy_pct", pl.Float64)]),
-        "told": pl.Schema({"session": pl.UInt32, "words": pl.String}),
+        "reasons": pl.Schema({"session": pl.UInt32, "words": pl.String}),
         "iteration": pl.Schema({"iteration": pl.Int32}),
     }
 )
@@ -321,9 +321,9 @@ def reasons(profile: Profile) -> dict[int, str]:
     """For each session whose iterations are not recorded how they were found, or why the whole run is one."""
     if profile.steps is None:
         return dict(_all(profile).sources)
-    told = profile["sessions"].select("session", "iteration_source").iter_rows()
+    by_session = profile["sessions"].select("session", "iteration_source").iter_rows()
     given = sources(profile)
-    return {session: words for session, words in told if given.get(session, "recorded") != "recorded" and words}
+    return {session: words for session, words in by_session if given.get(session, "recorded") != "recorded" and words}
 
 
 def with_iterations(profile: Profile, key: str | None = None) -> Profile:
@@ -371,7 +371,7 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
     own = set() if recorded is None else set(recorded["session"].unique().to_list())
     work = profile["activities"].select(_WORK)
     timed = work.lazy().filter(pl.col("start_ns").is_not_null()).select(pl.col("session").unique()).collect()
-    told: dict[int, str] = {}
+    reasons_found: dict[int, str] = {}
     numbers = np.full(work.height, NO_PHASE, np.int64)
     cut_any = False
     for session in sorted(set(timed["session"].to_list()) - own):
@@ -384,33 +384,39 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
                 pl.lit(session, pl.UInt32).alias("session"), pl.all(), pl.lit(cut.source).alias("source")
             )
         )
-        told[session] = f"{cut.source}: {cut.reason}"
+        reasons_found[session] = f"{cut.source}: {cut.reason}"
         if cut.source != "whole run":
             numbers[rows] = np.where(phases == NO_PHASE, NO_PHASE, cut.numbers[phases])
             cut_any = True
     table = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_TABLE)
-    filled = None
+    numbers_found = None
     if cut_any:
-        filled = pl.Series("iteration", numbers, dtype=pl.Int32)
-        filled = filled.set(filled == NO_PHASE, None)
+        numbers_found = pl.Series("iteration", numbers, dtype=pl.Int32)
+        numbers_found = numbers_found.set(numbers_found == NO_PHASE, None)
         if own:
-            filled = pl.select(pl.coalesce(pl.Series(filled), profile["activities"]["iteration"])).to_series()
-    return Iterations(_with_busy(profile, table.sort("session", maintain_order=True)), filled, told)
+            numbers_found = pl.select(
+                pl.coalesce(pl.Series(numbers_found), profile["activities"]["iteration"])
+            ).to_series()
+    return Iterations(_with_busy(profile, table.sort("session", maintain_order=True)), numbers_found, reasons_found)
 
 
-def kept_iterations(profile: Profile) -> dict[str, pl.DataFrame]:
-    """What was found of the iterations of a profile as it was read, as frames of `KEPT`."""
+def iteration_frames(profile: Profile) -> dict[str, pl.DataFrame]:
+    """What was found of the iterations of a profile as it was read, as frames of `ITERATION_FRAMES`."""
     known = _all(profile)
-    told = pl.DataFrame({"session": list(known.sources), "words": list(known.sources.values())}, schema=KEPT["told"])
-    filled = {} if known.numbers is None else {"iteration": known.numbers.to_frame("iteration")}
-    return {"steps": known.table.select(*KEPT["steps"]), "told": told, **filled}
+    reasons_found = {"session": list(known.sources), "words": list(known.sources.values())}
+    numbers = {} if known.numbers is None else {"iteration": known.numbers.to_frame("iteration")}
+    return {
+        "steps": known.table.select(*ITERATION_FRAMES["steps"]),
+        "reasons": pl.DataFrame(reasons_found, ITERATION_FRAMES["reasons"]),
+        **numbers,
+    }
 
 
-def take_iterations(profile: Profile, kept: Mapping[str, pl.DataFrame]) -> None:
-    """Take what `kept_iterations` gave of the same profile, instead of finding it again."""
-    numbers = kept["iteration"].to_series() if "iteration" in kept else None
+def store_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> None:
+    """Take what `iteration_frames` gave of the same profile, instead of finding it again."""
+    numbers = results["iteration"].to_series() if "iteration" in results else None
     if numbers is None or len(numbers) == profile["activities"].height:
-        store_result(_all, profile, Iterations(kept["steps"], numbers, dict(kept["told"].iter_rows())))
+        store_result(_all, profile, Iterations(results["steps"], numbers, dict(results["reasons"].iter_rows())))
 
 
 def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:

@@ -237,10 +237,10 @@ def _uses(profile: Profile) -> pl.DataFrame:
     lines: dict[int, list[Timeline]] = {}
     for line in adjusted_timelines(profile):
         lines.setdefault(line.session, []).append(line)
-    host, memory_told = host_times(profile), records_memory(profile)
+    host, with_memory = host_times(profile), records_memory(profile)
     # Rows of a session stand one after the other.
     parts = [
-        _of_session(part, lines.get(session, []), use, host.get(session, {}), told_memory=session in memory_told)
+        _of_session(part, lines.get(session, []), use, host.get(session, {}), memory_is_recorded=session in with_memory)
         for (session,), part in rows.group_by("session", maintain_order=True)
     ]
     schema = dict.fromkeys(USES, pl.Int64)
@@ -253,20 +253,20 @@ def _of_session(
     use: npt.NDArray[np.int8],
     host: Mapping[Category, IntervalSet],
     *,
-    told_memory: bool,
+    memory_is_recorded: bool,
 ) -> pl.DataFrame:
     starts = rows["start_ns"].fill_null(0).to_numpy()
     ends = starts + rows["duration_ns"].fill_null(0).to_numpy()
     known = rows["busy_ns"].is_not_null()
     found: dict[str, pl.Series] = {}
-    so_far = np.zeros(rows.height, np.int64)
+    covered_ns = np.zeros(rows.height, np.int64)
     present = {kind: any((line.of(use) == kind).any() for line in lines) for kind in GpuUse}
-    unrecorded = set() if told_memory else {GpuUse.MEMORY}
+    unrecorded = set() if memory_is_recorded else {GpuUse.MEMORY}
     for kind, name in _OF_USE.items():
         if kind in unrecorded:
             found[name] = _unknown_column(name, rows.height)
             continue
-        now = so_far
+        now = covered_ns
         if present[kind]:
             on = [line.of(use) <= kind for line in lines]
             union = union_of(
@@ -274,8 +274,8 @@ def _of_session(
                 np.concatenate([line.ends[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
             )
             now = union.within(starts, ends)
-        found[name] = _where(known, name, now - so_far)
-        so_far = now
+        found[name] = _where(known, name, now - covered_ns)
+        covered_ns = now
     covered = union_of(
         *(np.concatenate([getattr(line, side) for line in lines] or [_NONE]) for side in ("starts", "ends"))
     )
@@ -285,12 +285,12 @@ def _of_session(
             continue
         covered = covered | host[category]
         now = covered.within(starts, ends)
-        found[name] = _where(known, name, now - so_far)
-        so_far = now
-    found[USES[-1]] = _where(known, USES[-1], ends - starts - so_far)
+        found[name] = _where(known, name, now - covered_ns)
+        covered_ns = now
+    found[USES[-1]] = _where(known, USES[-1], ends - starts - covered_ns)
     yes, no, unknown = (pl.col(_OF_USE[kind]) for kind in (GpuUse.YES, GpuUse.NO, GpuUse.UNKNOWN))
-    none_told = (unknown > 0) & (yes == 0) & (no == 0)
-    return pl.DataFrame(found).with_columns(pl.when(~none_told).then(use) for use in (yes, no))
+    none_known = (unknown > 0) & (yes == 0) & (no == 0)
+    return pl.DataFrame(found).with_columns(pl.when(~none_known).then(use) for use in (yes, no))
 
 
 def _unknown_column(name: str, height: int) -> pl.Series:

@@ -334,9 +334,9 @@ def launches_of_iteration_op(
         gpu: The name of the GPU, as the user gives it, where the input does not say enough.
     """
     work = activities_of_iteration(profile, session=session, iteration=iteration)
-    told = _with_ops(profile, work, session).select(_OF_OP)
+    ops = _with_ops(profile, work, session).select(_OF_OP)
     wanted = dict(zip(_OF_OP, (op, op_type, direction, why_no_op), strict=True))
-    own = told.select(
+    own = ops.select(
         pl.all_horizontal(pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in wanted.items())
     ).to_series()
     return as_launches(profile, work.filter(own), gpu=gpu)
@@ -371,7 +371,7 @@ def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl
     rows = rows_of_ops(work["op"], ops)
     at = pl.Series(rows)
     at = at.set(at == NONE, None).cast(pl.UInt32)
-    told = ops.select(
+    recorded = ops.select(
         pl.col(name).gather(at)
         for name in ("session", "name", "direction", "dtype", "input_shapes", "stack", "op_source")
     ).select(
@@ -382,7 +382,9 @@ def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl
         pl.col("input_shapes", "stack", "op_source").cast(pl.String),
     )
     here = pl.col("op_session") == session
-    told = told.select(pl.when(here).then(pl.col(name)).alias(name) for name in told.columns if name != "op_session")
+    recorded = recorded.select(
+        pl.when(here).then(pl.col(name)).alias(name) for name in recorded.columns if name != "op_session"
+    )
     classes = (
         op_classes(profile)
         .filter(pl.col("session") == session)
@@ -390,7 +392,7 @@ def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl
     )
     return (
         work.drop("op")
-        .hstack(told)
+        .hstack(recorded)
         .join(classes, on="op", how="left", maintain_order="left")
         .with_columns(
             pl.coalesce("own_direction", "of_name").alias("direction"), unattributed_reason(pl.col("op").is_not_null())

@@ -154,7 +154,7 @@ def neighbors(profile: Profile, activity: int) -> tuple[Neighbor | None, Neighbo
         other = found.row(0, named=True)
         first, second = (other, row) if earlier else (row, other)
         gap = None if first["duration_ns"] is None else second["start_ns"] - first["start_ns"] - first["duration_ns"]
-        told = gap if gap is not None and gap >= resolution else None
-        return Neighbor(other["activity"], other["name"], other["duration_ns"], told)
+        known_gap = gap if gap is not None and gap >= resolution else None
+        return Neighbor(other["activity"], other["name"], other["duration_ns"], known_gap)
 
     return neighbor(before, earlier=True), neighbor(after, earlier=False)

@@ -33,7 +33,7 @@ COMMAND_LIMIT: Final = 400
 NAME_LIMIT: Final = 120
 """Of a longer name only the start is looked for."""
 
-NAMES_KEPT: Final = 4_096
+MAX_CACHED_NAMES: Final = 4_096
 """Names whose function is told once: each launch that is asked about is compared with all of them."""
 
 NCU_SINCE: Final = 7
@@ -110,15 +110,15 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
     function = _function(str(row["name"]))
     names = column_view(work, "name").unique().drop_nulls()
     same = [name for name in names.cast(pl.String).to_list() if _function(name) == function]
-    alike = work.lazy().filter(
+    same_name = work.lazy().filter(
         pl.col("kind") == "kernel",
         on_device,
         pl.col("name").is_in(pl.Series(same, dtype=pl.String).cast(names.dtype).implode()),
     )
     if _devices(profile).filter(pl.col("session") == row["session"], on_device)["is_told_by_call"].item():
-        earlier = alike.filter(pl.col("correlation") < row["correlation"]).select(pl.len()).collect()
+        earlier = same_name.filter(pl.col("correlation") < row["correlation"]).select(pl.len()).collect()
         return int(earlier.item()), "in the order of their calls"
-    found = alike.select("correlation", "start_ns", "activity").collect()
+    found = same_name.select("correlation", "start_ns", "activity").collect()
     if found["correlation"].null_count() == 0 and found["correlation"].n_unique() == found.height:
         return int((found["correlation"] < row["correlation"]).sum()), "in the order of their calls"
     above = found["activity"] < row["activity"]
@@ -136,7 +136,7 @@ def _devices(profile: Profile) -> pl.DataFrame:
     return profile["activities"].lazy().group_by("session", "device").agg(is_told.alias("is_told_by_call")).collect()
 
 
-@lru_cache(maxsize=NAMES_KEPT)
+@lru_cache(maxsize=MAX_CACHED_NAMES)
 def _function(name: str) -> str:
     """A regular expression that ends with the name of the function, as Nsight Compute has it without arguments.
 

@@ -118,18 +118,18 @@ def class_groups(profile: Profile) -> WorkGroups:
     rules = kernel_classes()
     single, printed = (
         rows.select("session", "name")
-        .join(_told(rows["name"], rules), on="name", how="left", maintain_order="left", nulls_equal=True)
+        .join(_classified(rows["name"], rules), on="name", how="left", maintain_order="left", nulls_equal=True)
         .drop("name")
         for rows in (profile["activities"], totals_only(profile))
     )
     return grouped_by(single, printed)
 
 
-def _told(names: pl.Series, rules: tuple[Rule, ...]) -> pl.DataFrame:
+def _classified(names: pl.Series, rules: tuple[Rule, ...]) -> pl.DataFrame:
     """The class of each distinct name."""
-    told = classify(names, rules)
+    classes = classify(names, rules)
     unknown = pl.col("op_type").cast(pl.String) == UNKNOWN
-    return told.select(
+    return classes.select(
         "name", pl.when(unknown).then(pl.lit(OTHER)).otherwise(pl.col("op_type")).cast(NAME).alias("kernel_class")
     )
 
@@ -142,8 +142,8 @@ def by_class(profile: Profile) -> pl.DataFrame:
     """
     rows = summed(profile, class_groups(profile))
     is_other = pl.col("kernel_class").cast(pl.String) == OTHER
-    lacking = rows.filter(~pl.col("session").is_in(rows.filter(is_other)["session"].implode())).unique("session")
-    none = lacking.select(
+    without_other = rows.filter(~pl.col("session").is_in(rows.filter(is_other)["session"].implode())).unique("session")
+    none = without_other.select(
         "session",
         pl.lit(OTHER).cast(NAME).alias("kernel_class"),
         *(pl.lit(0, pl.Int64).alias(name) for name in ("calls", "total_ns", "kernels")),

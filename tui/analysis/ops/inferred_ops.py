@@ -210,10 +210,10 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     place = (np.arange(len(rows)) - starts[run]).astype(np.uint64)
     mixed = (names + np.uint64(1)) * _MIX * (np.uint64(2) * place + np.uint64(1))
     mixed ^= mixed >> np.uint64(29)
-    kept = known[starts]
+    instances = known[starts]
 
     def reduced(function: np.ufunc, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        found: npt.NDArray[np.generic] = function.reduceat(values, starts)[kept]
+        found: npt.NDArray[np.generic] = function.reduceat(values, starts)[instances]
         return found
 
     lines = work["line"].fill_null(np.iinfo(np.uint32).max).to_numpy()
@@ -246,12 +246,12 @@ def _types_of(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
         .sort("op_type", "direction")
         .with_row_index("code")
     )
-    told = classes.with_columns(pl.col("op_type", "direction").cast(pl.String)).join(
+    with_types = classes.with_columns(pl.col("op_type", "direction").cast(pl.String)).join(
         types, on=["op_type", "direction"], how="left", nulls_equal=True, maintain_order="left"
     )
-    physical = told["name"].to_physical().to_numpy()
+    physical = with_types["name"].to_physical().to_numpy()
     by_name = np.full(int(physical.max(initial=0)) + 1, NO_INSTANCE, np.int64)
-    by_name[physical] = told["code"].cast(pl.Int64).fill_null(NO_INSTANCE).to_numpy()
+    by_name[physical] = with_types["code"].cast(pl.Int64).fill_null(NO_INSTANCE).to_numpy()
     codes = by_name[names.to_physical().fill_null(0).to_numpy()]
     codes[names.is_null().to_numpy()] = NO_INSTANCE
     return types, codes

@@ -78,8 +78,8 @@ def names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
 def unattributed_reason(has_op: pl.Expr) -> pl.Expr:
     """The reason that work has no op, one of `WITHOUT_OP`; null where it has one."""
     join = pl.col("op_join").cast(pl.String)
-    told = pl.when(join.is_in(WITHOUT_OP[:2])).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
-    return pl.when(~has_op).then(told).alias("why_no_op")
+    recorded_reason = pl.when(join.is_in(WITHOUT_OP[:2])).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
+    return pl.when(~has_op).then(recorded_reason).alias("why_no_op")
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
@@ -148,14 +148,14 @@ def op_classes(profile: Profile) -> pl.DataFrame:
     """
     rules = op_rules()
     names = profile["ops"].group_by("session", pl.col("name").alias("op")).agg(pl.col("op_type").drop_nulls().first())
-    told = {}
+    by_name = {}
     for column in ("op", "op_type"):
-        told[column] = classify(names[column], rules.op_rules).select(
+        by_name[column] = classify(names[column], rules.op_rules).select(
             pl.col("name").alias(column),
             pl.when(pl.col("op_type").cast(pl.String) != UNKNOWN).then(pl.col("op_type")).alias(f"{column}_told"),
             pl.col("direction").alias(f"{column}_direction"),
         )
-    known = names.join(told["op"], on="op", how="left").join(told["op_type"], on="op_type", how="left")
+    known = names.join(by_name["op"], on="op", how="left").join(by_name["op_type"], on="op_type", how="left")
     recorded = pl.col("op_type").cast(pl.String)
     rule_type = pl.coalesce("op_type_told", "op_told").cast(pl.String)
     groups = rules.groups

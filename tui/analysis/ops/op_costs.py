@@ -188,7 +188,7 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
     tree = op_tree(ops)
     instances = op_instances(profile)
     api = tree.sums(instances["api_ns"].fill_null(0).to_numpy().astype(np.int64))
-    idle, told = _gpu_idle(profile, tree)
+    idle, is_known = _gpu_idle(profile, tree)
     timed = (profile["activities"].lazy().drop_nulls(["start_ns", "duration_ns"]).select("session").unique().collect())[
         "session"
     ]
@@ -196,7 +196,7 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
         instances.select("session", "op", "name", "cpu_total_ns", "gpu_total_ns", "api_ns")
         .with_columns(
             pl.when(pl.col("api_ns").is_not_null()).then(pl.lit(pl.Series(api))).alias("api_total_ns"),
-            pl.when(pl.col("session").is_in(timed.implode()) & pl.lit(pl.Series(told)))
+            pl.when(pl.col("session").is_in(timed.implode()) & pl.lit(pl.Series(is_known)))
             .then(pl.lit(pl.Series(idle)))
             .alias("gpu_idle_ns"),
         )
@@ -259,7 +259,7 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
         depth[ops] = level
     by_level = spans.with_columns(pl.Series("level", depth[spans["op"].to_numpy()]))
     own = {level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()}
-    idle, told = np.zeros(len(tree.parent), np.int64), tree.sums(untimed) == 0
+    idle, is_known = np.zeros(len(tree.parent), np.int64), tree.sums(untimed) == 0
     left = WORK_LIMIT * (spans.height + 1000)
     handed = spans.clear()
     for level in range(len(tree.levels) - 1, -1, -1):
@@ -268,7 +268,7 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
             continue
         left -= here.height
         if left < 0:
-            told[np.concatenate(tree.levels[: level + 1])] = False
+            is_known[np.concatenate(tree.levels[: level + 1])] = False
             break
         intervals = merged_spans(here)
         sums = intervals.group_by("op", "device").agg(
@@ -277,7 +277,7 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
         np.add.at(idle, sums["op"].to_numpy(), sums["idle"].to_numpy())
         around = tree.parent[intervals["op"].to_numpy()]
         handed = intervals.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
-    return idle, told
+    return idle, is_known
 
 
 def merged_spans(spans: pl.DataFrame) -> pl.DataFrame:

@@ -284,10 +284,12 @@ def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.boo
     """For each recorded op whether any kernel that it launched itself uses tensor cores."""
     flags = np.zeros(profile["ops"].height, np.bool_)
     rows = op_row_of_activities(profile)
-    told = verdicts_by_name(profile).filter(pl.col("uses_tensor_core")).select("session", "kind", "name", on_tc=True)
+    on_tensor_cores = (
+        verdicts_by_name(profile).filter(pl.col("uses_tensor_core")).select("session", "kind", "name", on_tc=True)
+    )
     work = profile["activities"].select("session", "kind", "name", "uses_tensor_core")
     for first, part in enumerate(work.iter_slices(_AT_ONCE)):
-        uses = part.join(told, on=["session", "kind", "name"], how="left", maintain_order="left").select(
+        uses = part.join(on_tensor_cores, on=["session", "kind", "name"], how="left", maintain_order="left").select(
             pl.coalesce("uses_tensor_core", "on_tc").fill_null(False)
         )
         here = rows[first * _AT_ONCE : (first + 1) * _AT_ONCE]
@@ -399,8 +401,8 @@ def by_range(profile: Profile) -> pl.DataFrame:
         found = rows_around(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
         texts, chain = _chains(forest_of(nesting.parent), here["name"])
         inside = found.is_not_null()
-        told = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
-        place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), told)
+        labels = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
+        place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)
     return _of_activities(profile, place)
 
 

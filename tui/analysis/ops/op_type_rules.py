@@ -23,7 +23,7 @@ UNKNOWN: Final = "unknown"
 NAME_LIMIT: Final = 4096
 """Rules look at this many characters of a name."""
 
-NAMES_KEPT: Final = 100_000
+MAX_CACHED_NAMES: Final = 100_000
 """Of so many names it is kept which rule is theirs."""
 
 OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
@@ -162,7 +162,7 @@ def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int |
     Views ask for the same names again and again, some for all and some for a few: what was found is kept.
     """
     known = _known_matches(patterns)
-    if len(known) > NAMES_KEPT:
+    if len(known) > MAX_CACHED_NAMES:
         known.clear()
     unknown = len(patterns)
     had = {name: known.get(name, unknown) for name in names}

@@ -305,10 +305,17 @@ def coverage(profile: Profile) -> Coverage:
         work = work_by_op(profile)
         none = pl.col("why_no_op").is_in(WITHOUT_OP)
         recorded, no_op = work.filter(~none.fill_null(False))["total_ns"], work.filter(none)["total_ns"]
-    told = inferred.filter(pl.col("op_source") == "inferred")
+    classified = inferred.filter(pl.col("op_source") == "inferred")
     whole = inferred.filter(pl.col("op_source") == "recorded")
     memory, graphs = whole.filter(~graph)["total_ns"], whole.filter(graph)["total_ns"]
-    parts = (recorded, memory, graphs, told.filter(~unknown)["total_ns"], no_op, told.filter(unknown)["total_ns"])
+    parts = (
+        recorded,
+        memory,
+        graphs,
+        classified.filter(~unknown)["total_ns"],
+        no_op,
+        classified.filter(unknown)["total_ns"],
+    )
     return Coverage(*(int(part.sum()) for part in parts))
 
 
@@ -324,19 +331,19 @@ def coverage_note(profile: Profile) -> str:
     def share(part_ns: int) -> str:
         return f"{duration(part_ns)} ({percent(100 * part_ns / parts.total_ns)} of GPU time)"
 
-    said = []
+    parts_text = []
     if parts.recorded_ns or parts.no_op_ns:
-        said.append(
+        parts_text.append(
             f"ops recorded; {share(parts.no_op_ns)} not attributed to any op" if parts.no_op_ns else "ops recorded"
         )
     if parts.inferred_ns or parts.unknown_ns:
         rest = f"{share(parts.unknown_ns)} unclassified" if parts.unknown_ns else "all classified"
-        said.append(f"ops inferred from kernel names; {rest}")
+        parts_text.append(f"ops inferred from kernel names; {rest}")
     if parts.graph_ns:
-        said.append(
+        parts_text.append(
             f"{percent(100 * parts.graph_ns / parts.total_ns)} of GPU time is in CUDA graphs recorded as a whole"
         )
-    if not said:
-        said.append("only memcpy and memset")
-    text = "; ".join(said)
+    if not parts_text:
+        parts_text.append("only memcpy and memset")
+    text = "; ".join(parts_text)
     return text[0].upper() + text[1:]

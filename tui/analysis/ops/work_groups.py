@@ -174,10 +174,10 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
     )
     rows = with_verdicts_by_name(profile, rows)
     printed = totals_only(profile).filter(pl.Series(groups.total_codes == group, dtype=pl.Boolean))
-    told = classified_kernels(profile).select("session", "kind", "name", "op_type", "direction", "group", "rule")
+    classes = classified_kernels(profile).select("session", "kind", "name", "op_type", "direction", "group", "rule")
     return (
         pl.concat([rows, printed], how="diagonal")
-        .join(told, on=["session", "kind", "name"], how="left", nulls_equal=True)
+        .join(classes, on=["session", "kind", "name"], how="left", nulls_equal=True)
         .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 

@@ -51,12 +51,12 @@ def collectives(profile: Profile) -> pl.DataFrame:
         .drop_nulls(["start_ns", "duration_ns"])
         .sort("session", "start_ns", "activity")
     )
-    said = pl.DataFrame({"arguments": rows["arguments"].unique().drop_nulls()}).with_columns(
+    arguments = pl.DataFrame({"arguments": rows["arguments"].unique().drop_nulls()}).with_columns(
         pl.col("arguments").cast(pl.String).alias("said")
     )
     group = pl.col("said").str.extract(r"Process group name: ([^;]+)")
     members = pl.col("said").str.extract(r"Process group ranks: ([^;]+)")
-    said = said.select(
+    arguments = arguments.select(
         "arguments",
         pl.col("said").str.extract(r"Collective name: ([^;]+)").alias("told"),
         pl.concat_str(group, members, separator=" ", ignore_nulls=True).alias("communicator"),
@@ -68,7 +68,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
         )
     )
     return (
-        rows.join(said, on="arguments", how="left", maintain_order="left")
+        rows.join(arguments, on="arguments", how="left", maintain_order="left")
         .join(by_name, on="name", how="left", maintain_order="left")
         .with_columns(
             pl.coalesce("told", pl.col("of_name").str.to_lowercase()).alias("collective"),
@@ -97,11 +97,11 @@ def matched(profile: Profile) -> pl.DataFrame:
     expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
     of = ("iteration", "communicator")
     # Of those that start at once on two streams the first to be recorded comes first, in every run.
-    placed = rows.sort("session", "start_ns", "activity").with_columns(
+    numbered = rows.sort("session", "start_ns", "activity").with_columns(
         pl.int_range(pl.len()).over("session", *of).alias("turn")
     )
     same = (
-        placed.group_by("session", "who", *of)
+        numbered.group_by("session", "who", *of)
         .len()
         .group_by(of)
         .agg(pl.col("len").n_unique().alias("kinds"), pl.len().alias("ranks"), pl.col("who").n_unique())
@@ -114,7 +114,7 @@ def matched(profile: Profile) -> pl.DataFrame:
         )
     )
     return (
-        placed.join(same.select(of), on=of, how="semi")
+        numbered.join(same.select(of), on=of, how="semi")
         .filter(pl.col("collective").n_unique().over(TURN) == 1)
         .with_columns(
             pl.col("duration_ns").min().over(TURN).alias("shortest_ns"),
@@ -177,9 +177,9 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     by_step = (
         waits.group_by("iteration", "session").agg(pl.col("wait_ns").sum()).sort("iteration", "wait_ns", "session")
     )
-    apart = pl.col("wait_ns").last() - pl.col("wait_ns").first()
+    spread = pl.col("wait_ns").last() - pl.col("wait_ns").first()
     last = by_step.group_by("iteration", maintain_order=True).agg(
-        pl.when(apart > least).then(pl.col("session").first()).alias("session"), pl.col("wait_ns").last()
+        pl.when(spread > least).then(pl.col("session").first()).alias("session"), pl.col("wait_ns").last()
     )
     often = (
         last.drop_nulls("session")
@@ -193,12 +193,12 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     return Stragglers(last, often, by_step, _count(rows), _count(long), unknown_reason)
 
 
-def open_ranks_words(profile: Profile) -> str:
+def ongoing_ranks_note(profile: Profile) -> str:
     """How many ranks of a process group are open, where others of it are not; empty where all are, or none is known."""
     rows = collectives(profile).join(_ranks(profile), on="session", how="left")
-    told = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
+    sizes = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
     groups = (
-        rows.join(told, on="session", how="left")
+        rows.join(sizes, on="session", how="left")
         .with_columns(pl.coalesce("group_size", pl.when(pl.col("communicator") == "").then("world")).alias("size"))
         .group_by("communicator")
         .agg(pl.col("who").n_unique().cast(pl.Int64).alias("open"), pl.col("size").max())
@@ -225,7 +225,7 @@ AGREE_PART: Final = 0.05
 class Clocks:
     """What is known of the clocks of the ranks."""
 
-    said: str
+    sentence: str
     """In words: how far they agree, or why they cannot be compared."""
     agree: frozenset[int]
     """The sessions whose clocks can be compared with those of all others of them."""
@@ -270,31 +270,31 @@ def clocks(profile: Profile) -> Clocks:
         )
     most = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
     good = ends.filter(2 * pl.col("off_ns") <= most)
-    apart = int(together.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
+    spread = int(together.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
     if good.height == ends.height:
-        said = f"clocks agree: ranks leave collectives within {duration(apart)} of each other"
-        if part := open_ranks_words(profile):
-            said += f"; {part}: waiting for the other ranks counts as transfer"
-        return Clocks(said, frozenset(rows["session"].unique()), apart)
+        note = f"clocks agree: ranks leave collectives within {duration(spread)} of each other"
+        if part := ongoing_ranks_note(profile):
+            note += f"; {part}: waiting for the other ranks counts as transfer"
+        return Clocks(note, frozenset(rows["session"].unique()), spread)
     off = ends.height - good.height
     if good.height < 2:
-        said = f"clocks differ by about {duration(apart)}: so far apart ranks leave collectives, which end together"
-        return Clocks(said, frozenset(), apart)
+        note = f"clocks differ by about {duration(spread)}: ranks leave the same collective that far from each other"
+        return Clocks(note, frozenset(), spread)
     furthest = int(float(ends["off_ns"].max()))  # type: ignore[arg-type]
-    said = (
+    note = (
         f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others' by up to "
-        f"{duration(furthest)}: so far apart they leave collectives, which end together"
+        f"{duration(furthest)}: they leave the same collective that far from each other"
     )
-    return Clocks(said, frozenset(good["session"]), apart)
+    return Clocks(note, frozenset(good["session"]), spread)
 
 
 def with_times(profile: Profile) -> pl.DataFrame:
     """`matched` with begin_ns: the start by a clock that others may have, too; null where there is none."""
     rows = matched(profile)
     sessions = profile["sessions"].filter(pl.col("session").is_in(rows["session"].unique().implode()))
-    told = sessions.select("session", pl.col("origin_ns").alias("shift_ns"))
+    shifts = sessions.select("session", pl.col("origin_ns").alias("shift_ns"))
     if sessions["source"].n_unique() == 1 and sessions["origin_ns"].null_count():
-        told = sessions.select("session", pl.lit(0, pl.Int64).alias("shift_ns"))
-    return rows.join(told, on="session", how="left", maintain_order="left").with_columns(
+        shifts = sessions.select("session", pl.lit(0, pl.Int64).alias("shift_ns"))
+    return rows.join(shifts, on="session", how="left", maintain_order="left").with_columns(
         (pl.col("start_ns") + pl.col("shift_ns")).alias("begin_ns")
     )

@@ -16,7 +16,7 @@ from tui.analysis.ranks.collectives import (
     collectives,
     leave_together,
     matched,
-    open_ranks_words,
+    ongoing_ranks_note,
     stragglers,
 )
 from tui.analysis.ranks.spread import last_ranks
@@ -160,16 +160,16 @@ def _waited(profile: Profile) -> pl.DataFrame:
     schema = {"session": pl.UInt32, "came_last": pl.Int64, "waited_ns": pl.Int64}
     if collectives(profile)["session"].n_unique() < 2:
         return pl.DataFrame(schema=schema)
-    told = stragglers(profile)
-    if not told.matched:
+    answer = stragglers(profile)
+    if not answer.matched:
         return pl.DataFrame(schema=schema)
-    sums = told.waits.group_by("session").agg(pl.col("wait_ns").sum().alias("waited_ns"))
+    sums = answer.waits.group_by("session").agg(pl.col("wait_ns").sum().alias("waited_ns"))
     return (
         matched(profile)
         .filter(leave_together())
         .select(pl.col("session").unique())
         .join(sums, on="session", how="left")
-        .join(told.by_session.select("session", came_last="times"), on="session", how="left")
+        .join(answer.by_session.select("session", came_last="times"), on="session", how="left")
         .select("session", pl.col("came_last").fill_null(0), pl.col("waited_ns").fill_null(0))
     )
 
@@ -216,7 +216,7 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
 class Verdict:
     """Who the ranks wait for, in words."""
 
-    said: str
+    sentence: str
     """The answer, or why there is none."""
     how: str
     """How it was told; empty where it was not."""
@@ -224,7 +224,7 @@ class Verdict:
     """The straggler."""
 
 
-def straggler_words(profile: Profile) -> Verdict:
+def straggler_verdict(profile: Profile) -> Verdict:
     """Which rank the others wait for, where one can be named.
 
     A rank that arrives last in more than half of the iterations, and in two at least, is named; the rule C5 of the
@@ -232,23 +232,23 @@ def straggler_words(profile: Profile) -> Verdict:
     """
     if collectives(profile)["session"].n_unique() < 2:
         return Verdict("straggler not applicable: fewer than two ranks recorded kernels of NCCL or RCCL", "")
-    told = stragglers(profile)
-    if not told.matched:
-        return Verdict(f"straggler unknown: {told.unknown_reason}", "")
-    if not told.long:
-        return Verdict(f"no straggler: none of {count(told.matched)} matched collectives takes long", HOW)
-    if told.by_session.is_empty():
+    answer = stragglers(profile)
+    if not answer.matched:
+        return Verdict(f"straggler unknown: {answer.unknown_reason}", "")
+    if not answer.long:
+        return Verdict(f"no straggler: none of {count(answer.matched)} matched collectives takes long", HOW)
+    if answer.by_session.is_empty():
         least = f"{LONG_PCT:g}% of a mean iteration"
         return Verdict(f"no straggler: no rank waits more than {least} in any iteration", HOW)
-    first = told.by_session.row(0, named=True)
-    steps = f"{count(told.iterations)} iteration{'' if told.iterations == 1 else 's'}"
+    first = answer.by_session.row(0, named=True)
+    steps = f"{count(answer.iterations)} iteration{'' if answer.iterations == 1 else 's'}"
     who = labels(profile)[first["session"]]
-    if first["times"] < 2 or 2 * first["times"] <= told.iterations:
+    if first["times"] < 2 or 2 * first["times"] <= answer.iterations:
         return Verdict(f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", HOW)
     return Verdict(
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last at the long collectives "
         f"in {count(first['times'])} of {steps}; other ranks wait up to {duration(first['wait_ns'])} for it"
-        + (f"; {part}: another rank may arrive later" if (part := open_ranks_words(profile)) else ""),
+        + (f"; {part}: another rank may arrive later" if (part := ongoing_ranks_note(profile)) else ""),
         HOW,
         first["session"],
     )

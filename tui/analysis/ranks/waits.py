@@ -115,10 +115,10 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
     )
     matched = in_collectives(profile)
     counted = matched.group_by(by).agg(pl.struct(TURN).n_unique().cast(pl.Int64).alias("collectives"))
-    told = matched.drop_nulls("comm_wait_ns").group_by(by).agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
+    sums = matched.drop_nulls("comm_wait_ns").group_by(by).agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
     return (
         own.join(counted, on=by, how="left", nulls_equal=True)
-        .join(told, on=by, how="left", nulls_equal=True)
+        .join(sums, on=by, how="left", nulls_equal=True)
         .with_columns(pl.col("collectives").fill_null(0), *_shares())
         .with_columns(
             comm_unmatched_ns=pl.when(pl.col("collectives") == 0).then("all_comm_ns").otherwise("comm_unmatched_ns")
@@ -128,7 +128,7 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
     )
 
 
-def unmatched_words(profile: Profile) -> str:
+def unmatched_note(profile: Profile) -> str:
     """How much communication is matched with no other rank, and why; empty where all of it is, or for one rank."""
     rows = collectives(profile)
     if rows["session"].n_unique() < 2:
@@ -145,8 +145,8 @@ def unmatched_words(profile: Profile) -> str:
         (int(alone.sum()), "no other rank of their process group is open"),
         (int(differ.sum()), "number or kind differs between ranks in their iteration"),
     )
-    told = [(number, text) for number, text in kinds if number]
-    why = told[0][1] if len(told) == 1 else ", ".join(f"{count(number)} {text}" for number, text in told)
+    parts = [(number, text) for number, text in kinds if number]
+    why = parts[0][1] if len(parts) == 1 else ", ".join(f"{count(number)} {text}" for number, text in parts)
     spent = duration(int(left["duration_ns"].sum()))
     kernels = f"{count(left.height)} kernel{'s' if left.height != 1 else ''}"
     return f"unmatched: {kernels} of communication, {spent}: {why}"
@@ -212,10 +212,10 @@ def waits_of_ranks(profile: Profile) -> pl.DataFrame:
     comm_wait_pct (of wait and transfer). All but the first are null where nothing of it could be told apart.
     """
     own = collectives(profile).group_by("session").agg(pl.col("duration_ns").sum().alias("all_comm_ns"))
-    told = (
+    sums = (
         in_collectives(profile)
         .drop_nulls("comm_wait_ns")
         .group_by("session")
         .agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
     )
-    return own.join(told, on="session", how="left").with_columns(*_shares()).sort("session")
+    return own.join(sums, on="session", how="left").with_columns(*_shares()).sort("session")

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tui.analysis.timeline.lanes import Lane
 
     Ints = npt.NDArray[np.int64]
-    Looks = npt.NDArray[np.int8]
+    Kinds = npt.NDArray[np.int8]
     Flags = npt.NDArray[np.bool_]
 
 
 NOTHING: Final = -1
 """In place of a look or an item: there is none."""
-LOOKED_AT: Final = 16
+MAX_OVERLAPPING: Final = 16
 """Of so many items that started one after another one is looked for that is active for all of a slice."""
 
 
@@ -34,7 +34,7 @@ class Bins:
 
     busy_ns: Ints
     """How much of each something was active."""
-    looks: Looks
+    looks: Kinds
     """What took most of it, or what started first where nothing took time; `NOTHING` where there is none."""
     begun: Ints
     """How many items started in each."""
@@ -61,10 +61,10 @@ def bins(lane: Lane, edges: Ints) -> Bins:
     return Bins(busy, looks, count)
 
 
-def spanning(lane: Lane, edges: Ints, looks: Looks) -> Ints:
+def spanning(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
     """For each slice the item of its look that is active from its begin to its end; `NOTHING` where there is none.
 
-    Of several it is the latest started. Only the last `LOOKED_AT` that started before a slice are examined.
+    Of several it is the latest started. Only the last `MAX_OVERLAPPING` that started before a slice are examined.
 
     Args:
         lane: The lane.
@@ -74,16 +74,16 @@ def spanning(lane: Lane, edges: Ints, looks: Looks) -> Ints:
     found = np.full(len(edges) - 1, NOTHING, np.int64)
     at, until = np.searchsorted(lane.starts, edges[:-1], side="right") - 1, edges[1:]
     left = np.flatnonzero(at >= 0)
-    for back in range(LOOKED_AT):
+    for back in range(MAX_OVERLAPPING):
         items = at[left] - back
         # Where nothing reaches the end of a slice, nothing that started earlier does.
         going = (items >= 0) & (lane.reached[items] >= until[left])
         left, items = left[going], items[going]
         if not len(left):
             break
-        there = (lane.ends[items] >= until[left]) & (lane.looks[items] == looks[left])
-        found[left[there]] = items[there]
-        left = left[~there]
+        spans = (lane.ends[items] >= until[left]) & (lane.looks[items] == looks[left])
+        found[left[spans]] = items[spans]
+        left = left[~spans]
     return found
 
 
@@ -148,7 +148,7 @@ class LaneCells:
 
     texts: list[str]
     """A character for each cell; a wide one is followed by an empty text."""
-    looks: Looks
+    looks: Kinds
     """What each cell is colored by; `NOTHING` where it is blank."""
     solid: Flags
     """Which cells are part of a bar with a name: drawn in reverse."""
@@ -175,9 +175,9 @@ def lane_cells(
     items = spanning(lane, edges, found.looks)
     if name is not None:
         for first, last in _runs(items):
-            look = ItemKind(int(lane.looks[items[first]]))
+            kind = ItemKind(int(lane.looks[items[first]]))
             glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
-            head = glyphs[look][-1] if ascii_only else _HEADS.get(look, glyphs[look][-1])
+            head = glyphs[kind][-1] if ascii_only else _HEADS.get(kind, glyphs[kind][-1])
             room = last - first - 1
             label = plain(name(int(items[first])), ascii_only=ascii_only) if room >= NAME_LEAST else ""
             label = shorten_symbol(label, room, ascii_only=ascii_only)

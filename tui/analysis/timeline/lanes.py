@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
 
-    Looks = npt.NDArray[np.int8]
+    Kinds = npt.NDArray[np.int8]
     from collections.abc import Iterator, Sequence
 
     Ints = npt.NDArray[np.int64]
@@ -84,7 +84,7 @@ _OF_CALL: Final = {
 }
 
 
-def kinds_of_activities(profile: Profile) -> Looks:
+def kinds_of_activities(profile: Profile) -> Kinds:
     """The `ItemKind` of each row of ``activities``."""
     kinds, uses = work_kinds(profile), gpu_uses(profile)
     found = np.full(len(kinds), ItemKind.KERNEL, np.int8)
@@ -99,18 +99,18 @@ def kinds_of_activities(profile: Profile) -> Looks:
     return found
 
 
-def kinds_of_calls(calls: pl.DataFrame) -> Looks:
+def kinds_of_calls(calls: pl.DataFrame) -> Kinds:
     """The `ItemKind` of each API call."""
     of_class = np.array([_OF_CALL[found] for found in ApiClass], np.int8)
     return classify_values(calls["name"], lambda names: of_class[api_classes(names)])
 
 
-def _of_copies(directions: pl.Series) -> Looks:
-    told = {"HtoD": ItemKind.TO_GPU, "DtoH": ItemKind.FROM_GPU}
-    return np.array([told.get(direction, ItemKind.COPY) for direction in directions.to_list()], np.int8)
+def _of_copies(directions: pl.Series) -> Kinds:
+    by_direction = {"HtoD": ItemKind.TO_GPU, "DtoH": ItemKind.FROM_GPU}
+    return np.array([by_direction.get(direction, ItemKind.COPY) for direction in directions.to_list()], np.int8)
 
 
-def _is_graph(kinds: pl.Series) -> Looks:
+def _is_graph(kinds: pl.Series) -> Kinds:
     return np.array([kind == "graph" for kind in kinds.to_list()], np.int8)
 
 
@@ -127,10 +127,10 @@ class Segments:
 
     starts: Ints
     ends: Ints
-    looks: Looks
-    kinds: Looks
+    looks: Kinds
+    kinds: Kinds
     """The looks that there are."""
-    _of_kind: Looks
+    _of_kind: Kinds
     """Where in ``kinds`` each look stands."""
     _sums: Ints
     """For each block and kind the time of all segments of the blocks before it."""
@@ -160,7 +160,7 @@ class Segments:
         return found
 
 
-def segments_of(starts: Ints, ends: Ints, looks: Looks) -> Segments:
+def segments_of(starts: Ints, ends: Ints, looks: Kinds) -> Segments:
     """Segments that are in order and apart."""
     kinds = np.flatnonzero(np.bincount(looks, minlength=1)).astype(np.int8) if len(looks) else np.zeros(0, np.int8)
     of_kind = np.zeros(int(kinds.max(initial=0)) + 1, np.int8)
@@ -179,7 +179,7 @@ def segments_of(starts: Ints, ends: Ints, looks: Looks) -> Segments:
 
 
 def flattened(
-    starts: Ints, ends: Ints, looks: Looks, *, resolution_ns: int, before: Sequence[Sequence[int]] = ()
+    starts: Ints, ends: Ints, looks: Kinds, *, resolution_ns: int, before: Sequence[Sequence[int]] = ()
 ) -> Segments:
     """Intervals in order of their starts as segments: of several at once the first one counts.
 
@@ -190,7 +190,7 @@ def flattened(
         ends: Of each.
         looks: Of each.
         resolution_ns: Overlaps shorter than this may be none.
-        before: Looks that count before others that were active earlier, the most important first.
+        before: Kinds that count before others that were active earlier, the most important first.
     """
     reached = np.maximum.accumulate(ends) if len(ends) else ends
     if not len(starts) or not (reached[:-1] - starts[1:] >= resolution_ns).any():
@@ -219,7 +219,7 @@ def _parts_between_pauses(starts: Ints, reached: Ints) -> Iterator[slice]:
     yield from (slice(first, last) for first, last in pairwise([0, *edges, len(starts)]))
 
 
-def _segment_parts(starts: Ints, ends: Ints, looks: Looks, resolution_ns: int) -> tuple[Ints, Ints, Looks]:
+def _segment_parts(starts: Ints, ends: Ints, looks: Kinds, resolution_ns: int) -> tuple[Ints, Ints, Kinds]:
     line = Timeline(0, None, resolution_ns, np.zeros(0, np.int64), starts, ends)
     first, last = busy_contributions(line)
     there = last > first
@@ -230,7 +230,7 @@ def _segment_parts(starts: Ints, ends: Ints, looks: Looks, resolution_ns: int) -
     return first, last, looks
 
 
-def _by_importance(starts: Ints, ends: Ints, looks: Looks, before: Sequence[Sequence[int]]) -> tuple[Ints, Ints, Looks]:
+def _by_importance(starts: Ints, ends: Ints, looks: Kinds, before: Sequence[Sequence[int]]) -> tuple[Ints, Ints, Kinds]:
     """The same where some looks come first; what is left of the others is cut out of what those leave."""
     importance = np.full(int(looks.max()) + 1, len(before), np.int8)
     for rank, group in enumerate(before):
@@ -300,7 +300,7 @@ class Lane:
     ends: Ints
     reached: Ints
     """The latest end of each item and all before it."""
-    looks: Looks
+    looks: Kinds
     segments: Segments
     """When the lane was busy, and with what."""
     widest_gaps_ns: Ints
@@ -342,13 +342,13 @@ def lanes(profile: Profile) -> tuple[Lane, ...]:
 
     Only what has a start and a duration is in them. A GPU with several streams has a lane of all of them before theirs.
     """
-    told = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
-    steps = {session: max(1, step or 1) for session, step in told.items()}
+    resolutions = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
+    steps = {session: max(1, step or 1) for session, step in resolutions.items()}
     found = [*_gpu_lanes(profile, steps), *_thread_lanes(profile, steps)]
     return tuple(sorted(found, key=lambda lane: (lane.session, not lane.on_gpu)))
 
 
-def _lane(kind: LaneKind, times: pl.DataFrame, looks: Looks, steps: dict[int, int], **where: int | None) -> Lane:
+def _lane(kind: LaneKind, times: pl.DataFrame, looks: Kinds, steps: dict[int, int], **where: int | None) -> Lane:
     """A lane of rows with ``row``, ``start_ns`` and ``duration_ns``; looks are of the whole frame."""
     session = where.pop("session")
     assert session is not None, "every row has its session"

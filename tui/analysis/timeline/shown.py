@@ -67,8 +67,8 @@ def shown_lanes(profile: Profile, session: int | None = None) -> Shown:
     sessions = tuple(sorted({lane.session for lane in found}))
     if len(sessions) < 2:
         return Shown(found, dict.fromkeys(sessions, 0), sessions, "")
-    told = profile["sessions"].filter(pl.col("session").is_in(sessions)).select("session", "origin_ns")
-    origins = {number: origin for number, origin in told.iter_rows() if origin is not None}
+    clock_origins = profile["sessions"].filter(pl.col("session").is_in(sessions)).select("session", "origin_ns")
+    origins = {number: origin for number, origin in clock_origins.iter_rows() if origin is not None}
     why = "their clocks are not comparable"
     if len(origins) == len(sessions):
         zero = min(origins.values())

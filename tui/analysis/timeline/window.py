@@ -183,13 +183,13 @@ def exactly(value_ns: int) -> str:
     >>> exactly(8_355_600_000), exactly(120)
     ('8.3556 s', '120 ns')
     """
-    return exactly_alike([value_ns])[0]
+    return distinct_times([value_ns])[0]
 
 
-def exactly_alike(values_ns: Sequence[int]) -> list[str]:
+def distinct_times(values_ns: Sequence[int]) -> list[str]:
     """Moments with all their digits, in one unit and with as many decimals each: for lines below each other.
 
-    >>> exactly_alike([157_456_833, 69_471_840]), exactly_alike([8_000_000_000, 120_000])
+    >>> distinct_times([157_456_833, 69_471_840]), distinct_times([8_000_000_000, 120_000])
     (['157.456833 ms', '69.471840 ms'], ['8.00000 s', '0.00012 s'])
     """
     largest = max(map(abs, values_ns), default=0)

@@ -33,33 +33,33 @@ def fault(error: BaseException, text: str, tables: Tables) -> ProftuiError:
         text: The query.
         tables: What it can name.
     """
-    said = " ".join(str(error).partition("Resolved plan until failure")[0].split())
+    message = " ".join(str(error).partition("Resolved plan until failure")[0].split())
     for pattern, tell in _FAULTS.items():
-        if found := re.search(pattern, said):
+        if found := re.search(pattern, message):
             return tell(found, text, tables)
-    said = said.replace(" This error occurred in the following expression:", ":").removesuffix(".")
-    return ProftuiError(f"SQL: {_bare(said)}", LISTS)
+    message = message.replace(" This error occurred in the following expression:", ":").removesuffix(".")
+    return ProftuiError(f"SQL: {_bare(message)}", LISTS)
 
 
-def _bare(said: str) -> str:
+def _bare(expression: str) -> str:
     """What Polars says with columns by their names alone."""
-    said = re.sub(r'col\("([^"]*)"\)', r"\1", said)
-    said = re.sub(r'\("([^"]*)"\)', r"'\1'", said)
-    return re.sub(r"(?<![\w.])\((\w+)\)", r"\1", said)[:_LONGEST]
+    expression = re.sub(r'col\("([^"]*)"\)', r"\1", expression)
+    expression = re.sub(r'\("([^"]*)"\)', r"'\1'", expression)
+    return re.sub(r"(?<![\w.])\((\w+)\)", r"\1", expression)[:_LONGEST]
 
 
 def _no_column(found: re.Match[str], text: str, _tables: Tables) -> ProftuiError:
     name = found[1]
-    there = re.findall(r'"([^"]*)"', found[2])
+    columns = re.findall(r'"([^"]*)"', found[2])
     if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
         return ProftuiError(f"there is no column {name}", f"a text stands in single quotes: '{name}'")
-    return ProftuiError(f"there is no column {name}", did_you_mean(name, there) or _listed(there))
+    return ProftuiError(f"there is no column {name}", did_you_mean(name, columns) or _listed(columns))
 
 
 def _no_column_of(found: re.Match[str], text: str, tables: Tables) -> ProftuiError:
     named = names_in(text)
-    there = [column for table in tables.names if table in named for column in tables.columns(table)]
-    return ProftuiError(f"{found[2]} has no column {found[1]}", did_you_mean(found[1], there) or _listed(there))
+    columns = [column for table in tables.names if table in named for column in tables.columns(table)]
+    return ProftuiError(f"{found[2]} has no column {found[1]}", did_you_mean(found[1], columns) or _listed(columns))
 
 
 def _no_table(found: re.Match[str], _text: str, tables: Tables) -> ProftuiError:
@@ -67,7 +67,7 @@ def _no_table(found: re.Match[str], _text: str, tables: Tables) -> ProftuiError:
     return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables.names) or LISTS)
 
 
-def _told(message: str, hint: str) -> Callable[[re.Match[str], str, Tables], ProftuiError]:
+def _message(message: str, hint: str) -> Callable[[re.Match[str], str, Tables], ProftuiError]:
     """The same sentence each time; ``{0}`` is what was found."""
     return lambda found, _text, _tables: ProftuiError(
         message.format(*(found.groups() or ("",))), hint.format(*(found.groups() or ("",)))
@@ -85,18 +85,20 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, Tables], ProftuiError]]] 
     r'unable to find column "(.*?)"; valid columns: \[(.*?)\]': _no_column,
     r"no column named '(.*?)' found in table '(.*?)'": _no_column_of,
     r"relation '(.*?)' was not found": _no_table,
-    r"no table or struct column named '(.*?)' found": _told("the query has no table {0}", "FROM and JOIN name tables"),
-    r"sql parser error: (.*?)(?: at Line: [0-9]+, Column: [0-9]+)?$": _told("SQL: {0}", EXAMPLE),
-    r"^'(.*)' operation is currently unsupported": _told("{0} is not supported", ONLY_READ),
-    r"unsupported function '(.*?)'": _told("there is no function {0}", FUNCTIONS),
-    r"duplicate output name '(.*?)'": _told("two columns of the result are named {0}", "rename one: ... AS b"),
-    r"'(.*?)' should participate in the GROUP BY": _told(
+    r"no table or struct column named '(.*?)' found": _message(
+        "the query has no table {0}", "FROM and JOIN name tables"
+    ),
+    r"sql parser error: (.*?)(?: at Line: [0-9]+, Column: [0-9]+)?$": _message("SQL: {0}", EXAMPLE),
+    r"^'(.*)' operation is currently unsupported": _message("{0} is not supported", ONLY_READ),
+    r"unsupported function '(.*?)'": _message("there is no function {0}", FUNCTIONS),
+    r"duplicate output name '(.*?)'": _message("two columns of the result are named {0}", "rename one: ... AS b"),
+    r"'(.*?)' should participate in the GROUP BY": _message(
         "{0} is neither grouped nor aggregated", "GROUP BY {0}, or MAX({0})"
     ),
     r"cannot compare string with numeric type.*?: \[?(.*?)\]?$": lambda found, _text, _tables: ProftuiError(
         f"a text is compared with a number: {_bare(found[1])}", PLAIN_NUMBERS
     ),
-    r"`(\w+)` operation not supported for dtype `str`": _told("{0} needs numbers, this column holds text", LISTS),
-    r"division by zero": _told("division by zero", "divide by NULLIF(number, 0) where it can be 0"),
+    r"`(\w+)` operation not supported for dtype `str`": _message("{0} needs numbers, this column holds text", LISTS),
+    r"division by zero": _message("division by zero", "divide by NULLIF(number, 0) where it can be 0"),
 }
 """For what Polars says, a sentence."""

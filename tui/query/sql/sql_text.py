@@ -60,8 +60,8 @@ def tokens(text: str) -> Iterator[Token]:
             place = _end_of_comment(text, place)
         kind = next((name for name in TokenKind if found[name] is not None), None)
         if kind is not None:
-            piece = found[kind][1:-1] if kind is TokenKind.QUOTED else found[kind]
-            yield Token(kind, piece, found.start(), found.end())
+            token_text = found[kind][1:-1] if kind is TokenKind.QUOTED else found[kind]
+            yield Token(kind, token_text, found.start(), found.end())
 
 
 def _end_of_comment(text: str, place: int) -> int:
@@ -99,15 +99,15 @@ def with_names(text: str) -> str:
     >>> with_names("select name, total_ns/1000, COUNT(*) from kernels")
     'select name, total_ns/1000 AS "total_ns/1000", COUNT(*) AS "COUNT(*)" from kernels'
     """
-    pieces, done = [], 0
+    parts, done = [], 0
     for item in _columns(text):
         if _has_no_name(item):
             first, last = item[0].start, item[-1].end
             words = " ".join(text[first:last].replace('"', "").split())
             name = words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
-            pieces += [text[done:last], f' AS "{name}"']
+            parts += [text[done:last], f' AS "{name}"']
             done = last
-    return "".join([*pieces, text[done:]])
+    return "".join([*parts, text[done:]])
 
 
 def _columns(text: str) -> Iterator[list[Token]]:
@@ -164,7 +164,7 @@ _OF_TABLES: Final = frozenset({"from", "join"})
 """Key words that tables follow, with commas between them."""
 _OF_OTHERS: Final = frozenset({"select", "where", "on", "using", "group", "order", "having", "limit", "union", "with"})
 """Key words that begin what is no table."""
-_KEY_WORDS: Final = tuple(
+_KEYWORDS: Final = tuple(
     re.findall(
         r"\w+",
         "SELECT FROM WHERE GROUP BY ORDER BY HAVING LIMIT OFFSET JOIN LEFT ON USING AS AND OR NOT IN LIKE ILIKE "
@@ -195,10 +195,10 @@ def completions(text: str, tables: Tables) -> Iterator[str]:
         return
     named = names_in(text)
     # A query names its columns before its tables.
-    tables_meant = [name for name in tables.names if name in named] or tables.names
-    columns = [column for name in tables_meant for column in tables.columns(name)]
-    key_words = _KEY_WORDS if typed.isupper() else [one.lower() for one in _KEY_WORDS]
-    offered = tables.names if wants_table else (*columns, *key_words, *tables.names)
+    named_tables = [name for name in tables.names if name in named] or tables.names
+    columns = [column for name in named_tables for column in tables.columns(name)]
+    keywords = _KEYWORDS if typed.isupper() else [one.lower() for one in _KEYWORDS]
+    offered = tables.names if wants_table else (*columns, *keywords, *tables.names)
     seen = set()
     for one in offered:
         if one.lower().startswith(lower) and one.lower() != lower and one not in seen:

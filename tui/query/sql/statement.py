@@ -280,10 +280,12 @@ def _check_table(table: exp.Table, tables: Collection[str]) -> None:
 
 def _check_function(name: object) -> None:
     if not isinstance(name, str) or name.lower() not in FUNCTION_NAMES:
-        said = name if isinstance(name, str) else ""
-        if said.lower().startswith(_FILES):
-            raise ProftuiError(f"{said} opens files; SQL reads the tables of the profile here", SHOW_TABLES)
-        raise ProftuiError(f"there is no function {said[:_SHOWN]}", did_you_mean(said, FUNCTION_NAMES) or FUNCTIONS)
+        shown_name = name if isinstance(name, str) else ""
+        if shown_name.lower().startswith(_FILES):
+            raise ProftuiError(f"{shown_name} opens files; SQL reads the tables of the profile here", SHOW_TABLES)
+        raise ProftuiError(
+            f"there is no function {shown_name[:_SHOWN]}", did_you_mean(shown_name, FUNCTION_NAMES) or FUNCTIONS
+        )
 
 
 def _check_text(node: exp.Expr, key: str, text: str) -> None:
@@ -302,9 +304,9 @@ def _check_text(node: exp.Expr, key: str, text: str) -> None:
 
 
 def _refused(node: exp.Expr) -> ProftuiError:
-    said = node.sql(Polars, comments=False)
-    said = f"{said[:_SHOWN]}..." if len(said) > _SHOWN else said
-    return ProftuiError(f"{said} is not supported", ONLY_READ if isinstance(node, _CHANGES) else LISTS)
+    sql = node.sql(Polars, comments=False)
+    sql = f"{sql[:_SHOWN]}..." if len(sql) > _SHOWN else sql
+    return ProftuiError(f"{sql} is not supported", ONLY_READ if isinstance(node, _CHANGES) else LISTS)
 
 
 def _syntax(error: ParseError | TokenError, text: str) -> ProftuiError:
@@ -312,13 +314,15 @@ def _syntax(error: ParseError | TokenError, text: str) -> ProftuiError:
     fault: dict[str, Any] = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
     if not fault:
         return _unterminated(text)
-    said, found, line, end = (fault.get(key) or "" for key in ("description", "highlight", "line", "col"))
-    wanted = next((words for pattern, words in _EXPECTED.items() if re.match(pattern, said)), "")
+    description, found, line, end = (fault.get(key) or "" for key in ("description", "highlight", "line", "col"))
+    wanted = next((words for pattern, words in _EXPECTED.items() if re.match(pattern, description)), "")
     if not wanted:
         wanted = (
-            re.sub(r"^Expect(ing|ed) ", "", said) if re.fullmatch(r"Expect(ing|ed) \S{1,20}", said) else "other SQL"
+            re.sub(r"^Expect(ing|ed) ", "", description)
+            if re.fullmatch(r"Expect(ing|ed) \S{1,20}", description)
+            else "other SQL"
         )
-    if said == _SURPLUS:
+    if description == _SURPLUS:
         words = f"expected end of statement, found {found[:_SHOWN]}"
     elif not str(fault.get("end_context") or "").strip():
         return ProftuiError(f"SQL: expected {wanted}, found the end", EXAMPLE)

@@ -89,7 +89,7 @@ def tool_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     """What the recording tool says itself: its figures, then its findings, apart from ours."""
     link = Link("tool-report")
     entries = []
-    for row in board.tool_says.iter_rows(named=True):
+    for row in board.tool_headlines.iter_rows(named=True):
         value = row["tool_value"]
         share = value / 100 if row["unit"] == "%" and value is not None else None
         figure = metric(value, row["unit"], ascii_only=ascii_only) if value is not None else ""

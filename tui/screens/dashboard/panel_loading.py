@@ -85,7 +85,7 @@ class LoadedDashboard(ViewScreen):
                 yield ChartPanel("Copies", "copies", id="copies-panel")
                 yield ChartPanel("API calls", "top_api", id="api-panel")
                 yield ChartPanel("Layers", "layers", id="layers-panel")
-                yield ChartPanel("As the tool says", "tool_says", id="tool-report-panel")
+                yield ChartPanel("As the tool says", "tool_headlines", id="tool-report-panel")
                 yield ChartPanel("Input", "", id="input-panel")
                 yield TextPanel("System", id="system-panel")
                 yield TextPanel("Not recorded in this profile", id="missing-panel")
@@ -184,7 +184,7 @@ class LoadedDashboard(ViewScreen):
     def _show_tool(self, board: Dashboard) -> None:
         panel = self._panel("tool-report")
         panel.fill(of_input.tool_entries(board, ascii_only=self._ascii))
-        tools = ", ".join(board.tool_says["tool"].drop_nulls().unique(maintain_order=True).to_list())
+        tools = ", ".join(board.tool_headlines["tool"].drop_nulls().unique(maintain_order=True).to_list())
         panel.retitle(f"As {plain(tools)} says")
 
     def _show_texts(self, board: Dashboard) -> None:

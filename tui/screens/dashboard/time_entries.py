@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.expert.words import percent
 from tui.analysis.gpu_time.breakdown import Category
 from tui.fmt import brief_duration, count
-from tui.labels import tell_symbols_apart
+from tui.labels import distinct_symbols
 from tui.screens.dashboard.entries import Entry, aligned, fraction
 from tui.screens.dashboard.links import (
     Link,
@@ -46,7 +46,7 @@ FEW: Final = 2
 def finding_entries(advice: Advice, *, several: bool, ascii_only: bool) -> list[Entry]:
     """The most expensive findings, one a cause."""
     lines = []
-    for row in advice.gravest.iter_rows(named=True):
+    for row in advice.top_findings.iter_rows(named=True):
         sign = SIGNS.get(row["severity"] or "", TOOLS_OWN)
         where = f"session {row['session']}: " if several and row["session"] is not None else ""
         label = f"{sign:2} {where}{row['problem']}"
@@ -246,7 +246,7 @@ def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[
         return []
     most = rows["duration_ns"].max()
     arrow = " > " if ascii_only else " → "
-    names = tell_symbols_apart(rows["after"].cast(pl.String).drop_nulls().to_list(), WORK_CELLS, ascii_only=ascii_only)
+    names = distinct_symbols(rows["after"].cast(pl.String).drop_nulls().to_list(), WORK_CELLS, ascii_only=ascii_only)
     by_iteration = not rows["cpu_in"].count()
     return [
         Entry(

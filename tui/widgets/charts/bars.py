@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from tui.fitting import bar, cell_width, clip, pad
 from tui.fmt import brief_percent
-from tui.labels import tell_apart, tell_symbols_apart
+from tui.labels import distinct_labels, distinct_symbols
 from tui.model.names import short_name
 from tui.text import plain
 from tui.widgets.charts.palette import look_of
@@ -105,8 +105,8 @@ def bar_lines(
     others = [name for name, row in zip(names, rows, strict=True) if not row.symbol and not row.sentence]
     labels = {
         **{name: clip(name, columns.label, ascii_only=ascii_only) for name in sentences},
-        **tell_apart(others, columns.label, ascii_only=ascii_only),
-        **tell_symbols_apart(symbols, columns.label, ascii_only=ascii_only),
+        **distinct_labels(others, columns.label, ascii_only=ascii_only),
+        **distinct_symbols(symbols, columns.label, ascii_only=ascii_only),
     }
     return [
         Content(pad(clip(name, columns.line, ascii_only=ascii_only), columns.line))

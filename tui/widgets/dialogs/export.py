@@ -12,9 +12,9 @@ from textual.widgets import Input, Static
 
 from tui.fmt import count
 from tui.model.errors import ProftuiError
-from tui.options import is_file_there, user_path
+from tui.options import path_exists, user_path
 from tui.output.documents import missing
-from tui.output.export import FORMATS, for_clipboard, format_of, formulas_in_words, write
+from tui.output.export import FORMATS, for_clipboard, format_of, formula_warning, write
 from tui.text import plain
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import ChoiceLine, Dialog
@@ -171,7 +171,7 @@ class ExportDialog(Dialog[str]):
             self._say("! Name a file.", wrong=True)
             return
         path = user_path(text)
-        if is_file_there(text) and not path.is_dir() and self._overwrites != text:
+        if path_exists(text) and not path.is_dir() and self._overwrites != text:
             self._overwrites = text
             self._say(f"! {path} exists. Press enter again to replace it.", wrong=True)
             return
@@ -189,6 +189,6 @@ class ExportDialog(Dialog[str]):
             return
         written = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
         columns = f"{frame.width} column{'' if frame.width == 1 else 's'}"
-        formulas = formulas_in_words(frame, format_name)
+        formulas = formula_warning(frame, format_name)
         said = f"Wrote {written}, {columns} to {path.absolute()}{f'; {formulas}' if formulas else ''}"
         self.app.call_from_thread(self.dismiss, said)

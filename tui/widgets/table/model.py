@@ -148,7 +148,7 @@ class TableModel:
         self.spec = spec
         self.frame = pl.DataFrame()
         """All rows."""
-        self.apart: Collection[int] = ()
+        self.excluded_sessions: Collection[int] = ()
         """Sessions whose times are added to those of no other."""
         self.state = TableState()
         """The arrangement that the user wants; cursor and marks are not kept here."""
@@ -265,7 +265,9 @@ class TableModel:
             units: The units of the columns of times, as of `units`.
             carried: The filter that applies to all views.
         """
-        return apply(frame, self.spec, state, units=units, excluded_sessions=self.apart, global_filter=carried)
+        return apply(
+            frame, self.spec, state, units=units, excluded_sessions=self.excluded_sessions, global_filter=carried
+        )
 
     def take(self, applied: Applied, *, keep_row: bool) -> None:
         """Show the rows that a filter, a search and an order left.

@@ -218,7 +218,7 @@ class StatusWriter:
         layout, applied, ascii_only = table.table_layout, model.applied, table.ascii_only
         if self._marks is None or self._marks[0] is not model.marks or self._marks[1] is not model.frame:
             words = marks_in_words(
-                model.frame, model.marks, model.spec, model.apart, model.total_weight, ascii_only=ascii_only
+                model.frame, model.marks, model.spec, model.excluded_sessions, model.total_weight, ascii_only=ascii_only
             )
             self._marks = (model.marks, model.frame, words)
         marks, average = self._marks[2]

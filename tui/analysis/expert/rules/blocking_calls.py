@@ -60,7 +60,7 @@ def waits(case: Case) -> Verdict:
     if share > 100 and not threads:
         return CannotTell(
             f"the totals of several threads add up to {duration(taken)}, more than the GPU time: "
-            f"{case.lacks.get(held.API_TRACE.name, '').partition(': ')[2]}"
+            f"{case.missing.get(held.API_TRACE.name, '').partition(': ')[2]}"
         )
     if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
         return Clean(f"synchronizing calls take {duration(taken)}, {percent(share)} of GPU time", numbers)
@@ -97,9 +97,9 @@ def _idle_after(case: Case, waits: IntervalSet) -> int:
         at = np.searchsorted(gaps.starts, waits.ends, side="right") - 1
         here = np.maximum(at, 0)
         inside = (at >= 0) & (waits.ends < gaps.ends[here])
-        hole, first = np.unique(here[inside], return_index=True)
+        gap, first = np.unique(here[inside], return_index=True)
         waited = np.add.reduceat((waits.ends - waits.starts)[inside], first) if len(first) else np.zeros(0, np.int64)
-        lost.append(int(np.minimum(waited, gaps.lengths[hole]).sum()))
+        lost.append(int(np.minimum(waited, gaps.lengths[gap]).sum()))
     return max(lost)
 
 
@@ -143,8 +143,8 @@ def _does(case: Case) -> npt.NDArray[np.int8]:
     """What each API call does, by its name."""
 
     def found(names: pl.Series) -> npt.NDArray[np.int8]:
-        told = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, ANY_WAIT))
-        does = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in told]
+        patterns = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, ANY_WAIT))
+        does = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in patterns]
         return (does[0] + does[1]).to_numpy()
 
     return classify_values(case.profile["api_calls"]["name"], found)

@@ -25,7 +25,7 @@ from tui.analysis.expert.words import (
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
-from tui.analysis.ranks.collectives import collectives, open_ranks_words, stragglers
+from tui.analysis.ranks.collectives import collectives, ongoing_ranks_note, stragglers
 from tui.analysis.ranks.rank_summary import labels
 from tui.analysis.ranks.waits import waits_of_ranks
 from tui.model.text_numbers import number_in
@@ -183,8 +183,8 @@ LEAST_EACH: Final = 5
 def messages(case: Case) -> pl.DataFrame:
     """Collectives of which the input tells the size: activity, name, device, start_ns, duration_ns, bytes, line."""
     rows = case.profile["activities"].filter(pl.col("arguments").is_not_null())
-    told = rows["arguments"].unique().cast(pl.String)
-    parsed = pl.DataFrame({"text": told}).with_columns(
+    distinct = rows["arguments"].unique().cast(pl.String)
+    parsed = pl.DataFrame({"text": distinct}).with_columns(
         number_in(pl.col("text"), r"In msg nelems: ([0-9]{1,15})").alias("elements"),
         pl.col("text").str.extract(r"Dtype: (\w+)").str.to_lowercase()
         .replace_strict(_BYTES, default=None, return_dtype=pl.Int64).alias("of_bytes"),
@@ -292,26 +292,26 @@ def several_ranks(case: Case) -> str:
 @rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=words.HTA, across=True)
 def straggler(case: Case) -> Verdict:
     """The other ranks wait for one of them."""
-    told = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
-    if not told.matched:
-        return CannotTell(told.unknown_reason)
-    if not told.long:
+    answer = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
+    if not answer.matched:
+        return CannotTell(answer.unknown_reason)
+    if not answer.long:
         return Clean("no collective takes long")
-    if told.by_session.is_empty():
+    if answer.by_session.is_empty():
         least = f"{case.limit('C5', 'last_pct'):g}% of a mean iteration"
         return Clean(f"no rank waits for more than {least} in the collectives of any iteration")
-    first, steps = told.by_session.row(0, named=True), counted(told.iterations, "iteration")
-    share = 100 * first["times"] / told.iterations
+    first, steps = answer.by_session.row(0, named=True), counted(answer.iterations, "iteration")
+    share = 100 * first["times"] / answer.iterations
     numbers = {
         "session": first["session"],
         "times": first["times"],
-        "iterations": told.iterations,
+        "iterations": answer.iterations,
         "wait_ns": first["wait_ns"],
     }
     who = labels(case.profile)[first["session"]]
     if first["times"] < case.limit("C5", "times") or share < case.limit("C5", "share_pct"):
         return Clean(f"no rank is repeatedly last; {who} is in {first['times']} of {steps}", numbers)
-    names, part = collectives(case.profile)["name"].unique(maintain_order=True), open_ranks_words(case.profile)
+    names, part = collectives(case.profile)["name"].unique(maintain_order=True), ongoing_ranks_note(case.profile)
     others = [label for session, label in labels(case.profile).items() if session != first["session"]]
     waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"
     return Found(
@@ -322,7 +322,7 @@ def straggler(case: Case) -> Verdict:
         numbers,
         first["wait_ns"],
         "what the rank that waits longest spends in these collectives beyond the shortest time",
-        told.by_session.select("session", "times", "wait_ns"),
+        answer.by_session.select("session", "times", "wait_ns"),
         "kernels",
         named(names),
     )

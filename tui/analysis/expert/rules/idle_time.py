@@ -266,12 +266,12 @@ def low_gpu_utilization(case: Case) -> Verdict:
     busy, gpu = worst["busy_pct"], gpu_called(worst["device"], rows.height)
     gpu = "GPU" if rows.height == 1 else f"{gpu[0].upper()}{gpu[1:]}"
     numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "wall_ns": wall, "device": worst["device"]}
-    told = f"{gpu} busy {share_of(worst['busy_ns'], wall)}"
+    busy_text = f"{gpu} busy {share_of(worst['busy_ns'], wall)}"
     if busy >= case.limit("U1", "busy_pct"):
-        return Clean(told, numbers)
+        return Clean(busy_text, numbers)
     why, advice, cause = _idle_cause(case, worst["device"])
     return Found(
-        f"{told}. {why}".strip(),
+        f"{busy_text}. {why}".strip(),
         advice,
         numbers,
         worst["idle_ns"],

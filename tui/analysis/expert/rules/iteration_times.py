@@ -34,13 +34,13 @@ def no_iterations(case: Case) -> Verdict:
         return Clean(f"{case.profile.aggregation.words} chosen")
     if number > 1:
         return Clean(f"{counted(number, 'iteration')}, {case.about['iteration_source'] or 'as recorded'}")
-    told = case.lacks.get(held.ITERATIONS.name, "")
+    missing = case.missing.get(held.ITERATIONS.name, "")
     return Found(
         "No iterations recorded or found: start-up and steady state are not separated."
         if not number
         else "Only one iteration: there is nothing to compare it with.",
-        (told.partition(": ")[2] or "record several steps")[:1].upper()
-        + (told.partition(": ")[2] or "record several steps")[1:]
+        (missing.partition(": ")[2] or "record several steps")[:1].upper()
+        + (missing.partition(": ")[2] or "record several steps")[1:]
         + ".",
         {"iterations": number},
         None,
@@ -111,14 +111,14 @@ def slow_iterations(case: Case) -> Verdict:
         return Clean(f"no iteration takes longer than {duration(bound)} (median {duration(median)})", numbers)
     first = slow.row(0, named=True)
     excess = int((slow["duration_ns"] - int(median)).sum())
-    told = ""
+    note = ""
     if first["busy_ns"] is not None and first["idle_ns"] is not None:
-        told = _what_grew(first, case.iterations.filter(pl.col("duration_ns") <= bound))
+        note = _what_grew(first, case.iterations.filter(pl.col("duration_ns") <= bound))
     warm = warm_start(case)
     in_start_up = warm is not None and first["start_ns"] < warm[1]
     return Found(
         f"Iteration {first['iteration']} takes {duration(first['duration_ns'])}, the median is {duration(median)}"
-        f"{told}. "
+        f"{note}. "
         f"{slow.height} of {counted(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
         f"{duration(bound)}.",
         judge_what_repeats(case, warm[0], warm[2])
@@ -199,14 +199,14 @@ def long_start(case: Case) -> Verdict:
         takes = f" and takes {ratio:.1f}x the median" if ratio is not None else ""
         return Clean(f"the first iteration begins {duration(lead)} after the first {first_what}{takes}", numbers)
     label = steps["iteration"][0]
-    told = (
+    note = (
         f"The first iteration begins {duration(lead)} after the first {first_what} ({percent(share)} of the recording)"
     )
     if slow and ratio is not None:
-        told = f"Iteration {label} takes {duration(float(values[0]))}, {ratio:.1f}x the median of the others"
+        note = f"Iteration {label} takes {duration(float(values[0]))}, {ratio:.1f}x the median of the others"
     warm = warm_start(case)
     return Found(
-        f"{told}.",
+        f"{note}.",
         "Start recording later." if warm is None else judge_what_repeats(case, warm[0], warm[2]),
         numbers,
         lead + int(values[0] - (others or values[0])),

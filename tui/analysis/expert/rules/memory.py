@@ -53,12 +53,12 @@ def memory_use(case: Case) -> pl.DataFrame:
     """Memory of each GPU as the tool tells it, else what the framework's allocator took: gpu, total, used, used_pct."""
     rows = _of_tool(case)
     name = pl.col("name").str
-    told = rows.select(
+    values = rows.select(
         name.extract(r"^GPU memory (.*): (?:Total|Used)$").alias("gpu"),
         pl.when(name.ends_with("Total")).then("value").alias("total"),
         pl.when(name.ends_with("Used")).then("value").alias("used"),
     )
-    split = told if rows.height else _allocated(case)
+    split = values if rows.height else _allocated(case)
     return (
         split.group_by("gpu")
         .agg(pl.col("total", "used").max())

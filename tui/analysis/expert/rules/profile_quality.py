@@ -71,14 +71,14 @@ def damaged(case: Case) -> Verdict:
     if issues.is_empty() and not partial:
         return Clean("everything that looked like a profile was read", numbers)
     first = errors.row(0, named=True) if errors.height else issues.row(0, named=True) if issues.height else None
-    told = [f"Not all of the input was read ({partial})"] if partial else []
+    parts = [f"Not all of the input was read ({partial})"] if partial else []
     if first is not None:
         reason = first["reason"].rstrip(".")
         if reason.startswith("reported by"):
             reason += f": {first['text'] or ''}".rstrip(".: ")
-        told.append(f"{counted(issues.height, 'issue')} while reading; the first: {reason}")
+        parts.append(f"{counted(issues.height, 'issue')} while reading; the first: {reason}")
     return Found(
-        ". ".join(told)[:400] + ".",
+        ". ".join(parts)[:400] + ".",
         "Totals leave out what was lost. Read the issues, and record again where it matters.",
         numbers,
         None,
@@ -93,7 +93,7 @@ def damaged(case: Case) -> Verdict:
 @rule("Q3", "no-wall-time", Family.QUALITY, needs.gpu_work, severity=Severity.INFO)
 def no_wall_time(case: Case) -> Verdict:
     """No start times: only totals are recorded."""
-    missing = case.lacks.get(held.START_TIMES.name)
+    missing = case.missing.get(held.START_TIMES.name)
     if missing is None:
         return Clean("GPU work has start times")
     calls = total(case.work["calls"])

@@ -253,9 +253,9 @@ def in_a_row(names: Sequence[str]) -> str:
     '`f`, `g`, `f` and 2 more'
     """
     runs = [(name, len(list(same))) for name, same in groupby(map(called, names))]
-    told = [f"{times} x {name}" if times > 1 else name for name, times in runs[:SHOWN]]
+    parts = [f"{times} x {name}" if times > 1 else name for name, times in runs[:SHOWN]]
     more = sum(times for _, times in runs[SHOWN:])
-    return ", ".join(told) + f" and {more} more" * bool(more)
+    return ", ".join(parts) + f" and {more} more" * bool(more)
 
 
 def worst_chain(
@@ -328,12 +328,12 @@ def _often(code: npt.NDArray[np.uint64], before: npt.NDArray[np.bool_], repeats:
 
 def _apart(places: Ints, length: int) -> Ints:
     """Of places in order those that do not overlap, taken greedily."""
-    kept, free = [], -1
+    chosen, free = [], -1
     for place in places.tolist():
         if place >= free:
-            kept.append(place)
+            chosen.append(place)
             free = place + length
-    return np.array(kept, np.int64)
+    return np.array(chosen, np.int64)
 
 
 ELEMENTWISE: Final = (

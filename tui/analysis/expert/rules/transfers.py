@@ -48,14 +48,14 @@ def copies_dominate(case: Case) -> Verdict:
     if share <= case.limit("T1", "copy_pct") and (ratio is None or ratio >= case.limit("T1", "kernel_per_copy")):
         return Clean(f"copies take {percent(share)} of GPU time", numbers)
     first = copies.row(0, named=True)
-    told = f"Copies take {percent(share)} of GPU time"
+    share_text = f"Copies take {percent(share)} of GPU time"
     if copies.height > 1:
-        told += f", {called(first['name'])} alone {percent(case.share(first['total_ns']))}"
+        share_text += f", {called(first['name'])} alone {percent(case.share(first['total_ns']))}"
     if first["calls"]:
-        told += f": {counted(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
-        told += " on average" if first["calls"] > 1 else ""
+        share_text += f": {counted(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
+        share_text += " on average" if first["calls"] > 1 else ""
     return Found(
-        f"{told}.",
+        f"{share_text}.",
         "Keep data on the device. Copy less often, and more at a time"
         + ("." if case.in_use.pinned_memory else ", from pinned memory."),
         numbers,
@@ -330,8 +330,8 @@ def unified_memory(case: Case) -> Verdict:
     )  # fmt: skip
     summed = case.profile["summary"].filter(pl.col("section") == "um").select("name", "calls", "total_ns")
     if single.is_empty() and summed.is_empty():
-        if case.lacks.get(held.START_TIMES.name) and case.lacks.get(held.OTHER_SUMMARIES.name):
-            return CannotTell(case.lacks[held.OTHER_SUMMARIES.name])
+        if case.missing.get(held.START_TIMES.name) and case.missing.get(held.OTHER_SUMMARIES.name):
+            return CannotTell(case.missing[held.OTHER_SUMMARIES.name])
         return Clean("no unified memory was moved")
     by_name = (
         (single if single.height else summed)
