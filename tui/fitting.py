@@ -11,7 +11,7 @@ from tui.model.names import short_name
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
-_ARGUMENTS_LEAST: Final = 6
+_MIN_ARGUMENTS: Final = 6
 """Template arguments are shown where there are so many cells for them."""
 
 PREFIXES: Final = ("autograd::engine::evaluate_function: ", "torch::autograd::", "autograd::")
@@ -23,7 +23,7 @@ _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
 """Names with their namespaces and nothing else, as ``aten::native_layer_norm``."""
 
 _QUOTED: Final = re.compile("`([^`]+)`")
-_QUOTED_LEAST: Final = 20
+_MIN_QUOTED: Final = 20
 """Cells that a name in a sentence keeps, quotes and all."""
 
 _FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
@@ -143,7 +143,7 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
             return short + arguments
     inner, arguments = forms[-1]
     spare = width - cell_width(inner)
-    if spare >= _ARGUMENTS_LEAST:
+    if spare >= _MIN_ARGUMENTS:
         return inner + clip(arguments, spare, ascii_only=ascii_only)
     while cell_width(inner) > width:
         _namespace, separator, rest = inner.partition("::")
@@ -180,7 +180,7 @@ def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:
     """
     if cell_width(text) <= width:
         return text
-    room = max(_QUOTED_LEAST, width // 4) - 2
+    room = max(_MIN_QUOTED, width // 4) - 2
     short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], room, ascii_only=ascii_only)}`", text)
     cut = clip(short, width, ascii_only=ascii_only)
     if cut == short:
@@ -190,7 +190,7 @@ def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:
         before = cut.rpartition("`")[0]
         room = width - cell_width(before) - 3
         name = shorten_symbol(text.split("`")[before.count("`") + 1], room, ascii_only=ascii_only)
-        return before + (f"`{name}`" if room >= _ARGUMENTS_LEAST else "") + ellipsis(ascii_only=ascii_only)
+        return before + (f"`{name}`" if room >= _MIN_ARGUMENTS else "") + ellipsis(ascii_only=ascii_only)
     end = len(cut) - 1
     begin = next((found.start() for found in _FIGURE.finditer(short) if found.start() < end < found.end()), 0)
     return short[:begin] + ellipsis(ascii_only=ascii_only) if begin else cut

@@ -26,7 +26,7 @@ _BREAKS: Final = "_:<, /"
 _UNINFORMATIVE: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
 )
-HEAD_LEAST: Final = 6
+MIN_HEAD: Final = 6
 """Cells of the common beginning that are kept before what tells two names apart."""
 WORD_HEAD: Final = 5
 """Cells of the beginning before a word that also tells them apart."""
@@ -223,7 +223,7 @@ def _cut_to(text: str, start: int, width: int, *, ascii_only: bool) -> str:
     rest = text[start:]
     if start + min(cell_width(rest), width // 3) + len(mark) <= width:
         return clip(text, width, ascii_only=ascii_only)
-    head = min(max(HEAD_LEAST, width - len(mark) - cell_width(rest)), max(0, width - len(mark) - 1))
+    head = min(max(MIN_HEAD, width - len(mark) - cell_width(rest)), max(0, width - len(mark) - 1))
     beginning = clip(text, head + 1, ascii_only=ascii_only)[:-1]
     return f"{beginning}{mark}{clip(rest, width - head - len(mark), ascii_only=ascii_only)}"
 

@@ -110,7 +110,7 @@ def test_a_frame_without_rows_is_a_page_with_a_heading() -> None:
 
 
 def test_too_many_rows_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "MOST_ROWS", 3)
+    monkeypatch.setattr(documents, "MAX_ROWS", 3)
     with pytest.raises(ProftuiError, match=r"a PDF of 4 rows is too long: the limit is 3; filter it, use :top 100"):
         exported(FRAME)
 

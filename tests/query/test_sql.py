@@ -117,7 +117,7 @@ def test_a_join_of_far_too_many_rows_ends_in_words(monkeypatch: pytest.MonkeyPat
         ProftuiError, match=r"more than 10,000,000 rows of 2 columns; join by columns that tell rows apart"
     ):
         run("select l.x, r.y from a l, a r", many)
-    monkeypatch.setattr(running, "MOST_VALUES", 60_000)
+    monkeypatch.setattr(running, "MAX_VALUES", 60_000)
     assert run("select l.x, r.y, r.x as z from a l join a r on l.x = r.x", many).height == 20_000
     with pytest.raises(ProftuiError, match=r"more than 15,000 rows of 4 columns"):
         run("select * from a l join a r on l.x = r.x", many)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tui.analysis.compare.changes import CHANGED_FINDINGS
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
-from tui.model.view import PINNED_LEAST
+from tui.model.view import MIN_PINNED
 from tui.query.facts import UNINFORMATIVE_PRIORITY
 from tui.widgets.table.layout import BAR_MIN, GAP, GUTTER, TableLayout, _grown, lay_out
 
@@ -34,9 +34,9 @@ def test_a_short_name_keeps_the_figures_beside_it() -> None:
 
 def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
     # name 1, total 1, time% 2, calls 2, avg 3, min 5: room for three besides the name.
-    layout = lay_out(COLUMNS, WIDTHS, GUTTER + PINNED_LEAST + 9 + 6 + 6 + 3 * GAP, pinned="name")
+    layout = lay_out(COLUMNS, WIDTHS, GUTTER + MIN_PINNED + 9 + 6 + 6 + 3 * GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
-    assert layout.placed[0].width == PINNED_LEAST
+    assert layout.placed[0].width == MIN_PINNED
     assert layout.sequence == ("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
     assert layout.after == 2
     scrolled = lay_out(COLUMNS, WIDTHS, 55, pinned="name", first=3)
@@ -54,7 +54,7 @@ def test_what_tells_only_above_0_and_is_nowhere_above_it_comes_last_and_is_not_c
 
 def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:
     widths = {**WIDTHS, "avg_ns": 40}
-    layout = lay_out(COLUMNS, widths, GUTTER + PINNED_LEAST + 9 + 6 + 6 + 3 * GAP + 30, pinned="name")
+    layout = lay_out(COLUMNS, widths, GUTTER + MIN_PINNED + 9 + 6 + 6 + 3 * GAP + 30, pinned="name")
     assert "min_ns" not in placed_names(layout)
 
 
@@ -119,7 +119,7 @@ def test_the_column_below_the_mouse() -> None:
 
 
 def test_columns_without_a_single_value_come_last_and_are_not_counted() -> None:
-    width = GUTTER + PINNED_LEAST + 9 + 6 + 2 * GAP
+    width = GUTTER + MIN_PINNED + 9 + 6 + 2 * GAP
     layout = lay_out(COLUMNS, WIDTHS, width, pinned="name", unknown={"calls", "min_ns"})
     assert placed_names(layout) == ["name", "total_ns", "time_pct"]
     assert layout.sequence[3:] == ("avg_ns", "calls", "min_ns")

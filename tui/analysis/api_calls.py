@@ -132,7 +132,7 @@ def api_errors(profile: Profile) -> pl.DataFrame:
     )
 
 
-THREAD_LEAST: Final = len("process 4194304, thread 4294967295")
+MIN_THREAD: Final = len("process 4194304, thread 4294967295")
 """Cells of the longest usual name of a thread: one that lacks its last digits is that of another."""
 
 API_THREADS: Final = TableSpec(
@@ -145,7 +145,7 @@ API_THREADS: Final = TableSpec(
     sort=(("total_ns", True),),
     weight="total_ns",
     pinned="thread",
-    pinned_least=THREAD_LEAST,
+    pinned_least=MIN_THREAD,
 )
 
 THREAD_FUNCTIONS: Final = TableSpec(

@@ -284,7 +284,7 @@ TINY_BYTES: Final = 64 << 10
 TINY_NS: Final = 1_000_000
 RUN_GAP_NS: Final = 1_000_000
 """Tiny copies closer than this follow each other."""
-RUN_LEAST: Final = 3
+MIN_RUN: Final = 3
 
 TINY_RUNS: Final = TableSpec(
     "tiny_runs",
@@ -303,7 +303,7 @@ TINY_RUNS: Final = TableSpec(
 
 @once_per_profile("activities", "sessions")
 def tiny_runs(profile: Profile) -> pl.DataFrame:
-    """Runs of `RUN_LEAST` tiny copies or more back to back, the longest first: one larger copy could do.
+    """Runs of `MIN_RUN` tiny copies or more back to back, the longest first: one larger copy could do.
 
     Of the work of one stream, copies of one direction follow each other with nothing else between, each smaller than
     `TINY_BYTES` and shorter than `TINY_NS`, less than `RUN_GAP_NS` apart.
@@ -341,7 +341,7 @@ def tiny_runs(profile: Profile) -> pl.DataFrame:
             pl.col("size_bytes").sum(),
             pl.col("duration_ns").sum().alias("total_ns"),
         )
-        .filter(pl.col("calls") >= RUN_LEAST)
+        .filter(pl.col("calls") >= MIN_RUN)
         .drop("run")
         for part in parts
     ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Sort = tuple[tuple[str, bool], ...]
 """Column names, the most significant first; True sorts largest first."""
 
-PINNED_LEAST: Final = 24
+MIN_PINNED: Final = 24
 """A name of fewer cells cannot be told from another."""
 
 
@@ -40,7 +40,7 @@ class TableSpec:
     pinned: str = "name"
     """The column that stays in place when the table scrolls sideways, and is never hidden."""
 
-    pinned_least: int = PINNED_LEAST
+    pinned_least: int = MIN_PINNED
     """Cells that the pinned column keeps, if its texts are that long, before any other column is shown."""
 
     bars: tuple[str, ...] = ("time_pct",)

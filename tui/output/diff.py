@@ -23,7 +23,7 @@ from tui.analysis.compare.changes import (
 from tui.analysis.compare.headline import headline, unknown_sentences
 from tui.analysis.compare.verdict import (
     DEFAULT_PCT,
-    LEAST_SPREAD,
+    MIN_SPREAD,
     OF_ITERATIONS,
     Judgment,
     judged,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tui.output.report import Style
 
 
-NAME_MOST: Final = 60
+MAX_NAME: Final = 60
 """Cells of a name in a sentence, and in Markdown, which does not cut it."""
 _GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
 
@@ -100,7 +100,7 @@ def _spread(judgment: Judgment, sides: Sides) -> str:
     both = {"baseline": spread(sides.a), "candidate": spread(sides.b)}
     few = [f"{count(one.iterations)} {when}" for when, one in both.items() if one.low_ns is None]
     if few:
-        return f"too few iterations to estimate noise ({', '.join(few)}; {LEAST_SPREAD} needed)"
+        return f"too few iterations to estimate noise ({', '.join(few)}; {MIN_SPREAD} needed)"
     halves = ", ".join(f"{when} {duration(one.low_ns)} to {duration(one.high_ns)}" for when, one in both.items())
     noise = both["baseline"].overlaps(both["candidate"]) and judgment.figure.delta != 0
     return f"middle half of the iterations: {halves}{'; the difference may be noise' if noise else ''}"
@@ -123,7 +123,7 @@ def _grown(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> st
     for spec, rows in tables:
         if spec.name in _GROWING:
             for row in rows.filter(rows["delta_ns"] > 0).head(1).iter_rows(named=True):
-                name = shorten_symbol(plain(row[spec.pinned]), NAME_MOST)
+                name = shorten_symbol(plain(row[spec.pinned]), MAX_NAME)
                 of = row["change"] or f"{format_value(ColumnKind.PERCENT, row['delta_pct'])} more"
                 what = row.get("kind") or _GROWING[spec.name]
                 words.append(f"{what} {name} by {duration(row['delta_ns'])} ({of})")
@@ -320,7 +320,7 @@ def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with C++ names that leave a pull request room for the figures, and are distinguished all the same."""
     if next(column for column in spec.columns if column.name == spec.pinned).kind is not ColumnKind.SYMBOL:
         return rows
-    labels = distinct_symbols([plain(name) for name in rows[spec.pinned].to_list()], NAME_MOST)
+    labels = distinct_symbols([plain(name) for name in rows[spec.pinned].to_list()], MAX_NAME)
     names = [labels.get(plain(name), name) for name in rows[spec.pinned].to_list()]
     return rows.with_columns(pl.Series(spec.pinned, names, pl.String))
 

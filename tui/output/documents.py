@@ -64,14 +64,14 @@ ROWS: Final = 1_048_575
 CHARACTERS: Final = 32_767
 """Characters of a cell."""
 
-DIGITS_MOST: Final = 10**15
+MAX_DIGITS: Final = 10**15
 """Excel keeps 15 digits of a number: what has more is written as a text."""
 
 HEADER_CHARACTERS: Final = 60
 """Characters of a part of a page's header: Excel takes 255 for all of it, and refuses more."""
 
 _NOT_IN_SHEET_NAMES: Final = re.compile(r"[\[\]:*?/\\']")
-_SHEET_NAME_MOST: Final = 31
+_MAX_SHEET_NAME: Final = 31
 
 
 def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
@@ -113,7 +113,7 @@ def _write_long_numbers(frame: pl.DataFrame, sheet: Any) -> None:
     for place, column in enumerate(frame):
         if column.dtype.is_integer():
             # As fractions, which any whole number can be: short ones cannot be compared with one so large.
-            too_long = (column.cast(pl.Float64).abs() >= DIGITS_MOST).arg_true()
+            too_long = (column.cast(pl.Float64).abs() >= MAX_DIGITS).arg_true()
             for row, value in zip(too_long, column.gather(too_long), strict=True):
                 sheet.write_string(row + 1, place, str(value))
 
@@ -124,7 +124,7 @@ def sheet_name(title: str) -> str:
     >>> sheet_name("Ops/Kernels: [all]"), sheet_name("")
     ('Ops Kernels all', 'proftui')
     """
-    words = " ".join(_NOT_IN_SHEET_NAMES.sub(" ", plain(title)).split())[:_SHEET_NAME_MOST].strip()
+    words = " ".join(_NOT_IN_SHEET_NAMES.sub(" ", plain(title)).split())[:_MAX_SHEET_NAME].strip()
     # Excel keeps these two for itself.
     return words if words.lower() not in ("", "history", "about") else "proftui"
 
@@ -149,7 +149,7 @@ def _header_part(text: str) -> str:
     return plain(text)[:HEADER_CHARACTERS].replace("&", "&&")
 
 
-MOST_ROWS: Final = 20_000
+MAX_ROWS: Final = 20_000
 """Hundreds of pages: nobody reads more."""
 
 PAGE: Final = (841.89, 595.28)
@@ -168,7 +168,7 @@ NAME_WIDEST: Final = 72
 TEXT_WIDEST: Final = 28
 REPEATED_WIDEST: Final = 40
 """The first column, where it is repeated because all columns do not fit beside each other."""
-CELL_MOST: Final = 2_000
+MAX_CELL: Final = 2_000
 """Letters of one cell; what is longer ends in ``...``."""
 
 
@@ -194,9 +194,9 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
         ProftuiError: The package is missing, or there are too many rows to read.
     """
     canvas_module = load("pdf")
-    if frame.height > MOST_ROWS:
+    if frame.height > MAX_ROWS:
         raise ProftuiError(
-            f"a PDF of {frame.height:,} rows is too long: the limit is {MOST_ROWS:,}",
+            f"a PDF of {frame.height:,} rows is too long: the limit is {MAX_ROWS:,}",
             "filter it, use :top 100, or export csv",
         )
     columns = [_known(name, dtype) for name, dtype in frame.schema.items()]
@@ -271,7 +271,7 @@ def _strips(columns: Sequence[WrittenColumn]) -> list[Strip]:
 
 
 def _width(column: WrittenColumn) -> int:
-    widest = max((len(letters(cell[:CELL_MOST])) for cell in (column.heading, *column.cells)), default=1)
+    widest = max((len(letters(cell[:MAX_CELL])) for cell in (column.heading, *column.cells)), default=1)
     if column.column.kind is ColumnKind.SYMBOL:
         return min(widest, NAME_WIDEST)
     return min(widest, TEXT_WIDEST) if column.is_text else widest
@@ -290,7 +290,7 @@ def _rows(strip: Strip) -> list[list[str]]:
 
 
 def _wrapped(cell: str, width: int) -> list[str]:
-    text = letters(cell if len(cell) <= CELL_MOST else f"{cell[:CELL_MOST]}...")
+    text = letters(cell if len(cell) <= MAX_CELL else f"{cell[:MAX_CELL]}...")
     return [text[start : start + width] for start in range(0, len(text), width)] or [""]
 
 

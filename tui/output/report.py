@@ -74,10 +74,10 @@ class Style:
         )
 
 
-LANES_MOST: Final = 40
+MAX_LANES: Final = 40
 """So many lanes of a session are drawn; the deepest ranges and ops are left out first. The table has all."""
-LABEL_MOST: Final = 0.35
-CELLS_LEAST: Final = 20
+MAX_LABEL: Final = 0.35
+MIN_CELLS: Final = 20
 
 
 def lane_picture(profile: Profile, style: Style) -> list[str]:
@@ -93,7 +93,7 @@ def lane_picture(profile: Profile, style: Style) -> list[str]:
 
 
 def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
-    places = fitting_lanes(shown.lanes, LANES_MOST)[:LANES_MOST]
+    places = fitting_lanes(shown.lanes, MAX_LANES)[:MAX_LANES]
     labels, above = [], None
     for place in places:
         lane = shown.lanes[place]
@@ -101,8 +101,8 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
         several = len(shown.shifts) > 1 and not words.startswith(" ")
         labels.append(plain(f"{lane.session}: {words}" if several else words, ascii_only=style.ascii_only))
         above = lane
-    room = min(max(map(cell_width, labels)), int(style.width * LABEL_MOST))
-    cells = max(CELLS_LEAST, style.width - room - 6)
+    room = min(max(map(cell_width, labels)), int(style.width * MAX_LABEL))
+    cells = max(MIN_CELLS, style.width - room - 6)
     window = whole_window(shown.begin_ns, shown.until_ns, cells, least_ns=shown.resolution_ns)
     tick = "|" if style.ascii_only else "╷"
     lines = [*style.wrapped(shown.note)] if shown.note else []

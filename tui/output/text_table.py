@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 GAP: Final = "  "
-NAME_LEAST: Final = 24
+MIN_NAME: Final = 24
 NAME_SHARE: Final = 0.4
 """The name keeps so many cells, or this share of the line, whatever other columns would take."""
 TEXT_WIDEST: Final = 32
@@ -84,7 +84,7 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     others = [column for column in columns if column is not name_column]
     widths = {id(column): _width(column) for column in others}
     longest = max((cell_width(cell) for cell in (name_column.heading, *name_column.cells)), default=0)
-    kept = min(longest, max(NAME_LEAST, int(NAME_SHARE * width)))
+    kept = min(longest, max(MIN_NAME, int(NAME_SHARE * width)))
     room = width - kept
     shown: list[WrittenColumn] = []
     by_name = {column.column.name: column for column in others}

@@ -32,7 +32,7 @@ _UNITS: Final = {
     ColumnKind.SIZE: ("MiB", "KiB", "GiB", "B"),
     ColumnKind.RATE: ("GB/s", "MB/s", "GiB/s", "MiB/s"),
 }
-_MOST_NUMBERS: Final = 100
+_MAX_NUMBERS: Final = 100
 """A column of more distinct numbers than this is measured, not chosen from."""
 
 _PLAIN_NAME: Final = r"[^\W\d][\w.%]*"
@@ -204,7 +204,7 @@ def _values(
 
 
 def _numbers(facts: ColumnFacts, typed: str, start: int, end: int) -> Iterator[Completion]:
-    if facts.few(_MOST_NUMBERS) is not None:
+    if facts.few(_MAX_NUMBERS) is not None:
         counts = facts.values.drop_nulls().value_counts(sort=True, name="rows")
         for number, count in counts.iter_rows():
             if str(number).startswith(typed):

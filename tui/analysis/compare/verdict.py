@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OF_ITERATIONS: Final = "median_iteration_ns"
 JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns")
 """Figures that can tell whether a profile is slower, the best first."""
-LEAST_SPREAD: Final = 4
+MIN_SPREAD: Final = 4
 """Of fewer iterations a middle half says nothing."""
 DEFAULT_PCT: Final = 5.0
 """By how much a candidate may be slower where no limit is given."""
@@ -99,7 +99,7 @@ class Spread:
     iterations: int
     """How many have a duration."""
     low_ns: float | None
-    """The 25th percentile of their durations; None of fewer than `LEAST_SPREAD`."""
+    """The 25th percentile of their durations; None of fewer than `MIN_SPREAD`."""
     high_ns: float | None
     """The 75th."""
 
@@ -113,7 +113,7 @@ class Spread:
 def spread(side: Side) -> Spread:
     """The middle half of the iterations of a side that is compared per iteration; percentiles are interpolated."""
     taken = iterations(side.profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
-    if taken.len() < LEAST_SPREAD:
+    if taken.len() < MIN_SPREAD:
         return Spread(taken.len(), None, None)
     return Spread(taken.len(), taken.quantile(0.25, "linear"), taken.quantile(0.75, "linear"))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-LEAST_CALLS: Final = 3
+MIN_CALLS: Final = 3
 """A name that comes less often has no rhythm."""
 
 _PLACES: Final = (
@@ -56,7 +56,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
 
     First come names that are once in every iteration, then those that are several times in every one, fewest first,
     then the rest; among them those that are covered most and most evenly: by coverage * (1 - spacing_cv). Names with
-    fewer than `LEAST_CALLS` calls are left out. Names are as recorded: `tui.analysis.iterations.keys.find_key` takes
+    fewer than `MIN_CALLS` calls are left out. Names are as recorded: `tui.analysis.iterations.keys.find_key` takes
     them.
     """
     known = with_iterations(profile)
@@ -122,7 +122,7 @@ def _of_frame(
     by_name = ["session", "name"]
     lanes = timed.group_by(*by_name, *lane).agg(pl.len().alias("calls"))
     most = (
-        lanes.filter(pl.col("calls") >= LEAST_CALLS)
+        lanes.filter(pl.col("calls") >= MIN_CALLS)
         .sort("calls", *lane, descending=[True, False, False])
         .unique(by_name, keep="first", maintain_order=True)
     )
@@ -157,7 +157,7 @@ def _of_frame(
             pl.when(spacing.mean() > 0).then(spacing.std() / spacing.mean()).alias("spacing_cv"),
             (pl.col("end_ns").max() - pl.col("end_ns").min()).alias("covered_ns"),
         )
-        .filter(pl.col("calls") >= LEAST_CALLS)
+        .filter(pl.col("calls") >= MIN_CALLS)
         .join(every, on=by_name, how="left")
         .join(spans.lazy(), on="session")
         .select(

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 WINDOW: Final = 1 << 18
 """The pattern is looked for in so many launches of the middle, and then followed to both ends."""
 
-LEAST_PERIOD: Final = 2
+MIN_PERIOD: Final = 2
 """One kernel again and again is no pattern."""
 
-LEAST_MATCH: Final = 0.5
+MIN_MATCH: Final = 0.5
 """Of all launches, warm-up and tail among them, so many are followed by the same kernel one pattern later."""
 
-LEAST_ROUNDS: Final = 3
+MIN_ROUNDS: Final = 3
 LONG_PERIOD: Final = 32
 """Two rounds are a repetition where they are long; short ones must come three times."""
 
@@ -49,14 +49,14 @@ _LIKELY: Final = 16
 _CLOSE: Final = 0.02
 """A pattern that matches nearly as well as the best and is shorter is the pattern; the best is a multiple of it."""
 _TRIED: Final = 256
-_LEAST_HELD: Final = 0.95
+_MIN_HELD: Final = 0.95
 """Where more than a twentieth of one pattern differs from the next, the repetition has not begun or is over."""
 _FEWER: Final = 3
 """A longer pattern is a loop around a shorter one where it is interrupted so many times less often."""
 _AS_COVERED: Final = 0.9
 """... and where its repetitions hold at least this part of the launches that those of the shorter one hold."""
 _OUTER_TRIED: Final = 64
-_LEAST_COVERED: Final = 0.5
+_MIN_COVERED: Final = 0.5
 """A loop is one of those to choose from where its repetitions hold at least this share of the launches."""
 
 
@@ -147,7 +147,7 @@ def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
         periods = [period, *_outer_periods(part, period)]
         for one in periods:
             loop = _loop(codes, one)
-            if len(loop.starts) >= LEAST_ROUNDS and loop.covered >= _LEAST_COVERED * len(codes):
+            if len(loop.starts) >= MIN_ROUNDS and loop.covered >= _MIN_COVERED * len(codes):
                 loops.setdefault(one, loop)
         part = part[int(_loop(part, periods[-1]).starts[0]) :][: periods[-1]]
     return sorted(loops.values(), key=lambda loop: -loop.period)
@@ -161,7 +161,7 @@ def _proposed(codes: Ints, start: Ints, end: Ints, periods: list[int]) -> Repeti
     """The repetition of the longest pattern that comes often enough; the first is the last resort."""
     for outer in reversed(periods[1:]):
         loop = _loop(codes, outer)
-        if len(loop.starts) < LEAST_ROUNDS or loop.covered < _LEAST_COVERED * len(codes):
+        if len(loop.starts) < MIN_ROUNDS or loop.covered < _MIN_COVERED * len(codes):
             continue
         if loop.stretches == 1:
             return _repeated(codes, start, end, outer)
@@ -174,7 +174,7 @@ def _repeated(codes: Ints, start: Ints, end: Ints, period: int) -> Repetition | 
     """Where the pattern of a length is repeated without a break."""
     low, high = _held(codes, period)
     rounds = (high - low) // period
-    if rounds < (LEAST_ROUNDS if period < LONG_PERIOD else 2):
+    if rounds < (MIN_ROUNDS if period < LONG_PERIOD else 2):
         return None
     gaps = start.copy()
     gaps[0] = 0
@@ -207,8 +207,8 @@ def _outer_periods(codes: Ints, period: int) -> list[int]:
     n = len(codes)
     while True:
         inner = _loop(codes, period)
-        longest = min(n // LEAST_ROUNDS, n - period - 1)
-        if inner.stretches < LEAST_ROUNDS or longest < 2 * period:
+        longest = min(n // MIN_ROUNDS, n - period - 1)
+        if inner.stretches < MIN_ROUNDS or longest < 2 * period:
             return found
         # What interrupts an inner loop comes again one round of the outer one later.
         differs = codes[period:] != codes[:-period]
@@ -241,13 +241,13 @@ def _best_lag(codes: Ints, likeness: npt.NDArray[np.float64]) -> int | None:
         likeness: As `_likeness` gives it.
     """
     longest = len(codes) // 2
-    if longest < LEAST_PERIOD or codes.min() == codes.max():
+    if longest < MIN_PERIOD or codes.min() == codes.max():
         return None
     scores = likeness[: longest + 1].copy()
-    scores[:LEAST_PERIOD] = -np.inf
+    scores[:MIN_PERIOD] = -np.inf
     likely = np.argsort(-scores, kind="stable")[:_LIKELY].tolist()
-    best, best_lag = max((_match(codes, lag), -lag) for lag in likely if lag >= LEAST_PERIOD)
-    if best < LEAST_MATCH:
+    best, best_lag = max((_match(codes, lag), -lag) for lag in likely if lag >= MIN_PERIOD)
+    if best < MIN_MATCH:
         return None
     # The likeness is an estimate: what may be as good as the best is looked at itself, the shortest first.
     for lag in np.flatnonzero(scores >= best - 5 * _CLOSE)[:_TRIED].tolist():
@@ -289,7 +289,7 @@ def _match(codes: Ints, lag: int) -> float:
 def _held(codes: Ints, period: int) -> tuple[int, int]:
     """The first and the last position (exclusive) between which the pattern holds, less warm-up and tail."""
     same = np.concatenate(([0], np.cumsum(codes[period:] == codes[:-period])))
-    held = same[period:] - same[:-period] >= _LEAST_HELD * period
+    held = same[period:] - same[:-period] >= _MIN_HELD * period
     places = np.flatnonzero(held)
     if not len(places):
         return 0, 0
@@ -486,7 +486,7 @@ def _worded(cut: Cut, repetition: Repetition, where: str) -> Cut:
 
 def _why_not(main: pl.DataFrame) -> str:
     """Why no pattern was found in a stream."""
-    if main.height < LEAST_PERIOD * LEAST_ROUNDS:
+    if main.height < MIN_PERIOD * MIN_ROUNDS:
         return f"no pattern can repeat in {main.height} launch{'es' if main.height != 1 else ''}"
     if main["name"].null_count():
         return f"{count(main['name'].null_count())} of {count(main.height)} launches have no name"

@@ -37,7 +37,7 @@ STEADY_CV: Final = 0.1
 RUNS_AHEAD: Final = 0.1
 """The CPU runs ahead where it ends its part of an iteration this part of the median before the GPU."""
 
-LEAST_STEADY: Final = 3
+MIN_STEADY: Final = 3
 """Fewer iterations are no steady stretch."""
 
 _ALL_LENGTHS: Final = 2048
@@ -58,7 +58,7 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
     cpu_avg_ns (mean time of the recorded step on the CPU), gpu_avg_ns (mean time of the GPU work launched in one),
     runs_ahead (whether the CPU ends its part more than `RUNS_AHEAD` of the median before the GPU does),
     steady_first, steady_last and steady_iterations (the longest stretch of iterations one after the other whose cv is
-    below `STEADY_CV`, the first of several; null where there is none of `LEAST_STEADY`), steady_avg_ns, steady_cv.
+    below `STEADY_CV`, the first of several; null where there is none of `MIN_STEADY`), steady_avg_ns, steady_cv.
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
     time = pl.col("duration_ns")
@@ -112,7 +112,7 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
     return table.join(stretches, on="session", how="left", maintain_order="left")
 
 
-def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = LEAST_STEADY) -> tuple[int, int] | None:
+def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STEADY) -> tuple[int, int] | None:
     """The longest run of times whose deviation is less than a part of their mean: first and, exclusive, last place.
 
     Up to 2,048 times this is exact; of more, a length is taken to be possible where each shorter one that was tried

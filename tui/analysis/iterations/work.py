@@ -256,7 +256,7 @@ ITERATION_OPS: Final = TableSpec(
     pinned="op",
 )
 
-_MOST_TEXTS: Final = 3
+_MAX_TEXTS: Final = 3
 """So many different texts of the calls of an op are written out."""
 
 _OF_OP: Final = ("op", "op_type", "direction", "why_no_op")
@@ -404,8 +404,8 @@ def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl
 
 def _most_frequent(work: pl.DataFrame, column: str) -> pl.DataFrame:
     """For each op up to so many different texts of its calls, the most frequent first, and how many more there are."""
-    more = pl.len().cast(pl.Int64) - _MOST_TEXTS
-    texts = pl.col(column).head(_MOST_TEXTS)
+    more = pl.len().cast(pl.Int64) - _MAX_TEXTS
+    texts = pl.col(column).head(_MAX_TEXTS)
     return (
         work.filter(pl.col(column).is_not_null())
         .group_by(*_OF_OP, column)

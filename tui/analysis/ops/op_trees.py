@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SEPARATOR: Final = "\x1f"
 """Between the groups of a place: names of ops can hold slashes."""
 
-LEVELS_MOST: Final = 100
+MAX_LEVELS: Final = 100
 """Groups that lie deeper are told in one row: programs of people lie a few dozen deep."""
 
 SUMMED: Final = (
@@ -147,8 +147,8 @@ def _added_up(leaves: pl.DataFrame) -> pl.DataFrame:
     """The ops by session, place and name, with their level and path."""
     sums = (total_of_parts(name).alias(name) for name in SUMMED)
     parts = pl.col("place").str.split(SEPARATOR)
-    too_deep = parts.list.len() > LEVELS_MOST
-    cut = pl.concat_list(parts.list.head(LEVELS_MOST - 1), parts.list.slice(LEVELS_MOST - 1).list.join("/")).list.join(
+    too_deep = parts.list.len() > MAX_LEVELS
+    cut = pl.concat_list(parts.list.head(MAX_LEVELS - 1), parts.list.slice(MAX_LEVELS - 1).list.join("/")).list.join(
         SEPARATOR
     )
     place = pl.when(too_deep).then(cut).otherwise("place")
@@ -237,7 +237,7 @@ def _chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
     texts, chain = [""], np.zeros(names.len(), np.int64)
     codes = names.cast(pl.Categorical).to_physical().fill_null(0).to_numpy().astype(np.int64)
     width = int(codes.max(initial=0)) + 1
-    for depth, level in enumerate(forest.levels[:LEVELS_MOST]):
+    for depth, level in enumerate(forest.levels[:MAX_LEVELS]):
         above = chain[forest.parent[level]] if depth else np.zeros(len(level), np.int64)
         pairs, first, which = np.unique(above * width + codes[level], return_index=True, return_inverse=True)
         for pair, row in zip(pairs.tolist(), level[first].tolist(), strict=True):

@@ -127,7 +127,7 @@ _HEADS: Final = {ItemKind.TENSOR: "▐", ItemKind.OP: "▐", ItemKind.RANGE: "�
 
 SHOWN_GLYPHS: Final = 3
 """So many glyphs of a look are told one by one where there is little room."""
-NAME_LEAST: Final = 4
+MIN_NAME: Final = 4
 """A name of fewer cells says nothing."""
 
 _TABLES: Final = {
@@ -179,7 +179,7 @@ def lane_cells(
             glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
             head = glyphs[kind][-1] if ascii_only else _HEADS.get(kind, glyphs[kind][-1])
             room = last - first - 1
-            label = plain(name(int(items[first])), ascii_only=ascii_only) if room >= NAME_LEAST else ""
+            label = plain(name(int(items[first])), ascii_only=ascii_only) if room >= MIN_NAME else ""
             label = shorten_symbol(label, room, ascii_only=ascii_only)
             texts[first:last] = [head, *_in_cells(pad(label, room))]
             solid[first + 1 : last] = True

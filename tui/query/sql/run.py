@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _READS: Final = frozenset({"select", "with", "from", "values", "explain"})
 """What a statement may begin with. Each query gets a context of its own, so that even others could change nothing."""
-MOST_ROWS: Final = 10_000_000
-MOST_VALUES: Final = 100_000_000
+MAX_ROWS: Final = 10_000_000
+MAX_VALUES: Final = 100_000_000
 """Rows, and values in all of them, that a query with a join may find: a join of two tables by nothing, or by what many
 rows share, has more than any memory holds."""
 _FAULTS: Final = (PolarsError, PanicException)
@@ -153,7 +153,7 @@ def run(text: str, tables: Tables) -> pl.DataFrame:
             raise ProftuiError("the query asks for no column", EXAMPLE)
         if "JOIN" not in found.explain(optimized=False):
             return found.collect()
-        most = min(MOST_ROWS, MOST_VALUES // width)
+        most = min(MAX_ROWS, MAX_VALUES // width)
         # Piece by piece: no more is made than is asked for.
         rows = found.head(most + 1).collect(engine="streaming")
     except _FAULTS as error:

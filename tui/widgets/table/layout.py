@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.model.columns import ColumnKind, columns_by_priority
-from tui.model.view import PINNED_LEAST
+from tui.model.view import MIN_PINNED
 from tui.query.facts import UNINFORMATIVE_PRIORITY
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def lay_out(
     width: int,
     *,
     pinned: str = "",
-    pinned_least: int = PINNED_LEAST,
+    pinned_least: int = MIN_PINNED,
     also_pinned: Sequence[str] = (),
     name_last: bool = False,
     whole_name: bool = False,

@@ -176,7 +176,7 @@ _BYTES: Final = {
     "float8_e4m3fn": 1, "float8_e5m2": 1, "complexfloat": 8,
 }  # fmt: skip
 """Bytes of an element, by PyTorch's names of types."""
-LEAST_EACH: Final = 5
+MIN_EACH: Final = 5
 """Collectives beside computing and alone that are needed to compare their rates."""
 
 
@@ -257,7 +257,7 @@ def contention(case: Case) -> Verdict:
             pl.col("beside").sum().alias("beside"),
             (~pl.col("beside")).sum().alias("alone"),
         )
-        .filter(pl.col("beside") >= LEAST_EACH, pl.col("alone") >= LEAST_EACH)
+        .filter(pl.col("beside") >= MIN_EACH, pl.col("alone") >= MIN_EACH)
         .with_columns((100 * pl.col("alone_ns") / pl.col("beside_ns")).alias("rate_pct"))
         .sort("rate_pct", "bytes")
     )

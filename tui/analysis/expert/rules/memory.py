@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 
-_MOST_BATCH_FACTOR: Final = 4
+_MAX_BATCH_FACTOR: Final = 4
 _FULL: Final = 0.9
 
 
@@ -37,7 +37,7 @@ def memory_underused(case: Case) -> Verdict:
     numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
     if most["used_pct"] >= case.limit("I7", "memory_pct"):
         return Clean(f"{percent(most['used_pct'])} of the memory is {_used(case)}", numbers)
-    factor = min(_MOST_BATCH_FACTOR, int(_FULL * 100 / most["used_pct"])) if most["used_pct"] else _MOST_BATCH_FACTOR
+    factor = min(_MAX_BATCH_FACTOR, int(_FULL * 100 / most["used_pct"])) if most["used_pct"] else _MAX_BATCH_FACTOR
     return Found(
         f"At most {percent(most['used_pct'])} of GPU memory is {_used(case)} ({size(int(most['used']))} of "
         f"{size(int(most['total']))}).",
