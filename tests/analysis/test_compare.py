@@ -115,7 +115,7 @@ def test_a_step_that_takes_longer_is_slower() -> None:
     fast, slow = (aggregated(whole, Aggregation(one, one)) for one in (by_time[0], by_time[-1]))
     verdict = judged(headline(sides(fast, slow, ("fast", "slow"))), 5.0)
     assert verdict is not None
-    assert verdict.figure.before == times["duration_ns"].min()
+    assert verdict.figure.baseline == times["duration_ns"].min()
     assert verdict.figure.candidate == times["duration_ns"].max()
     assert verdict.fails
     other_way = judged(headline(sides(slow, fast, ("slow", "fast"))), 5.0)
@@ -353,7 +353,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     compared = sides(before, now, ("fp32", "amp"))
     assert compared.why == "per iteration: baseline 3, candidate 5"
     figures = {figure.name: figure for figure in headline(compared)}
-    assert figures["gpu_ns"].before == pytest.approx(31_599_732.67, abs=0.01)
+    assert figures["gpu_ns"].baseline == pytest.approx(31_599_732.67, abs=0.01)
     assert figures["gpu_ns"].candidate == pytest.approx(15_874_738.6, abs=0.01)
     assert figures["gpu_ns"].delta_pct == pytest.approx(-49.76, abs=0.01)
     verdict = judged(headline(compared), 5.0)
@@ -398,7 +398,7 @@ def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> N
     copies = figures["memcpy_ns"]
     assert (copies.baseline, copies.delta_pct) == (0.0, None)
     assert copies.texts == ("0 µs", "698.42 µs", "+698.42 µs")
-    assert figures["kernel_ns"].baseline + figures["memset_ns"].before == pytest.approx(figures["gpu_ns"].baseline)  # type: ignore[operator]
+    assert figures["kernel_ns"].baseline + figures["memset_ns"].baseline == pytest.approx(figures["gpu_ns"].baseline)  # type: ignore[operator]
 
 
 def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> None:
@@ -413,7 +413,7 @@ def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> Non
     )
     for before, known in ((kernels_alone, 0.0), (by_rocprof, None)):
         figures = {figure.name: figure for figure in headline(sides(before, whole, ("a", "b")))}
-        assert figures["memcpy_ns"].before == known
+        assert figures["memcpy_ns"].baseline == known
         assert figures["memcpy_ns"].candidate == pytest.approx(698_417.2)
 
 

@@ -90,7 +90,7 @@ def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_t
         .reasons[0]
         .startswith("no copies, which may not have been recorded: record with rocprofv3 ")
     )
-    assert figures["gpu_ns"].before == 10
+    assert figures["gpu_ns"].baseline == 10
     assert figures["gpu_ns"].reasons == ("without copies and memsets, which may not have been recorded", "")
 
 
