@@ -79,10 +79,10 @@ def test_instances_with_the_same_arguments_in_another_order() -> None:
     ]
 
 
-@given(NAMES, st.integers(8, 40), st.booleans())
-def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: int, ascii_only: bool) -> None:
+@given(NAMES, st.integers(8, 40))
+def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: int) -> None:
     for tell in (distinct_labels, distinct_symbols):
-        labels = tell([f"common_beginning_{name}_and_end" for name in names] + names, width, ascii_only=ascii_only)
+        labels = tell([f"common_beginning_{name}_and_end" for name in names] + names, width)
         assert set(names) <= set(labels)
         assert all(cell_width(label) <= width for label in labels.values())
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.text import MARK, plain
+from tui.fitting import cell_width
+from tui.text import MARK, plain, to_ascii
 
 
 @pytest.mark.parametrize(
@@ -38,5 +39,7 @@ def test_nothing_that_acts_is_left(text: str) -> None:
 
 
 @given(st.text(st.characters(), max_size=50))
-def test_ascii_only_is_printable_ascii(text: str) -> None:
-    assert all(" " <= character <= "~" for character in plain(text, ascii_only=True))
+def test_in_ascii_as_many_cells_of_printable_characters(text: str) -> None:
+    shown = to_ascii(plain(text))
+    assert all(" " <= character <= "~" for character in shown)
+    assert len(shown) == cell_width(plain(text))

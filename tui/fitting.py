@@ -30,9 +30,8 @@ _FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|
 """A number in a sentence with its unit."""
 
 
-def ellipsis(*, ascii_only: bool) -> str:
-    """The sign for what was cut off: one cell wide."""
-    return "~" if ascii_only else "…"
+ELLIPSIS: Final = "…"
+"""The sign for what was cut off."""
 
 
 def cell_width(text: str) -> int:
@@ -65,7 +64,7 @@ def _fitting(text: str, width: int) -> str:
     return text
 
 
-def clip(text: str, width: int, *, ascii_only: bool = False) -> str:
+def clip(text: str, width: int) -> str:
     """The text cut at the end to a width in cells, with an ellipsis.
 
     >>> clip("convolution", 6), clip("short", 6)
@@ -75,11 +74,11 @@ def clip(text: str, width: int, *, ascii_only: bool = False) -> str:
         return text
     if width <= 0:
         return ""
-    mark = ellipsis(ascii_only=ascii_only)
+    mark = ELLIPSIS
     return _fitting(text, width - 1) + mark
 
 
-def clip_name(text: str, width: int, *, ascii_only: bool = False) -> str:
+def clip_name(text: str, width: int) -> str:
     """The text cut at the end to a width in cells; one that is the name of an op gives its namespace first.
 
     >>> clip_name("aten::native_layer_norm", 20), clip_name("aten::native_layer_norm", 16), clip_name("a::b and c", 8)
@@ -87,10 +86,10 @@ def clip_name(text: str, width: int, *, ascii_only: bool = False) -> str:
     """
     if cell_width(text) > width and _PATH.fullmatch(text):
         text = text.rpartition("::")[2]
-    return clip(text, width, ascii_only=ascii_only)
+    return clip(text, width)
 
 
-def whole_pieces(text: str, width: int, *, ascii_only: bool = False) -> str:
+def whole_pieces(text: str, width: int) -> str:
     """Of a text whose pieces stand two blanks apart, as many as fit: a figure that is cut would be another figure.
 
     >>> whole_pieces("slowest 4: 53 ms  mean 42 ms  888 kernels", 32), whole_pieces("iteration 4", 6)
@@ -98,15 +97,15 @@ def whole_pieces(text: str, width: int, *, ascii_only: bool = False) -> str:
     """
     if cell_width(text) <= width:
         return text
-    mark = ellipsis(ascii_only=ascii_only)
+    mark = ELLIPSIS
     pieces = text.split("  ")
     while len(pieces) > 1 and cell_width("  ".join([*pieces, mark])) > width:
         pieces.pop()
     text = "  ".join([*pieces, mark])
-    return text if len(pieces) > 1 or cell_width(text) <= width else clip(pieces[0], width, ascii_only=ascii_only)
+    return text if len(pieces) > 1 or cell_width(text) <= width else clip(pieces[0], width)
 
 
-def clip_middle(text: str, width: int, *, ascii_only: bool = False, tail: float = 0.5) -> str:
+def clip_middle(text: str, width: int, *, tail: float = 0.5) -> str:
     """The text cut in the middle to a width in cells, with an ellipsis; of the cells, its end gets ``tail``.
 
     >>> clip_middle("maxwell_scudnn_128x64_relu_small_nn_v1", 17)
@@ -117,13 +116,13 @@ def clip_middle(text: str, width: int, *, ascii_only: bool = False, tail: float 
     if cell_width(text) <= width:
         return text
     if width <= 2:
-        return clip(text, width, ascii_only=ascii_only)
-    mark = ellipsis(ascii_only=ascii_only)
+        return clip(text, width)
+    mark = ELLIPSIS
     end = _fitting(text[::-1], int((width - 1) * tail))[::-1]
     return _fitting(text, width - 1 - cell_width(end)) + mark + end
 
 
-def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
+def shorten_symbol(name: str, width: int) -> str:
     """A C++ name in at most so many cells.
 
     Whole where it fits, else one of `symbol_forms`, the last with as much of its template arguments as there is room
@@ -144,12 +143,12 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     inner, arguments = forms[-1]
     spare = width - cell_width(inner)
     if spare >= _MIN_ARGUMENTS:
-        return inner + clip(arguments, spare, ascii_only=ascii_only)
+        return inner + clip(arguments, spare)
     while cell_width(inner) > width:
         _namespace, separator, rest = inner.partition("::")
         # A lambda or an operator says nothing without the function that it is in.
         if not separator or rest.startswith(("{", "operator")):
-            return clip_middle(inner, width, ascii_only=ascii_only)
+            return clip_middle(inner, width)
         inner = rest
     return inner
 
@@ -168,7 +167,7 @@ def symbol_forms(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
     return (short, arguments), (_BOILERPLATE.sub("", short), _BOILERPLATE.sub("", arguments))
 
 
-def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:
+def clip_sentence(text: str, width: int) -> str:
     """A sentence cut at its end to a width in cells; the C++ names that it quotes give way first, each to a quarter.
 
     A figure that is cut would be another figure: it goes altogether.
@@ -181,19 +180,19 @@ def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:
     if cell_width(text) <= width:
         return text
     room = max(_MIN_QUOTED, width // 4) - 2
-    short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], room, ascii_only=ascii_only)}`", text)
-    cut = clip(short, width, ascii_only=ascii_only)
+    short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], room)}`", text)
+    cut = clip(short, width)
     if cut == short:
         return cut
     if cut.count("`") % 2:
         # A name in which the sentence would end is cut by itself, once, and its quotes are closed.
         before = cut.rpartition("`")[0]
         room = width - cell_width(before) - 3
-        name = shorten_symbol(text.split("`")[before.count("`") + 1], room, ascii_only=ascii_only)
-        return before + (f"`{name}`" if room >= _MIN_ARGUMENTS else "") + ellipsis(ascii_only=ascii_only)
+        name = shorten_symbol(text.split("`")[before.count("`") + 1], room)
+        return before + (f"`{name}`" if room >= _MIN_ARGUMENTS else "") + ELLIPSIS
     end = len(cut) - 1
     begin = next((found.start() for found in _FIGURE.finditer(short) if found.start() < end < found.end()), 0)
-    return short[:begin] + ellipsis(ascii_only=ascii_only) if begin else cut
+    return short[:begin] + ELLIPSIS if begin else cut
 
 
 def template_arguments(name: str, short: str) -> str:
@@ -224,17 +223,15 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
     return blanks + text if right else text + blanks
 
 
-def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
+def bar(share: float, width: int) -> str:
     """A bar for a share of 0 to 1, in eighths of a cell; a share above 0 is never empty.
 
-    >>> bar(0.5, 4), bar(0.0001, 4), bar(0.5, 4, ascii_only=True)
+    >>> bar(0.5, 4), bar(0.0001, 4), bar(0.5, 4)
     ('██', '▏', '##')
     """
     share = min(max(share, 0.0), 1.0)
     if share == 0:
         return ""
-    if ascii_only:
-        return "#" * max(1, round(share * width))
     eighths = max(1, round(share * width * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 

@@ -30,10 +30,6 @@ class Unit:
     decimals: int = 0
     """Digits behind the point, unless the value is too small for them."""
 
-    def ascii(self) -> Unit:
-        """The same unit in ASCII characters."""
-        return Unit(self.symbol.replace("µ", "u").replace("×", "x"), self.scale, self.decimals)
-
 
 NANOSECONDS: Final = Unit("ns", 1.0, 0)
 MICROSECONDS: Final = Unit("µs", 1e3, 3)
@@ -96,7 +92,6 @@ def format_value(
     *,
     unit: Unit | None = None,
     suffix: bool = True,
-    ascii_only: bool = False,
 ) -> str:
     """Write one value.
 
@@ -105,7 +100,6 @@ def format_value(
         value: In base units; None where it is unknown.
         unit: From `column_unit`; None chooses one for this value.
         suffix: Write the unit of times, shares and ratios behind the value; off where the heading says it.
-        ascii_only: Use ASCII characters only.
 
     >>> format_value(ColumnKind.DURATION, 753_580_086), format_value(ColumnKind.DURATION, 24)
     ('753.58 ms', '24 ns')
@@ -115,13 +109,12 @@ def format_value(
     '0.0010'
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "?" if kind is ColumnKind.FLAG else "-" if ascii_only else NULL
+        return "?" if kind is ColumnKind.FLAG else NULL
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, int | float):
         return str(value)
-    written = _number(kind, value, unit, suffix)
-    return written.replace("µ", "u").replace("×", "x") if ascii_only else written
+    return _number(kind, value, unit, suffix)
 
 
 def format_column(
@@ -130,7 +123,6 @@ def format_column(
     *,
     largest: float | None = None,
     unit: str = "auto",
-    ascii_only: bool = False,
 ) -> tuple[str, list[str]]:
     """Write the values of a column in their common unit.
 
@@ -139,7 +131,6 @@ def format_column(
         values: In base units; None where one is unknown.
         largest: The absolute value that decides the unit; None: the largest of these.
         unit: For times, one of `UNITS`.
-        ascii_only: Use ASCII characters only.
 
     Returns:
         The unit for the heading (empty where the values carry their own or need none), and the values.
@@ -152,9 +143,7 @@ def format_column(
         largest = max((abs(value) for value in held if isinstance(value, int | float)), default=None)
     common = column_unit(kind, largest, unit=unit)
     heading = common.symbol if common is not None else ""
-    if ascii_only and common is not None:
-        heading = common.ascii().symbol
-    return heading, [format_value(kind, value, unit=common, suffix=False, ascii_only=ascii_only) for value in held]
+    return heading, [format_value(kind, value, unit=common, suffix=False) for value in held]
 
 
 def signed(text: str, value: float) -> str:
@@ -175,60 +164,60 @@ def heading(title: str, symbol: str) -> str:
     return title if symbol in ("", "×", "x") or title.endswith(symbol) else f"{title} {symbol}"
 
 
-def duration(value_ns: float | None, *, unit: str = "auto", ascii_only: bool = False) -> str:
+def duration(value_ns: float | None, *, unit: str = "auto") -> str:
     """A single duration with its unit, five significant digits.
 
     >>> duration(2_723_649_313), duration(1_025), duration(0), duration(None)
     ('2.7236 s', '1.025 µs', '0 ns', '–')
     """
     chosen = None if unit == "auto" else column_unit(ColumnKind.DURATION, value_ns, unit=unit)
-    return format_value(ColumnKind.DURATION, value_ns, unit=chosen, ascii_only=ascii_only)
+    return format_value(ColumnKind.DURATION, value_ns, unit=chosen)
 
 
-def step(value_ns: int, *, ascii_only: bool = False) -> str:
+def step(value_ns: int) -> str:
     """The step that times are known to: no digits behind it, which would say that it is known more exactly.
 
     >>> step(10_000), step(1), step(1_500)
     ('10 µs', '1 ns', '1.5 µs')
     """
     unit = column_unit(ColumnKind.DURATION, value_ns) or NANOSECONDS
-    return f"{value_ns / unit.scale:g} {(unit.ascii() if ascii_only else unit).symbol}"
+    return f"{value_ns / unit.scale:g} {unit.symbol}"
 
 
-def size(value_bytes: float | None, *, ascii_only: bool = False) -> str:
+def size(value_bytes: float | None) -> str:
     """A size in bytes or powers of 1024.
 
     >>> size(16_384), size(4), size(38_535)
     ('16 KiB', '4 B', '37.632 KiB')
     """
-    return format_value(ColumnKind.SIZE, value_bytes, ascii_only=ascii_only)
+    return format_value(ColumnKind.SIZE, value_bytes)
 
 
-def rate(bytes_per_second: float | None, *, ascii_only: bool = False) -> str:
+def rate(bytes_per_second: float | None) -> str:
     """A throughput in bytes or powers of 1024 per second.
 
     >>> rate(187.33 * 2**30)
     '187.33 GiB/s'
     """
-    return format_value(ColumnKind.RATE, bytes_per_second, ascii_only=ascii_only)
+    return format_value(ColumnKind.RATE, bytes_per_second)
 
 
-def count(value: float | None, *, ascii_only: bool = False) -> str:
+def count(value: float | None) -> str:
     """A number of things with thousands separators.
 
     >>> count(1_000_000)
     '1,000,000'
     """
-    return format_value(ColumnKind.COUNT, value, ascii_only=ascii_only)
+    return format_value(ColumnKind.COUNT, value)
 
 
-def percent(value: float | None, *, ascii_only: bool = False) -> str:
+def percent(value: float | None) -> str:
     """A share of 0 to 100 with its sign; only what is exactly nothing or all is written as 0 or 100.
 
     >>> percent(35.186), percent(0.0004), percent(99.9999), percent(100)
     ('35.19%', '<0.01%', '>99.99%', '100.00%')
     """
-    return format_value(ColumnKind.PERCENT, value, ascii_only=ascii_only)
+    return format_value(ColumnKind.PERCENT, value)
 
 
 def brief(text: str) -> str:
@@ -250,36 +239,36 @@ def brief(text: str) -> str:
     return f"{_shortest(f'{value:,.{digits}f}') if digits else f'{value:,.0f}'}{unit}"
 
 
-def brief_duration(value_ns: float | None, *, ascii_only: bool = False) -> str:
+def brief_duration(value_ns: float | None) -> str:
     """A duration in three significant digits.
 
     >>> brief_duration(132_070_000), brief_duration(None)
     ('132 ms', '–')
     """
-    return brief(duration(value_ns, ascii_only=ascii_only))
+    return brief(duration(value_ns))
 
 
-def brief_percent(value: float | None, *, ascii_only: bool = False) -> str:
+def brief_percent(value: float | None) -> str:
     """A share of 0 to 100 with one decimal, for columns of shares; only nothing and all are written as 0 and 100.
 
     >>> brief_percent(37.69), brief_percent(0.01), brief_percent(99.99), brief_percent(100), brief_percent(None)
     ('37.7%', '<0.1%', '>99.9%', '100.0%', '–')
     """
     if value is None or not math.isfinite(value):
-        return percent(value, ascii_only=ascii_only)
+        return percent(value)
     if 0 < value < 0.05:
         return "<0.1%"
     return ">99.9%" if 99.95 <= value < 100 else f"{value:,.1f}%"
 
 
-def brief_size(value_bytes: float | None, *, ascii_only: bool = False) -> str:
+def brief_size(value_bytes: float | None) -> str:
     """A size in three significant digits."""
-    return brief(size(value_bytes, ascii_only=ascii_only))
+    return brief(size(value_bytes))
 
 
-def brief_rate(bytes_per_second: float | None, *, ascii_only: bool = False) -> str:
+def brief_rate(bytes_per_second: float | None) -> str:
     """A throughput in three significant digits."""
-    return brief(rate(bytes_per_second, ascii_only=ascii_only))
+    return brief(rate(bytes_per_second))
 
 
 _NUMBER: Final = re.compile(r"-?[0-9][0-9,]*\.[0-9]+")
@@ -299,7 +288,7 @@ LEVELS: Final = "of 10"
 """Levels of use go from 0 (idle) to 10 (max)."""
 
 
-def metric(value: float | None, unit: str | None, *, ascii_only: bool = False) -> str:
+def metric(value: float | None, unit: str | None) -> str:
     """The value of a metric or event, whose unit is its own.
 
     >>> metric(429_496_729_600.0, "B/s"), metric(98.4375, "%"), metric(9.0, "level"), metric(32768.0, None)
@@ -314,7 +303,7 @@ def metric(value: float | None, unit: str | None, *, ascii_only: bool = False) -
         )
         value = value / scale if scale > 1 else value
     kind = _KIND_BY_UNIT.get(unit or "", ColumnKind.COUNT)
-    text = format_value(kind, value, ascii_only=ascii_only)
+    text = format_value(kind, value)
     if value is None or not unit or kind is not ColumnKind.COUNT:
         return text
     return f"{text} {LEVELS if unit == 'level' else unit}"

@@ -9,11 +9,11 @@ from itertools import compress, takewhile
 from typing import Final
 
 from tui.fitting import (
+    ELLIPSIS,
     cell_width,
     clip,
     clip_name,
     clip_sentence,
-    ellipsis,
     shorten_symbol,
     symbol_forms,
     template_arguments,
@@ -48,7 +48,6 @@ class Cutter:
             first one is too long. Of more than `NAMES_COMPARED` each is cut by itself.
         are_symbols: They are C++ names, to be shortened as such.
         are_sentences: They quote names, which are shortened before what is said of them.
-        ascii_only: Write ASCII characters alone.
     """
 
     def __init__(
@@ -57,12 +56,10 @@ class Cutter:
         *,
         are_symbols: bool = False,
         are_sentences: bool = False,
-        ascii_only: bool = False,
     ) -> None:
         self._names = names
         self._are_symbols = are_symbols
         self._shorten = shorten_symbol if are_symbols else clip_sentence if are_sentences else clip
-        self._ascii_only = ascii_only
         self._labels: dict[int, Mapping[str, str]] = {}
 
     def cut(self, text: str, width: int) -> str:
@@ -75,14 +72,14 @@ class Cutter:
         if width not in self._labels:
             tell, names = distinct_symbols if self._are_symbols else distinct_labels, self._names()
             few = [name for name in names if len(name) <= CHARACTERS_COMPARED] if len(names) <= NAMES_COMPARED else []
-            self._labels[width] = tell(few, width, ascii_only=self._ascii_only)
+            self._labels[width] = tell(few, width)
         label = self._labels[width].get(text)
         if label is not None:
             return label
-        return self._shorten(text, width, ascii_only=self._ascii_only)
+        return self._shorten(text, width)
 
 
-def distinct_labels(texts: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
+def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
     """Each of some texts in at most so many cells, cut to where they differ where a plain cut would make them alike.
 
     >>> list(distinct_labels(["convolution backward data", "convolution backward filter", "gemm"], 20).values())
@@ -99,12 +96,12 @@ def distinct_labels(texts: Sequence[str], width: int, *, ascii_only: bool = Fals
         if cell_width(text) > width:
             text = without_prefix(text)
         cut = clip_name if inner[text.rpartition("::")[2]] == 1 else clip
-        return cut(text, width, ascii_only=ascii_only)
+        return cut(text, width)
 
-    return _distinct({text: shorten(text) for text in texts}, width, str, ascii_only=ascii_only)
+    return _distinct({text: shorten(text) for text in texts}, width, str)
 
 
-def distinct_symbols(names: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
+def distinct_symbols(names: Sequence[str], width: int) -> Mapping[str, str]:
     """The same for C++ names: instances of one template by the words of their arguments that the others lack.
 
     So they are in any width in which not all of a name fits: more room tells no less.
@@ -113,21 +110,21 @@ def distinct_symbols(names: Sequence[str], width: int, *, ascii_only: bool = Fal
     >>> list(distinct_symbols(kernels, 16).values()), distinct_symbols(kernels[:1], 16)[kernels[0]]
     (['f_ke…<AddFunct…>', 'f_ke…<MulFunct…>'], 'f_kernel<8, at:…')
     """
-    labels = {name: shorten_symbol(name, width, ascii_only=ascii_only) for name in names}
+    labels = {name: shorten_symbol(name, width) for name in names}
     whole = {name for name in names if any(cell_width("".join(form)) <= width for form in symbol_forms(name))}
     for group in _equal_labels({name: symbol_forms(name)[0][0] for name in names}):
         if not whole.issuperset(group):
-            short_labels = _by_their_differences(group, width, short_name, ascii_only=ascii_only)
+            short_labels = _by_their_differences(group, width, short_name)
             labels |= {name: label for name, label in short_labels.items() if name not in whole}
-    return _distinct(labels, width, short_name, ascii_only=ascii_only)
+    return _distinct(labels, width, short_name)
 
 
-def _distinct(labels: dict[str, str], width: int, bare: Callable[[str], str], *, ascii_only: bool) -> dict[str, str]:
+def _distinct(labels: dict[str, str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
     for group in _equal_labels(labels):
-        labels |= _by_their_differences(group, width, bare, ascii_only=ascii_only)
+        labels |= _by_their_differences(group, width, bare)
     for _ in range(ROUNDS):
         for group in _equal_labels(labels):
-            labels |= _by_one_word_more(group, labels[group[0]], width, bare, ascii_only=ascii_only)
+            labels |= _by_one_word_more(group, labels[group[0]], width, bare)
     return labels
 
 
@@ -139,15 +136,13 @@ def _equal_labels(labels: Mapping[str, str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _by_their_differences(
-    group: Sequence[str], width: int, bare: Callable[[str], str], *, ascii_only: bool
-) -> dict[str, str]:
+def _by_their_differences(group: Sequence[str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
     """Labels of texts that a plain cut makes alike; those that are still alike are compared with each other again."""
     names = {text: bare(text) for text in group}
     inner = {text: name.rpartition("::")[2] or name for text, name in names.items()}
     if len(set(inner.values())) > 1:
         start = _common_start(list(inner.values()))
-        labels = {text: _cut_to(name, start, width, ascii_only=ascii_only) for text, name in inner.items()}
+        labels = {text: _cut_to(name, start, width) for text, name in inner.items()}
     else:
         # Not the type that a function returns, which stands before its name.
         arguments = {text: text.partition(names[text])[2] for text in group}
@@ -155,28 +150,26 @@ def _by_their_differences(
             # Mangled names have theirs in a form that is shown only where nothing else differs.
             arguments = {text: text for text in group}
         words = _own_words(arguments)
-        labels = {text: _with_words(inner[text], words[text], width, ascii_only=ascii_only) for text in group}
+        labels = {text: _with_words(inner[text], words[text], width) for text in group}
         all_equal, differing = len(set(labels.values())) == 1, {}
         if all_equal and len(set(words.values())) == 1:
             differing = _differing_arguments(names)
         if differing:
             # The same words in another order.
-            labels = {text: _with_words(inner[text], differing[text], width, ascii_only=ascii_only) for text in group}
+            labels = {text: _with_words(inner[text], differing[text], width) for text in group}
         elif all_equal:
             # Long words that differ at their ends: from where they differ.
             words = words if len(set(words.values())) > 1 else arguments
             start = _word_start(words[group[0]], _common_start(list(words.values())))
-            rest = {text: f"{ellipsis(ascii_only=ascii_only)}{words[text][start:]}" for text in group}
-            labels = {text: _with_words(inner[text], rest[text], width, ascii_only=ascii_only) for text in group}
+            rest = {text: f"{ELLIPSIS}{words[text][start:]}" for text in group}
+            labels = {text: _with_words(inner[text], rest[text], width) for text in group}
     for still in _equal_labels(labels):
         if len(still) < len(group):
-            labels |= _by_their_differences(still, width, bare, ascii_only=ascii_only)
+            labels |= _by_their_differences(still, width, bare)
     return labels
 
 
-def _by_one_word_more(
-    group: Sequence[str], label: str, width: int, bare: Callable[[str], str], *, ascii_only: bool
-) -> dict[str, str]:
+def _by_one_word_more(group: Sequence[str], label: str, width: int, bare: Callable[[str], str]) -> dict[str, str]:
     """Labels of texts that were told apart from others, but not from each other: they also differ in an earlier word.
 
     >>> ways, tiles = ("fprop", "dgrad"), ("tile64x32_warpgroup", "tile32x64_warpgroup")
@@ -184,22 +177,22 @@ def _by_one_word_more(
     >>> list(distinct_labels(kernels, 28).values())[:2]
     ['sm90…fprop…tile64x32_warpgr…', 'sm90…fprop…tile32x64_warpgr…']
     """
-    mark = ellipsis(ascii_only=ascii_only)
+    mark = ELLIPSIS
     tail = label.partition(mark)[2]
     inner = {text: bare(text).rpartition("::")[2] or bare(text) for text in group}
     begin = _word_start(inner[group[0]], _common_start(list(inner.values())))
     if not tail:
         # The earlier word is all that is told so far.
-        return {text: _cut_to(name, begin, width, ascii_only=ascii_only) for text, name in inner.items()}
+        return {text: _cut_to(name, begin, width) for text, name in inner.items()}
     words = {text: re.split(f"[{_BREAKS}]", name[begin:], maxsplit=1)[0] for text, name in inner.items()}
     if width < WORDS_FROM or len(set(words.values())) == 1:
         return {}
-    head = clip(inner[group[0]][:begin], WORD_HEAD, ascii_only=ascii_only).removesuffix(mark)
+    head = clip(inner[group[0]][:begin], WORD_HEAD).removesuffix(mark)
     labels = {
-        text: f"{head}{mark}{clip(word, width // 3, ascii_only=ascii_only)}{mark}{tail}".replace(mark * 2, mark)
+        text: f"{head}{mark}{clip(word, width // 3)}{mark}{tail}".replace(mark * 2, mark)
         for text, word in words.items()
     }
-    return {text: clip(label, width, ascii_only=ascii_only) for text, label in labels.items()}
+    return {text: clip(label, width) for text, label in labels.items()}
 
 
 def _common_start(texts: Sequence[str]) -> int:
@@ -214,18 +207,18 @@ def _word_start(text: str, place: int) -> int:
     return place
 
 
-def _cut_to(text: str, start: int, width: int, *, ascii_only: bool) -> str:
+def _cut_to(text: str, start: int, width: int) -> str:
     """A text cut so that what follows ``start`` can be seen, and as much before it as there is room for."""
     if cell_width(text) <= width:
         return text
     start = _word_start(text, start)
-    mark = ellipsis(ascii_only=ascii_only)
+    mark = ELLIPSIS
     rest = text[start:]
     if start + min(cell_width(rest), width // 3) + len(mark) <= width:
-        return clip(text, width, ascii_only=ascii_only)
+        return clip(text, width)
     head = min(max(MIN_HEAD, width - len(mark) - cell_width(rest)), max(0, width - len(mark) - 1))
-    beginning = clip(text, head + 1, ascii_only=ascii_only)[:-1]
-    return f"{beginning}{mark}{clip(rest, width - head - len(mark), ascii_only=ascii_only)}"
+    beginning = clip(text, head + 1)[:-1]
+    return f"{beginning}{mark}{clip(rest, width - head - len(mark))}"
 
 
 def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
@@ -271,10 +264,10 @@ def _split(arguments: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _with_words(name: str, words: str, width: int, *, ascii_only: bool) -> str:
+def _with_words(name: str, words: str, width: int) -> str:
     """A name with the words that tell it apart in brackets; the name gives way first, to a third of the room."""
     if not words:
-        return clip(name, width, ascii_only=ascii_only)
-    head = clip(name, max(width - cell_width(words) - 2, width // 3), ascii_only=ascii_only)
+        return clip(name, width)
+    head = clip(name, max(width - cell_width(words) - 2, width // 3))
     room = width - cell_width(head) - 2
-    return f"{head}<{clip(words, room, ascii_only=ascii_only)}>" if room > 1 else head
+    return f"{head}<{clip(words, room)}>" if room > 1 else head

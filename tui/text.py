@@ -22,32 +22,24 @@ _CONTROL: Final = re.compile(
     "\U000e0000-\U000e007f"  # tags
     "]"
 )
-_NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 
 ASCII_SIGNS: Final = {
     **{MARK: ".", "µ": "u", "×": "x", "…": "~", "→": ">", "–": "-", "←": "<", "↑": "^", "↓": "v", "⌫": "<"},
-    **{"▼": "v", "▲": "^", "▸": ">", "▾": "v", "•": "*", "≥": ">", "≤": "<", "±": "~", "−": "-", "—": "-"},
-    # Fills of bars, and bars that end within a cell.
-    **{
-        "█": "#",
-        "▓": "=",
-        "▞": "%",
-        "▒": "+",
-        "▦": "s",
-        "▩": "u",
-        "▨": "@",
-        "▤": "d",
-        "▧": "f",
-        "▚": "c",
-        "░": ".",
-        "▥": "n",
-    },
-    **dict(zip("▏▎▍▌▋▊▉", "   ####", strict=True)),
-    **dict(zip("▁▂▃▄▅▆▇", "__..oo#", strict=True)),
+    **{"▼": "v", "▾": "v", "▸": ">", "•": "*", "≥": ">", "≤": "<", "±": "~", "−": "-", "—": "-"},
+    # Fills of bars, each unlike the others.
+    **dict(zip("█▓▞▒▦▩▨▤▧▚░▥", "#%k+su@dfc.n", strict=True)),
+    # Bars that end within a cell.
+    **dict.fromkeys("▏▎▍▕", "|"),
+    **dict.fromkeys("▌▋▊▉▐▛▜▙▟▗▖▝▘", "#"),
+    **dict(zip("▁▂▃▄▅▆▇▔▀", "__--oo#-#", strict=True)),
+    # The timeline.
+    **dict(zip("◦○●›»►‹«◄◇◆□■▵▲≈▫▪", '"O@}]>{[<:XzZ`^%cC', strict=True)),
     # Frames and rulers.
-    **dict.fromkeys("─━═╌┄┈", "-"),
-    **dict.fromkeys("│┃║╎┆┊", "|"),
-    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛╴╵╶╷", "+"),
+    **dict.fromkeys("─╌┄┈", "-"),
+    **dict.fromkeys("═━╸╺", "="),
+    **dict.fromkeys("╍┅┉", "~"),
+    **dict.fromkeys("│┃║╎╏┆┊╵╷", "|"),
+    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛╴╶", "+"),
 }
 """Signs that the program draws, and what stands for each in as many cells where there is ASCII alone."""
 _TO_ASCII: Final = str.maketrans(ASCII_SIGNS)
@@ -65,24 +57,18 @@ def to_ascii(text: str) -> str:
     return "".join(sign if sign.isascii() else "?" * cell_width(sign) for sign in translated)
 
 
-def plain(text: str, *, ascii_only: bool = False) -> str:
+def plain(text: str) -> str:
     r"""The text with every control, invisible and direction character shown as ``·``.
 
     The result is one line, has as many characters as the input, and holds nothing that a terminal acts upon.
 
     Args:
         text: Anything that came out of a profile.
-        ascii_only: Show what is not ASCII as ``?`` (and controls as ``.``), for terminals without UTF-8.
 
     >>> plain("a\x1b[31mred\tb")
     'a·[31mred·b'
-    >>> plain("größe\n", ascii_only=True)
-    'gr??e.'
     """
-    safe = text if text.isprintable() else _CONTROL.sub(MARK, text)
-    if ascii_only and not safe.isascii():
-        return _NOT_ASCII.sub("?", safe.translate(_TO_ASCII))
-    return safe
+    return text if text.isprintable() else _CONTROL.sub(MARK, text)
 
 
 def printable(text: str) -> str:

@@ -262,7 +262,7 @@ def test_the_system_is_what_the_log_says() -> None:
         ("pid", "1, 2"),
         ("start_resolution_ns", 1000),
     ]
-    assert board.system[-1].written(ascii_only=True) == "1 us"
+    assert board.system[-1].written() == "1 µs"
 
 
 def test_results_are_kept_for_the_same_frames_only() -> None:

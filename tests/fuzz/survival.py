@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LONGEST_S = 10.0
 RAW = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-STYLE = report.Style(100, ascii_only=False, bold=False)
+STYLE = report.Style(100, bold=False)
 
 
 def survives(path: Path, *, everything: bool = True) -> bool:

@@ -446,7 +446,7 @@ def test_gaps_before_instances_of_one_kernel_are_told_apart() -> None:
     made = profile(
         activities=[kernel(name, 10, start_ns=start, device=0, iteration=number) for start, name, number in work]
     )
-    lines = gap_entries(idle_gaps(made), several=False, ascii_only=False)
+    lines = gap_entries(idle_gaps(made), several=False)
     assert [line.row.label for line in lines] == [
         "iteration 1 → at::f_kernel<Add<int> >",
         "iteration 0 → at::f_kernel<Fill<int> >",

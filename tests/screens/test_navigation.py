@@ -344,9 +344,8 @@ async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool,
         ]
         assert lines() == first
         status = screen_text(pilot.app).splitlines()[22]
-        way = "left right" if ascii_only else "← →"
         dot = "." if ascii_only else "·"
-        assert status == f" line 1 of 16 {dot} 14 lines became rows  p: first of them  {way}: sideways"
+        assert status == f" line 1 of 16 {dot} 14 lines became rows  p: first of them  left right: sideways"
         await press(pilot, "l")
         assert lines() == [
             f"{sign}sult:",

@@ -108,7 +108,7 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         await press(pilot, "2", "i")
         assert "totals do not tell one call from another" in screen_text(pilot.app)
         # No sign says that figures are folded where there are none.
-        assert "GPU time ms▼" in screen_text(pilot.app)
+        assert "GPU time ms ▼" in screen_text(pilot.app)
         await press(pilot, "z")
         assert "no time of a call is known to unfold" in screen_text(pilot.app)
 

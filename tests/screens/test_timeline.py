@@ -481,9 +481,8 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         assert_screen(pilot.app, snapshot)
 
 
-@pytest.mark.parametrize("ascii_only", [False, True])
-async def test_every_glyph_of_a_lane_is_told_in_the_help(ascii_only: bool) -> None:
-    async with opened(*RANKS, size=(200, 50), ascii_only=ascii_only) as pilot:
+async def test_every_glyph_of_a_lane_is_told_in_the_help() -> None:
+    async with opened(*RANKS, size=(200, 50)) as pilot:
         await press(pilot, *GO)
         screen = app_of(pilot).view_screen
         assert isinstance(screen, TimelineScreen)

@@ -11,10 +11,14 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 from tui.theme import DARK, kind_defaults
+from tui.widgets.output_filters import AsciiOutput
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
+    from textual.filter import LineFilter
 DGRAD = (
     "void cudnn::detail::dgrad_engine<float, int=128, int=6, int=7, int=3, int=3, int=5, bool=1>"
     "(int, int, int, float const *, int, float const *, int)"
@@ -70,6 +74,9 @@ class TableApp(App[None]):
         self.frame = frame
         self.pane = TablePane(spec, id="table")
         self.told: list[Any] = []
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), *([AsciiOutput()] if self.ascii_only else [])]
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return kind_defaults()

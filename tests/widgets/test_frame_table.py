@@ -159,7 +159,7 @@ async def test_a_click_selects_the_cell_and_one_on_a_heading_sorts() -> None:
         assert (app.pane.model.cursor_row, app.pane.model.cursor_column) == (2, "calls")
         await pilot.click("FrameTable", offset=(calls.x + 1, 0))
         assert app.pane.state.sort == (("calls", True),)
-        assert "Calls▼" in screen_text(app)
+        assert "Calls ▼" in screen_text(app)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])

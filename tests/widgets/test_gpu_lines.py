@@ -7,7 +7,7 @@ from tui.widgets.charts.palette import look_of
 
 
 def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
-    bar, legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 40, ascii_only=False)
+    bar, legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 40)
     assert bar.plain == "GPU 0 ██████░░░░░░ busy 50.00% of 100 ns"
     idle = look_of("idle")
     for line in (bar, legend):
@@ -17,7 +17,7 @@ def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
 
 
 def test_a_share_says_what_it_is_of() -> None:
-    bar, _legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 80, ascii_only=True)
+    bar, _legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 80)
     assert bar.plain.endswith(" busy 50.00% of its span of 100 ns")
     # The same GPU has another share, and another idle time, on the dashboard.
     helps = {column.name: column.help for column in GPUS.columns}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.iterations.chart import Bar
+from tui.text import to_ascii
 from tui.widgets.charts import iteration_bars as drawing
 from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column
 from tui.widgets.charts.palette import LOOKS
@@ -27,12 +28,12 @@ def test_parts_stand_on_each_other() -> None:
     of = bar(100, parts=(20.0, 10.0, 10.0, 10.0, 10.0, 10.0, 20.0, 10.0))
     assert drawn(of, look) == "██▓▞▒▤▧▚▚░"
     assert [part for _, part in column(of, look)][:3] == ["tensor", "tensor", "other"]
-    assert drawn(of, BarStyle(10, 100, ascii_only=True, smooth=False)) == "##=%+dfcc."
+    assert to_ascii(drawn(of, BarStyle(10, 100, smooth=False))) == "##%k+dfcc."
 
 
 def test_what_stands_below_bars_is_not_the_fill_of_a_part() -> None:
-    below = {drawing.ASCII_CHOSEN, drawing.ASCII_OTHERS, drawing.ASCII_SPAN, *drawing.MARKS.values()}
-    assert below.isdisjoint(look.sign(ascii_only=True) for look in LOOKS.values())
+    below = {*map(to_ascii, (drawing.CHOSEN, drawing.OTHERS, drawing.SPAN)), *drawing.MARKS.values()}
+    assert below.isdisjoint(to_ascii(look.fill) for look in LOOKS.values())
 
 
 def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
@@ -55,12 +56,11 @@ def test_a_cell_is_of_the_part_that_has_most_of_it() -> None:
 def test_of_several_iterations_the_longest_is_marked_and_what_is_longer_than_the_scale_cut() -> None:
     assert drawn(bar(20, 60, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=3), BarStyle(10, 100)) == "██││││    "
     assert drawn(bar(400, parts=(400.0, 0, 0, 0, 0, 0, 0, 0)), BarStyle(10, 100)) == "█" * 9 + "↑"
-    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=2), BarStyle(5, 100, ascii_only=True)) == "#|||^"
+    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=2), BarStyle(5, 100)) == "█│││↑"
 
 
 def test_what_is_not_known_is_not_a_height() -> None:
-    assert drawn(bar(None), BarStyle(4, 100)) == "·   "
-    assert drawn(bar(None), BarStyle(4, 0, ascii_only=True)) == "?   "
+    assert drawn(bar(None), BarStyle(4, 100)) == "?   "
     assert drawn(bar(50), BarStyle(4, 100)) == "▥▥  "
     assert drawn(bar(0), BarStyle(4, 0)) == "    "
 

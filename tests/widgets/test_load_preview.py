@@ -54,14 +54,7 @@ def test_before_the_gpu_work_there_are_counts() -> None:
 
 @pytest.mark.parametrize("width", [0, 16, 30, 40, 60, 76, 106])
 @pytest.mark.parametrize("height", [-5, 0, 1, 2, 3, 4, 5, 20])
-@pytest.mark.parametrize("ascii_only", [False, True])
-def test_they_fit(width: int, height: int, ascii_only: bool) -> None:
-    lines = so_far_lines(READ, 1.0, width, height, ascii_only=ascii_only)
+def test_they_fit(width: int, height: int) -> None:
+    lines = so_far_lines(READ, 1.0, width, height)
     assert len(lines) <= max(0, height)
     assert max(map(cell_width, lines), default=0) <= width
-    assert not ascii_only or all(line.isascii() for line in lines)
-
-
-def test_times_in_plain_characters_alone() -> None:
-    lines = so_far_lines(LoadPreview((), 1, 1, 1500.0, 2500, ()), None, 80, 10, ascii_only=True)
-    assert lines[1] == "1 kernels and copies  1.500 us of GPU time  over 2.500 us"

@@ -61,7 +61,7 @@ async def test_the_sort_column_moves_and_several_are_numbered() -> None:
         assert app.pane.state.sort == (("name", True),)
         app.pane.set_sort((("calls", True), ("total_ns", False)))
         await pilot.pause()
-        assert "Calls▼1" in screen_text(app)
+        assert "Calls ▼1" in screen_text(app)
         assert "sorted by Calls ▼, Total ▲" in screen_text(app)
 
 
@@ -278,7 +278,7 @@ async def test_units_and_shares() -> None:
             await pilot.press("u")
         assert titles == ["Total ms", "Total s", "Total ms", "Total µs", "Total ns"]
         await pilot.press("percent_sign")
-        assert "Total %▼" in screen_text(app)
+        assert "Total % ▼" in screen_text(app)
         assert "46.95" in screen_text(app).splitlines()[1]
 
 

@@ -31,7 +31,7 @@ def rows(*iterations: tuple[int, dict[str, int]]) -> pl.DataFrame:
     )
 
 
-async def drawn(frame: pl.DataFrame, width: int, *, ascii_only: bool = False, is_all: bool = True) -> list[str]:
+async def drawn(frame: pl.DataFrame, width: int, *, is_all: bool = True) -> list[str]:
     """The lines of the chart, without what stands at their end."""
 
     class Shown(App[None]):
@@ -39,7 +39,6 @@ async def drawn(frame: pl.DataFrame, width: int, *, ascii_only: bool = False, is
             yield TimesChart()
 
     app = Shown()
-    app.ascii_only = ascii_only  # type: ignore[attr-defined]
     async with app.run_test(size=(width, 12)) as pilot:
         chart = app.query_one(TimesChart)
         chart.show(frame, is_all=is_all)
@@ -64,15 +63,6 @@ async def test_a_column_is_what_its_iteration_was_used_for() -> None:
 
 async def test_of_what_the_parts_are_whole_words_alone_are_said() -> None:
     assert (await drawn(TWO, 40))[-1] == "█ tensor cores  ▓ other kernels  ▚ CPU"
-
-
-async def test_plain_characters_alone() -> None:
-    assert (await drawn(TWO, 18, ascii_only=True))[2:6] == [
-        "          === ...",
-        "          ### ===",
-        "          ### ###",
-        "          3     4",
-    ]
 
 
 async def test_what_is_still_being_worked_out_is_not_called_unknown() -> None:

@@ -83,11 +83,11 @@ class Fact:
     is_step: bool = False
     """It is the step that times are known to."""
 
-    def written(self, *, ascii_only: bool) -> str:
+    def written(self) -> str:
         """The value, for people."""
         if self.is_step and isinstance(self.value, int):
-            return step(self.value, ascii_only=ascii_only)
-        return format_value(self.kind, self.value, ascii_only=ascii_only)
+            return step(self.value)
+        return format_value(self.kind, self.value)
 
 
 def fact_of(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:

@@ -27,7 +27,6 @@ from tui.options import path_exists, user_path
 from tui.screens.too_small import TooSmallScreen
 from tui.text import plain
 from tui.textual_patches.escape_key import use_escape_parser
-from tui.textual_patches.scrollbar import use_renderer
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, kind_defaults, theme_name
 from tui.views import VIEWS
 from tui.widgets.dialogs.base import open_dialog
@@ -35,7 +34,6 @@ from tui.widgets.output_filters import output_filters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import PurePath
 
     from rich.console import RenderableType
     from textual.events import Event, Resize
@@ -92,10 +90,8 @@ class ProftuiApp(App[None]):
     ]
 
     def __init__(self, options: OpenOptions) -> None:
-        styles: list[str | PurePath] = ["app.tcss", *(["ascii.tcss"] if options.ascii_only else [])]
-        super().__init__(css_path=styles, ansi_color=True if options.color == "none" else None)
+        super().__init__(css_path="app.tcss", ansi_color=True if options.color == "none" else None)
         self.options = options
-        self.ascii_only = options.ascii_only
         self.file_to_open = ""
         """What is to be opened once this application has ended."""
         views: dict[str, ViewScreen] = {}
@@ -110,17 +106,14 @@ class ProftuiApp(App[None]):
             self, options, self.profile_session, self.navigator, views, self._loaded, say
         )
         self.navigator.on_shown = self.session_restore.view_shown
-        self._output_filters = output_filters(options.color, ascii_only=options.ascii_only)
+        self._output_filters = output_filters(options.color)
         self._use_theme()
 
     def _use_theme(self) -> None:
         for theme in (DARK, LIGHT, SIXTEEN_DARK, SIXTEEN_LIGHT, *PLAIN):
             self.register_theme(theme)
         self.theme = theme_name(self.options.theme, self.options.color)
-        use_renderer(ascii_only=self.ascii_only)
         use_escape_parser()
-        if self.ascii_only:
-            self.add_class("-ascii")
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colors of kinds of work and of the selection, for every theme."""

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tui.model.errors import ProftuiError, out_of_memory_message
-from tui.text import plain, printable
+from tui.terminal import is_utf8
+from tui.text import plain, printable, to_ascii
 
 if TYPE_CHECKING:
     from tui.terminal import Terminal
@@ -53,8 +54,9 @@ def write_data(text: str) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write text for people, in the encoding of their terminal."""
-    sys.stdout.buffer.write(printable(text).encode(sys.stdout.encoding or "utf-8", "replace"))
+    """Write text for people, in the encoding of their terminal; in ASCII where its locale is not UTF-8."""
+    shown = printable(text) if is_utf8(os.environ) else to_ascii(printable(text))
+    sys.stdout.buffer.write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
 def info(message: str, *more: str) -> None:

@@ -116,7 +116,7 @@ def style_of(color: str) -> Style:
 
     known = terminal_of(color)
     colored = known.color != NO_COLOR and (sys.stdout.isatty() or color in ("always", "16"))
-    return Style(width(), ascii_only=not known.utf8, bold=colored)
+    return Style(width(), bold=colored)
 
 
 def check(options: argparse.Namespace) -> int:
@@ -216,7 +216,7 @@ def inspect(options: argparse.Namespace) -> int:
         if options.format == "json":
             write_data(json_line(found))
         else:
-            write_text(inspect_text(found, width=width(), ascii_only=not terminal_of(options.color).utf8))
+            write_text(inspect_text(found, width=width()))
         sys.stdout.flush()
     return BAD_INPUT if errors else 0
 

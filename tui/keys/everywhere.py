@@ -31,7 +31,7 @@ EVERYWHERE: Final = (
         GO,
         footer=1,
     ),
-    Action("app.up", "backspace", "go_back", "back", "Go back one screen. Never quits.", A, GO, shown_keys="⌫"),
+    Action("app.up", "backspace", "go_back", "back", "Go back one screen. Never quits.", A, GO, shown_keys="backspace"),
     Action(
         "app.write-note",
         "M",

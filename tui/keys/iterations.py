@@ -73,8 +73,12 @@ ITERATIONS: Final = (
     Action(
         "iterations.fit", "z", "fit_chart", "fit", "Fit all iterations, or the chosen ones, into the chart.", ITER, MOVE
     ),
-    Action("chart.right", "l,right,j,down", "move(1)", "right", "Go to the next bar.", CHART, MOVE, shown_keys="l →"),
-    Action("chart.left", "h,left,k,up", "move(-1)", "left", "Go to the previous bar.", CHART, MOVE, shown_keys="h ←"),
+    Action(
+        "chart.right", "l,right,j,down", "move(1)", "right", "Go to the next bar.", CHART, MOVE, shown_keys="l right"
+    ),
+    Action(
+        "chart.left", "h,left,k,up", "move(-1)", "left", "Go to the previous bar.", CHART, MOVE, shown_keys="h left"
+    ),
     Action(
         "chart.first",
         "g,home",

@@ -9,10 +9,10 @@ from tui.keys.action import FIND, GO, MOVE, WORK, Action, Scope
 L = Scope.LOG
 
 LOG: Final = (
-    Action("log.down", "j,down", "cursor_down", "down", "Move a line down.", L, MOVE, shown_keys="j ↓"),
-    Action("log.up", "k,up", "cursor_up", "up", "Move a line up.", L, MOVE, shown_keys="k ↑"),
-    Action("log.right", "l,right", "pan(20)", "right", "Scroll right by 20 cells.", L, MOVE, shown_keys="l →"),
-    Action("log.left", "h,left", "pan(-20)", "left", "Scroll left by 20 cells.", L, MOVE, shown_keys="h ←"),
+    Action("log.down", "j,down", "cursor_down", "down", "Move a line down.", L, MOVE, shown_keys="j down"),
+    Action("log.up", "k,up", "cursor_up", "up", "Move a line up.", L, MOVE, shown_keys="k up"),
+    Action("log.right", "l,right", "pan(20)", "right", "Scroll right by 20 cells.", L, MOVE, shown_keys="l right"),
+    Action("log.left", "h,left", "pan(-20)", "left", "Scroll left by 20 cells.", L, MOVE, shown_keys="h left"),
     Action("log.top", "g,home", "cursor_top", "top", "Go to the first line.", L, MOVE, shown_keys="g Home"),
     Action("log.bottom", "G,end", "cursor_bottom", "bottom", "Go to the last line.", L, MOVE, shown_keys="G End"),
     Action("log.half-down", "ctrl+d", "move_page(0.5)", "half page down", "Move half a page down.", L, MOVE),

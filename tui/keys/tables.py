@@ -10,10 +10,10 @@ T = Scope.TABLE
 B = Scope.BAR
 
 TABLES: Final = (
-    Action("table.down", "j,down", "cursor_down", "down", "Move a row down.", T, MOVE, shown_keys="j ↓"),
-    Action("table.up", "k,up", "cursor_up", "up", "Move a row up.", T, MOVE, shown_keys="k ↑"),
-    Action("table.left", "h,left", "cursor_left", "left", "Move a column left.", T, MOVE, shown_keys="h ←"),
-    Action("table.right", "l,right", "cursor_right", "right", "Move a column right.", T, MOVE, shown_keys="l →"),
+    Action("table.down", "j,down", "cursor_down", "down", "Move a row down.", T, MOVE, shown_keys="j down"),
+    Action("table.up", "k,up", "cursor_up", "up", "Move a row up.", T, MOVE, shown_keys="k up"),
+    Action("table.left", "h,left", "cursor_left", "left", "Move a column left.", T, MOVE, shown_keys="h left"),
+    Action("table.right", "l,right", "cursor_right", "right", "Move a column right.", T, MOVE, shown_keys="l right"),
     Action("table.top", "g,home", "cursor_top", "top", "Go to the first row.", T, MOVE, shown_keys="g Home"),
     Action("table.bottom", "G,end", "cursor_bottom", "bottom", "Go to the last row.", T, MOVE, shown_keys="G End"),
     Action(
@@ -218,6 +218,6 @@ TABLES: Final = (
         FIND,
         footer=1,
     ),
-    Action("bar.earlier", "up", "history_back", "earlier", "Recall the previous text.", B, FIND, shown_keys="↑"),
-    Action("bar.later", "down", "history_forward", "later", "Recall the next text.", B, FIND, shown_keys="↓"),
+    Action("bar.earlier", "up", "history_back", "earlier", "Recall the previous text.", B, FIND, shown_keys="up"),
+    Action("bar.later", "down", "history_forward", "later", "Recall the next text.", B, FIND, shown_keys="down"),
 )

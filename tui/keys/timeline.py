@@ -9,10 +9,10 @@ from tui.keys.action import FIND, GO, MOVE, WORK, Action, Scope
 Z = Scope.TIMELINE
 
 TIMELINE: Final = (
-    Action("timeline.right", "l,right", "cell(1)", "right", "Move a cell right.", Z, MOVE, shown_keys="l →"),
-    Action("timeline.left", "h,left", "cell(-1)", "left", "Move a cell left.", Z, MOVE, shown_keys="h ←"),
-    Action("timeline.down", "j,down", "lane(1)", "lane down", "Move a lane down.", Z, MOVE, shown_keys="j ↓"),
-    Action("timeline.up", "k,up", "lane(-1)", "lane up", "Move a lane up.", Z, MOVE, shown_keys="k ↑"),
+    Action("timeline.right", "l,right", "cell(1)", "right", "Move a cell right.", Z, MOVE, shown_keys="l right"),
+    Action("timeline.left", "h,left", "cell(-1)", "left", "Move a cell left.", Z, MOVE, shown_keys="h left"),
+    Action("timeline.down", "j,down", "lane(1)", "lane down", "Move a lane down.", Z, MOVE, shown_keys="j down"),
+    Action("timeline.up", "k,up", "lane(-1)", "lane up", "Move a lane up.", Z, MOVE, shown_keys="k up"),
     Action(
         "timeline.half-right", "ctrl+d", "page(0.5)", "half a screen right", "Scroll right by half a screen.", Z, MOVE
     ),

@@ -197,7 +197,7 @@ class Check:
         """What a finding costs, why the time is lost, and the rules that say so."""
         sentences = []
         if row["cost_ns"] is not None:
-            cost = duration(row["cost_ns"], ascii_only=style.ascii_only)
+            cost = duration(row["cost_ns"])
             share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
             sentences.append(f"Costs at most {cost}{share}: {row['cost_basis']}.")
         if row["cause"]:

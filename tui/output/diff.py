@@ -86,12 +86,12 @@ def verdict(judgment: Judgment, sides: Sides, tables: Sequence[tuple[TableSpec, 
     return (*lines, *filter(None, (_grown(sides, tables), _evened_out(sides, tables))))
 
 
-def figure_cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str, str, str]:
+def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
     """Baseline, candidate, their difference, and this as a share; the last is empty where there is none."""
     pct = figure.delta_pct
     share = "" if pct is None else signed(format_value(ColumnKind.PERCENT, pct), pct)
-    texts = (text.replace("µ", "u") if ascii_only else text for text in (*figure.texts, share))
-    baseline, candidate, delta, share = (plain(text, ascii_only=ascii_only) for text in texts)
+    texts = (*figure.texts, share)
+    baseline, candidate, delta, share = (plain(text) for text in texts)
     return baseline, candidate, delta, share
 
 
@@ -201,14 +201,14 @@ class Diff:
     def as_text(self, style: Style) -> str:
         """The figures, then each table with what changed most."""
         a, b = self.sides.a, self.sides.b
-        safe = [plain(side.label, ascii_only=style.ascii_only) for side in (a, b)]
+        safe = [plain(side.label) for side in (a, b)]
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), ""]
         lines += [*(line for sentence in self._conclusion() for line in style.wrapped(_sentence(sentence))), ""]
         lines += [*style.wrapped(f"Times {self.sides.why}."), ""]
         for sentence in filter(None, (self.sides.in_part, self.sides.left_out)):
             lines += [*style.wrapped(sentence), ""]
         lines += [*style.wrapped(HOW_SIMILAR), ""] if self.tolerant else []
-        figures = [(figure.label, *figure_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
+        figures = [(figure.label, *figure_cells(figure)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
         unknown_reason = unknown_sentences(self.figures)
         lines += (

@@ -90,23 +90,22 @@ def shown_keys(action: Action) -> str:
     return action.shown_keys or action.keys.replace(",", " ")
 
 
-def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = False) -> str:
+def inspect_text(found: Mapping[str, Any], *, width: int) -> str:
     """What `tui.analysis.inputs.capabilities.inspect` tells of a file, for people.
 
     Args:
         found: Its answer, or ``source`` and ``error``.
         width: Cells of a line.
-        ascii_only: Use ASCII characters only.
     """
-    lines = [plain(str(found["source"]), ascii_only=ascii_only)]
+    lines = [plain(str(found["source"]))]
     if "error" in found:
         return "\n".join([*lines, *_wrapped("cannot be opened", plain(str(found["error"])), width), ""]) + "\n"
     for session in found["sessions"]:
         lines.append(f"  session {session['session']}: {_session_facts(session)}")
         if session.get("command"):
-            lines += _wrapped("command", plain(str(session["command"]), ascii_only=ascii_only), width, indent=4)
+            lines += _wrapped("command", plain(str(session["command"])), width, indent=4)
         for name, frame in session["frames"].items():
-            lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame, ascii_only=ascii_only)]
+            lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame)]
     issues = {severity: number for severity, number in found["issues"].items() if number}
     issue_text = ", ".join(f"{count(number)} {severity}" for severity, number in issues.items()) or "none"
     lines.append(f"  issues: {issue_text}")
@@ -115,7 +114,7 @@ def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = Fal
     lines += _wrapped("views", ", ".join(fed) or "none", width)
     for name, reason in views.items():
         if reason != OK:
-            lines += _wrapped(f"{name} not available", plain(reason, ascii_only=ascii_only), width)
+            lines += _wrapped(f"{name} not available", plain(reason), width)
     return "\n".join([*lines, ""]) + "\n"
 
 
@@ -128,17 +127,17 @@ def _session_facts(session: Mapping[str, Any]) -> str:
     return plain(", ".join(facts))
 
 
-def _frame_facts(name: str, frame: Mapping[str, Any], *, ascii_only: bool) -> list[tuple[str, str]]:
+def _frame_facts(name: str, frame: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Lines about one frame: label and text."""
 
     def held(rows: int, total_ns: int | None) -> str:
-        time = "" if total_ns is None else f", {duration(total_ns, ascii_only=ascii_only)}"
+        time = "" if total_ns is None else f", {duration(total_ns)}"
         return f"{count(rows)} rows{time}"
 
     if name == "summary":
         return [
             (f"{section} summary", f"{count(part['rows'])} rows, {count(part['calls'])} calls, "
-             f"{duration(part['total_ns'], ascii_only=ascii_only)}")
+             f"{duration(part['total_ns'])}")
             for section, part in frame.items()
             if isinstance(part, dict) and part["rows"]
         ]  # fmt: skip

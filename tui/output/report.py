@@ -53,20 +53,18 @@ class Style:
 
     width: int
     """Cells of a line."""
-    ascii_only: bool = False
-    """ASCII characters alone."""
     bold: bool = False
     """Headings are bold, with terminal sequences."""
 
     def heading(self, text: str) -> str:
         """A heading."""
-        safe = plain(text, ascii_only=self.ascii_only)
+        safe = plain(text)
         return f"\x1b[1m{safe}\x1b[0m" if self.bold else safe
 
     def wrapped(self, text: str, *, first: str = "", indent: str = "") -> list[str]:
         """A text of a profile or of ours in lines that fit."""
         return textwrap.wrap(
-            plain(text, ascii_only=self.ascii_only),
+            plain(text),
             max(self.width, len(indent) + 20),
             initial_indent=first or indent,
             subsequent_indent=indent,
@@ -99,27 +97,26 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
         lane = shown.lanes[place]
         words = label(lane, above)
         several = len(shown.shifts) > 1 and not words.startswith(" ")
-        labels.append(plain(f"{lane.session}: {words}" if several else words, ascii_only=style.ascii_only))
+        labels.append(plain(f"{lane.session}: {words}" if several else words))
         above = lane
     room = min(max(map(cell_width, labels)), int(style.width * MAX_LABEL))
     cells = max(MIN_CELLS, style.width - room - 6)
     window = whole_window(shown.begin_ns, shown.until_ns, cells, least_ns=shown.resolution_ns)
-    tick = "|" if style.ascii_only else "╷"
     lines = [*style.wrapped(shown.note)] if shown.note else []
-    lines.append(_line("", "", labeled(ruler(window, ascii_only=style.ascii_only).ticks, cells, tick=tick), room))
+    lines.append(_line("", "", labeled(ruler(window).ticks, cells, tick="╷"), room))
     session = shown.lanes[places[0]].session
     found = iteration_marks(profile, session, shown.shifts[session])
     marks = [(window.cell_of(at), text) for at, text in found if text]
     if marks:
-        lines.append(_line("iterations", "", labeled(marks, cells, tick=tick), room))
+        lines.append(_line("iterations", "", labeled(marks, cells, tick="╷"), room))
     for place, words in zip(places, labels, strict=True):
         lane = shown.lanes[place]
         edges = window.edges() - shown.shifts[lane.session]
-        drawn = lane_cells(lane, edges, partial(name_of, profile, lane), ascii_only=style.ascii_only)
+        drawn = lane_cells(lane, edges, partial(name_of, profile, lane))
         share = whole_percent(lane.segments.length, shown.end_ns - shown.begin_ns)
-        shown_words = within(words, lane.tid, room, ascii_only=style.ascii_only)
+        shown_words = within(words, lane.tid, room)
         lines.append(_line(shown_words, share, drawn.texts, room))
-    entries = legend((shown.lanes[place] for place in places), ascii_only=style.ascii_only)
+    entries = legend(shown.lanes[place] for place in places)
     lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in entries))
     left_out = len(shown.lanes) - len(places)
     if left_out:
@@ -160,7 +157,7 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     """
     main, *others = tables_for(profile, report)
     spec, rows = main.table_spec(profile), main.rows(profile, gpu=gpu)
-    lines = [style.heading(title(profile, main, rows, ascii_only=style.ascii_only)), ""]
+    lines = [style.heading(title(profile, main, rows)), ""]
     for note in _notes(profile, report):
         lines += [*style.wrapped(note), ""]
     if rows.is_empty():
@@ -235,8 +232,8 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
         notes: Say which columns are left out, and why.
     """
     _shown, unknown = informative_columns(spec, rows)
-    texts = _written(spec, rows, ascii_only=style.ascii_only)
-    table = laid_out(texts, name=spec.pinned, width=style.width, ascii_only=style.ascii_only)
+    texts = _written(spec, rows)
+    table = laid_out(texts, name=spec.pinned, width=style.width)
     lines = list(table.lines)
     if notes and table.left_out:
         lines += style.wrapped(f"Columns without room: {', '.join(table.left_out)}.")
@@ -255,22 +252,22 @@ def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
     )
 
 
-def _written(spec: TableSpec, rows: pl.DataFrame, *, ascii_only: bool = False) -> list[WrittenColumn]:
+def _written(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
     """The columns worth showing as texts; each metric in a unit of its own, which then needs no column."""
     if set(rows.columns) >= TREE:
         before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
         rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
     informative = {column.name for column in informative_columns(spec, rows)[0]}
     columns = [column for column in prioritized(spec, rows) if column.name in informative]
-    texts = written(columns, rows, ascii_only=ascii_only)
+    texts = written(columns, rows)
     measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
     if not measures:
         return texts
-    units = [None if unit is None else plain(unit, ascii_only=ascii_only) for unit in rows["unit"].to_list()]
+    units = [None if unit is None else plain(unit) for unit in rows["unit"].to_list()]
     for index, text in enumerate(texts):
         if text in measures:
             values = zip(rows[text.column.name].to_list(), units, strict=True)
-            texts[index] = replace(text, cells=[metric(value, unit, ascii_only=ascii_only) for value, unit in values])
+            texts[index] = replace(text, cells=[metric(value, unit) for value, unit in values])
     return [text for text in texts if text.column.name != "unit"]
 
 
@@ -290,7 +287,7 @@ def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
     return lines
 
 
-def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: bool = False) -> str:
+def title(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
     """A table's heading with the number of its rows, and their sum where that has a meaning."""
     spec = table.table_spec(profile)
     facts = [f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"]
@@ -300,7 +297,7 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: boo
         total = counted[spec.weight].sum() if counted[spec.weight].count() else None
         without = f" without session {', '.join(map(str, replayed))}" if counted.height < rows.height else ""
         if isinstance(total, int):
-            facts.append(duration(total, ascii_only=ascii_only) + without)
+            facts.append(duration(total) + without)
     return f"{spec.title} ({', '.join(facts)})"
 
 

@@ -124,7 +124,7 @@ BAR_WIDTH: Final = 30
 
 def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
     """Facts one below the other, numbers aligned; then what is unknown, by the reason."""
-    known = [(fact, _value(fact, style.ascii_only)) for fact in facts if fact.value is not None]
+    known = [(fact, _value(fact)) for fact in facts if fact.value is not None]
     labels = max((cell_width(fact.label) for fact, _text in known), default=0)
     widest = max((cell_width(text) for fact, text in known if fact.kind is not ColumnKind.TEXT), default=0)
     lines: list[str] = []
@@ -141,9 +141,9 @@ def fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
 
 def split_lines(split: pl.DataFrame, style: Style) -> list[str]:
     """A bar for each kind of work, as long as its share."""
-    names = [plain(str(name), ascii_only=style.ascii_only) for name in split["group"].to_list()]
-    totals = [duration(value, ascii_only=style.ascii_only) for value in split["total_ns"].to_list()]
-    shares = [percent(value, ascii_only=style.ascii_only) for value in split["time_pct"].to_list()]
+    names = [plain(str(name)) for name in split["group"].to_list()]
+    totals = [duration(value) for value in split["total_ns"].to_list()]
+    shares = [percent(value) for value in split["time_pct"].to_list()]
     names = [
         f"{name} ({members} ops)" if name == REST else name
         for name, members in zip(names, split["members"].to_list(), strict=True)
@@ -151,7 +151,7 @@ def split_lines(split: pl.DataFrame, style: Style) -> list[str]:
     widths = [max(map(cell_width, texts)) for texts in (names, shares, totals)]
     return [
         f"  {pad(name, widths[0])}  {pad(share, widths[1], right=True)}  {pad(total, widths[2], right=True)}  "
-        + bar((value or 0) / 100, BAR_WIDTH, ascii_only=style.ascii_only)
+        + bar((value or 0) / 100, BAR_WIDTH)
         for name, share, total, value in zip(names, shares, totals, split["time_pct"].to_list(), strict=True)
     ]
 
@@ -180,7 +180,7 @@ def meaning_lines(facts: Sequence[Fact], style: Style) -> list[str]:
 
 def fact_markdown(facts: Sequence[Fact]) -> str:
     """Facts as a table; then what is unknown, with the reason."""
-    rows = [[fact.label, _value(fact, ascii_only=False)] for fact in facts if fact.value is not None]
+    rows = [[fact.label, _value(fact)] for fact in facts if fact.value is not None]
     rows += [[label, f"unknown: {reason}"] for reason, labels in _unknown(facts).items() for label in labels]
     numbers = all(fact.kind is not ColumnKind.TEXT for fact in facts)
     return markdown_table(["What", "Value"], rows, [False, numbers])
@@ -195,9 +195,9 @@ def _unknown(facts: Sequence[Fact]) -> dict[str, list[str]]:
     return reasons
 
 
-def _value(fact: Fact, ascii_only: bool) -> str:
-    text = fact.written(ascii_only=ascii_only)
-    return plain(text, ascii_only=ascii_only) if fact.kind is ColumnKind.TEXT else text
+def _value(fact: Fact) -> str:
+    text = fact.written()
+    return plain(text) if fact.kind is ColumnKind.TEXT else text
 
 
 WORST_ISSUES: Final = 3
@@ -338,7 +338,7 @@ class DashboardReport:
         ]
         return json_line(content)
 
-    def _findings(self, *, ascii_only: bool = False) -> list[tuple[str, str, str, str]]:
+    def _findings(self) -> list[tuple[str, str, str, str]]:
         """Severity, rules, problem and cost of the most expensive findings."""
         return [
             (
@@ -347,14 +347,14 @@ class DashboardReport:
                 f"session {row['session']}: {row['problem']}"
                 if self._several and row["session"] is not None
                 else row["problem"],
-                _cost(row, ascii_only=ascii_only),
+                _cost(row),
             )
             for row in self._advice.top_findings.iter_rows(named=True)
         ]
 
     def _advice_lines(self, style: Style) -> list[str]:
         lines = style.wrapped(self._advice.guidance, indent="  ") if self._advice.guidance else []
-        for severity, rules, problem, cost in self._findings(ascii_only=style.ascii_only):
+        for severity, rules, problem, cost in self._findings():
             first = f"  {severity:8} "
             sentence = f"{problem} Costs at most {cost}." if cost else problem
             lines += style.wrapped(f"{sentence} {f'({rules})' if rules else ''}", first=first, indent=" " * len(first))
@@ -372,11 +372,11 @@ class DashboardReport:
         return ["", style.heading(heading), *lines] if lines else []
 
 
-def _cost(row: Mapping[str, Any], *, ascii_only: bool) -> str:
+def _cost(row: Mapping[str, Any]) -> str:
     """What a finding costs, and its share of the wall time; empty where that is unknown."""
     if row["cost_ns"] is None:
         return ""
-    cost = duration(row["cost_ns"], ascii_only=ascii_only)
+    cost = duration(row["cost_ns"])
     return f"{cost}, {brief_percent(row['cost_pct'])}" if row["cost_pct"] is not None else cost
 
 

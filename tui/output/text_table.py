@@ -51,24 +51,24 @@ class TextTable:
     """Titles of the columns that there was no room for."""
 
 
-def written(columns: Sequence[Column], frame: pl.DataFrame, *, ascii_only: bool = False) -> list[WrittenColumn]:
+def written(columns: Sequence[Column], frame: pl.DataFrame) -> list[WrittenColumn]:
     """Write the values of the columns of a frame, those that are compared in one unit; texts harm no terminal."""
     result = []
     for column in columns:
         values = frame[column.name].to_list()
         if column.kind in _TEXTS:
-            values = [None if value is None else plain(str(value), ascii_only=ascii_only) for value in values]
+            values = [None if value is None else plain(str(value)) for value in values]
         largest = None if column.kind in _TEXTS else magnitude(frame, column)
-        unit, cells = format_column(column.kind, values, largest=largest, ascii_only=ascii_only)
+        unit, cells = format_column(column.kind, values, largest=largest)
         if column.is_signed:
             cells = [signed(cell, value or 0) for cell, value in zip(cells, values, strict=True)]
         if column.absent:
             cells = [column.absent if value is None else cell for cell, value in zip(cells, values, strict=True)]
-        result.append(WrittenColumn(column, plain(heading(column.title, unit), ascii_only=ascii_only), cells))
+        result.append(WrittenColumn(column, plain(heading(column.title, unit)), cells))
     return result
 
 
-def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_only: bool = False) -> TextTable:
+def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int) -> TextTable:
     """Lay a table out for a width.
 
     The columns with the lowest priority are left out until the rest fits. A C++ name arrives last and is shortened to
@@ -78,7 +78,6 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
         columns: In order of display, the name among them.
         name: The column that identifies a row.
         width: Cells of a line.
-        ascii_only: Use ASCII characters only.
     """
     name_column = next(column for column in columns if column.column.name == name)
     others = [column for column in columns if column is not name_column]
@@ -106,7 +105,7 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
             widths[id(column)] += more
             spare -= more
 
-    cutters = [_cutter(column, is_name=column is name_column, ascii_only=ascii_only) for column in in_order]
+    cutters = [_cutter(column, is_name=column is name_column) for column in in_order]
 
     def line(cells: Iterable[str]) -> str:
         padded = (
@@ -120,11 +119,11 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     return TextTable(tuple(lines), tuple(column.heading for column in others if column not in shown))
 
 
-def _cutter(column: WrittenColumn, *, is_name: bool, ascii_only: bool) -> Cutter:
+def _cutter(column: WrittenColumn, *, is_name: bool) -> Cutter:
     """What cuts the texts of a column: names are distinguished, as on a screen."""
     are_symbols = column.column.kind is ColumnKind.SYMBOL
     names = (lambda: list(dict.fromkeys(column.cells))) if is_name or are_symbols else tuple
-    return Cutter(names, are_symbols=are_symbols, ascii_only=ascii_only)
+    return Cutter(names, are_symbols=are_symbols)
 
 
 def _width(column: WrittenColumn) -> int:

@@ -86,7 +86,7 @@ class CompareScreen(ViewScreen):
             self._made.clear()
         self._show_part()
 
-    def _head(self, width: int, ascii_only: bool) -> list[Content]:
+    def _head(self, width: int) -> list[Content]:
         assert self._of is not None
         a, b = self._of.a, self._of.b
         said = [(self._sentence, _COLORS.get(self._sentence.partition(" ")[0], "bold"))] if self._sentence else []
@@ -108,7 +108,7 @@ class CompareScreen(ViewScreen):
             said.append((apart, ""))
         if self._tolerant:
             said.append((HOW_SIMILAR, ""))
-        return said_lines(said, width, ascii_only=ascii_only)
+        return said_lines(said, width)
 
     def _show_part(self) -> None:
         part = PARTS[self._place]

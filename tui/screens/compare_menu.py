@@ -66,8 +66,7 @@ class CompareDialog(Dialog[str]):
     """
 
     TITLE_TEXT: ClassVar[str] = "Compare with"
-    KEYS: ClassVar[str] = "enter compare  ↓ list  → complete  esc leave"
-    KEYS_IN_ASCII: ClassVar[str] = "enter compare  tab list  esc leave"
+    KEYS: ClassVar[str] = "enter compare  down list  right complete  esc leave"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("down", "app.focus_next", "Down"),
         ("up", "app.focus_previous", "Up"),

@@ -145,7 +145,6 @@ class Explorer(Protocol):
     """The application, as views and commands see it."""
 
     options: OpenOptions
-    ascii_only: bool
     theme: Any
 
     @property

@@ -58,30 +58,27 @@ class GpuBar:
     busy_pct: float | None
 
 
-def gpu_lines(
-    bars: Sequence[GpuBar], said: Sequence[tuple[str, str]], width: int, *, ascii_only: bool
-) -> list[Content]:
+def gpu_lines(bars: Sequence[GpuBar], said: Sequence[tuple[str, str]], width: int) -> list[Content]:
     """A bar a GPU, the legend, and what is said of them.
 
     Args:
         bars: The GPUs.
         said: Sentences and their styles.
         width: Cells of a line.
-        ascii_only: ASCII characters alone.
     """
-    labels = [plain(bar.label, ascii_only=ascii_only) for bar in bars]
+    labels = [plain(bar.label) for bar in bars]
     label = min(max((cell_width(text) for text in labels), default=0), max(8, width // 3))
     lines = []
     for text, bar in list(zip(labels, bars, strict=True))[:MOST]:
-        span = duration(sum(bar.parts_ns), ascii_only=ascii_only)
+        span = duration(sum(bar.parts_ns))
         of = "of its span of" if width >= SPAN_FROM else "of"
-        figure = f"busy {percent(bar.busy_pct, ascii_only=ascii_only)} {of} {span}"
+        figure = f"busy {percent(bar.busy_pct)} {of} {span}"
         room = max(0, width - label - cell_width(figure) - 2)
         lines.append(
             Content.assemble(
                 (pad(clip(text, label), label), "$text-muted"),
                 " ",
-                stacked_bar(bar.parts_ns, room, parts=LOOKS, ascii_only=ascii_only),
+                stacked_bar(bar.parts_ns, room, parts=LOOKS),
                 f" {figure}",
             )
         )
@@ -91,13 +88,13 @@ def gpu_lines(
             piece
             for part, name in zip(LOOKS, names, strict=True)
             for piece in (
-                (look_of(part).sign(ascii_only=ascii_only), look_of(part).color),
+                (look_of(part).fill, look_of(part).color),
                 (f" {name}  ", "$text-muted"),
             )
         ]
         more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""
         lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))
-    return [*lines, *said_lines(said, width, ascii_only=ascii_only)]
+    return [*lines, *said_lines(said, width)]
 
 
 SHARED: Final = ("comm_ns", "comm_hidden_pct", "copies_ns", "copy_hidden_pct", "both_ways_pct", "concurrent_ns")
@@ -164,7 +161,7 @@ def gpus_head(profile: Profile) -> Draw | None:
         return None
     busy = imbalance_pct(overlap(profile)["busy_ns"])
     said = [] if busy is None else [(f"busy times differ by {percent(busy)} of their mean", "$text-muted")]
-    return lambda width, ascii_only: gpu_lines(drawn, said, width, ascii_only=ascii_only)
+    return lambda width: gpu_lines(drawn, said, width)
 
 
 def ranks_head(profile: Profile) -> Draw | None:
@@ -181,8 +178,8 @@ def ranks_head(profile: Profile) -> Draw | None:
     notes += [f"ranks differ, as a share of their mean: {', '.join(apart)}"] if apart else []
     said = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
 
-    def draw(width: int, ascii_only: bool) -> list[Content]:
-        return gpu_lines(drawn, said, width, ascii_only=ascii_only)
+    def draw(width: int) -> list[Content]:
+        return gpu_lines(drawn, said, width)
 
     return draw
 

@@ -59,7 +59,7 @@ class GroupOpsScreen(BackgroundScreen):
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
         "Ops in the groups that they ran in; every group shows the sum of what it holds. , and . change the grouping.\n"
-        "h and l fold and unfold, z and Z all by a level, ← → go from column to column; enter on an op goes to it.\n"
+        "h and l fold and unfold, z and Z all by a level. left and right change the column; enter goes to the op.\n"
         "Sorting sorts what lies in one group; a filter keeps the groups around what matches."
     )
 

@@ -14,7 +14,6 @@ from tui.keys import ACTIONS, Action, Scope
 from tui.keys.action import MOVE
 from tui.text import plain
 from tui.views import VIEWS, view
-from tui.widgets.ascii_text import SPELLED, in_ascii
 from tui.widgets.charts.palette import look_of
 from tui.widgets.dialogs.base import Dialog
 from tui.widgets.level_text import LevelText
@@ -182,7 +181,7 @@ class HelpScreen(Dialog[None]):
         table = self._below.table
         under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
         self.query_one("#column", Static).update(self._table({"This column": under_cursor}))
-        self.query_one("#about", Static).update(Content(self._shown("\n".join(about))))
+        self.query_one("#about", Static).update(Content("\n".join(about)))
         self.query_one("#about").display = bool(about)
         meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
         signs = [entry for entry in self._below.signs() if _holds(needle, *entry)]
@@ -210,11 +209,10 @@ class HelpScreen(Dialog[None]):
         """The looks of the uses of time, in their colors; the timeline has a legend of its own."""
         if self._below.signs() or not _holds(needle, *(words for _, words in LEGEND)):
             return Content("")
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
         parts: list[Content | tuple[str, str]] = [("Bars  ", "bold underline")]
         for name, words in LEGEND:
             look = look_of(name)
-            parts += [(look.sign(ascii_only=ascii_only) * 2, look.color), Content(f" {words}   ")]
+            parts += [(look.fill * 2, look.color), Content(f" {words}   ")]
         return Content.assemble(*parts)
 
     def _table(self, blocks: Mapping[str, Sequence[Entry]]) -> Table:
@@ -227,15 +225,8 @@ class HelpScreen(Dialog[None]):
                 table.add_row()
                 table.add_row(Text(heading, "bold underline"))
                 for left, right in entries:
-                    table.add_row(Text(self._shown(left)), Text(plain(self._shown(right))))
+                    table.add_row(Text(left), Text(plain(right)))
         return table
-
-    def _shown(self, text: str) -> str:
-        """A text in characters that the terminal shows."""
-        if not getattr(self.app, "ascii_only", False):
-            return text
-        lines = (in_ascii(Content(line)).plain for line in text.translate(SPELLED).splitlines())
-        return "\n".join(lines)
 
     def _views(self, needle: str) -> list[Entry]:
         entries = []

@@ -124,7 +124,7 @@ class IterationsScreen(ViewScreen):
         chart.show(own, Around(text, self._readout))
 
     def _readout(self, bar: Bar) -> str:
-        return readout(self.chart.rows, bar, self._times.get(self._session), ascii_only=self.explorer.ascii_only)
+        return readout(self.chart.rows, bar, self._times.get(self._session))
 
     def path(self) -> list[str]:
         """How they were found, where they are not recorded; the whole of it is in the reports."""
@@ -305,8 +305,7 @@ class KeyPicker(Dialog[str]):
     """
 
     TITLE_TEXT = "Iterations: rounds of a loop, or from one end of a name to the next"
-    KEYS = "type to narrow  ↑ ↓ choose  enter take  ctrl+r no key  esc leave"
-    KEYS_IN_ASCII = "type to narrow  up, down choose  enter take  ctrl+r no key  esc leave"
+    KEYS = "type to narrow  up down choose  enter take  ctrl+r no key  esc leave"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "leave", "Leave"),
         ("down", "step(1)", "Down"),

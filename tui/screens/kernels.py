@@ -150,7 +150,7 @@ class LaunchScreen(MasterDetailScreen):
         durations = rows["duration_ns"]
         if durations.len() < 2:
             return []
-        line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.explorer.ascii_only)
+        line = histogram_line(durations, SPREAD_CELLS)
         differ = durations.drop_nulls().n_unique() > 1
         return [("Durations", line, "of its launches, on a logarithmic scale" if differ else "each of its launches")]
 

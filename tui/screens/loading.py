@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from textual.containers import Vertical
 from textual.content import Content
-from textual.renderables.bar import Bar as BarRenderable
 from textual.screen import Screen
 from textual.widgets import ProgressBar, Static
 
@@ -37,12 +36,6 @@ _SHOWN_AFTER_S: Final = 0.8
 """A file that is read sooner shows no preview."""
 _OTHER_LINES: Final = 10
 """Lines of the screen around the table."""
-
-
-class _AsciiBar(BarRenderable):
-    BAR = "="
-    HALF_BAR_LEFT = " "
-    HALF_BAR_RIGHT = " "
 
 
 class LoadingScreen(LeastSize, Screen[None]):
@@ -79,8 +72,6 @@ class LoadingScreen(LeastSize, Screen[None]):
         with Vertical(id="box"):
             yield Static(Content(f"Reading {self._shown(self._paths[0])}"), id="what")
             bar = ProgressBar(total=None, show_eta=False)
-            if getattr(self.app, "ascii_only", False):
-                bar.BAR_RENDERABLE = _AsciiBar
             yield bar
             yield Static(id="state")
             yield PreviewTable()

@@ -19,7 +19,6 @@ from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
 from tui.text import plain
 from tui.widgets.app_services import copy_text
-from tui.widgets.ascii_text import SPELLED, in_ascii
 from tui.widgets.details.pane import DetailPane, Details, Line, sections, whole_value
 from tui.widgets.find_bar import FindBar
 from tui.widgets.log_view import LogView
@@ -126,10 +125,8 @@ class LogScreen(ViewScreen):
         if written is not None and not note:
             note = f"note: {written.text.splitlines()[0]}"
         note = note or self._marked_in_words()
-        ascii_only = self.explorer.ascii_only
         said = plain(f"{text} · {note}")
-        said = in_ascii(Content(said.translate(SPELLED))).plain if ascii_only else said
-        said = whole_pieces(said, self.app.size.width - PADDING, ascii_only=ascii_only)
+        said = whole_pieces(said, self.app.size.width - PADDING)
         self.query_one("#log-status", Static).update(Content(said))
 
     def _marked_in_words(self) -> str:
@@ -140,7 +137,7 @@ class LogScreen(ViewScreen):
             words += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
         if len(self.log_view.issue_lines):
             words += "  E: next issue"
-        return f"{words}  ← →: sideways"
+        return f"{words}  left right: sideways"
 
     def action_toggle_line_detail(self) -> None:
         """Tell, or stop telling, what was read from the line."""

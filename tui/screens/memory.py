@@ -87,13 +87,12 @@ class MemoryCurve:
     """Number and start of each iteration."""
 
 
-def memory_lines(curves: Sequence[MemoryCurve], width: int, *, ascii_only: bool) -> list[Content]:
+def memory_lines(curves: Sequence[MemoryCurve], width: int) -> list[Content]:
     """The curves, from nothing to their own peak; below a single one the iterations, where they begin.
 
     Args:
         curves: The memories.
         width: Cells of a line.
-        ascii_only: ASCII characters alone.
     """
     shown = curves[:MOST]
     lines = TALL if len(shown) == 1 else 1
@@ -104,36 +103,31 @@ def memory_lines(curves: Sequence[MemoryCurve], width: int, *, ascii_only: bool)
     drawn: list[Content] = []
     for curve, head in zip(shown, texts, strict=True):
         held = curve.most(room) / max(1, curve.peak_bytes)
-        for place, line in enumerate(area(held.tolist(), lines, ascii_only=ascii_only)):
+        for place, line in enumerate(area(held.tolist(), lines)):
             text = pad(head[place] if place < len(head) else "", label)
             drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$kind-memory")))
     if len(shown) == 1:
-        drawn.append(Content.styled(" " * (label + 1) + _axis(shown[0], room, ascii_only=ascii_only), "$text-muted"))
+        drawn.append(Content.styled(" " * (label + 1) + _axis(shown[0], room), "$text-muted"))
     elif len(curves) > MOST:
         drawn.append(Content.styled(f"and {len(curves) - MOST} more below", "$text-muted"))
     return drawn
 
 
-def _axis(curve: MemoryCurve, room: int, *, ascii_only: bool) -> str:
+def _axis(curve: MemoryCurve, room: int) -> str:
     """Where iterations begin, as far as their numbers have room; else how long it all took."""
     if curve.first_ns is None or curve.last_ns is None:
         note = "in order of events, no times recorded"
         return note.rjust(room) if len(note) <= room else ""
     span = curve.last_ns - curve.first_ns
-    mark = "|" if ascii_only else "╵"
     cells = [" "] * room
     free = 0
     for number, start_ns in curve.marks:
         at = max(0, round((start_ns - curve.first_ns) / span * room)) if span else 0
-        text = f"{mark}{number}"
+        text = f"╵{number}"
         if free <= at and at + len(text) <= room:
             cells[at : at + len(text)] = text
             free = at + len(text) + 1
-    note = (
-        f" iterations; {duration(span, ascii_only=ascii_only)} in all"
-        if curve.marks
-        else duration(span, ascii_only=ascii_only)
-    )
+    note = f" iterations; {duration(span)} in all" if curve.marks else duration(span)
     line = "".join(cells).rstrip()
     if len(line) + cell_width(note) <= room:
         return line + " " * (room - len(line) - cell_width(note)) + note
@@ -287,7 +281,7 @@ def copies_head(profile: Profile) -> Draw | None:
     if rows.height > 4:
         said.append(f"and {count(rows.height - 4)} more sessions")
     muted = [(text, "$text-muted") for text in said]
-    return (lambda width, ascii_only: said_lines(muted, width, ascii_only=ascii_only)) if said else None
+    return (lambda width: said_lines(muted, width)) if said else None
 
 
 def allocator_head(profile: Profile) -> Draw | None:
@@ -299,7 +293,7 @@ def allocator_head(profile: Profile) -> Draw | None:
     curves = [_curve(profile, row, several=several) for row in rows.iter_rows(named=True)]
     if not curves:
         return None
-    return lambda width, ascii_only: memory_lines(curves, width, ascii_only=ascii_only)
+    return lambda width: memory_lines(curves, width)
 
 
 def _curve(profile: Profile, row: Row, *, several: bool) -> MemoryCurve:

@@ -48,20 +48,18 @@ def figures_known(types: pl.DataFrame) -> frozenset[str]:
     return frozenset(name for name in FIGURES if types.is_empty() or types[name].null_count() < types.height)
 
 
-def titled(folded: Collection[str], known: Collection[str], *, ascii_only: bool) -> TableSpec:
+def titled(folded: Collection[str], known: Collection[str]) -> TableSpec:
     """The table with a sign at the totals whose figures are folded; figures that are not are shown before all else.
 
     Args:
         folded: Names of the columns that are not shown.
         known: Names of the figures that there are: of others nothing can be unfolded.
-        ascii_only: The sign is to be of ASCII.
     """
-    sign = "+" if ascii_only else "▸"
     closed = {fold.total for fold in FOLDS if set(fold.others) <= set(folded) and set(fold.others) & set(known)}
 
     def shown(column: Column) -> Column:
         if column.name in closed:
-            return replace(column, sign=sign)
+            return replace(column, sign="▸")
         return replace(column, priority=2) if column.name in FIGURES else column
 
     return replace(OP_TYPE_SUMMARY, columns=tuple(shown(column) for column in OP_TYPE_SUMMARY.columns))
@@ -140,7 +138,7 @@ class OpTypesScreen(TableScreen, BackgroundScreen):
     @on(TablePane.StateChanged)
     def _show_titles(self) -> None:
         pane = self._pane
-        spec = titled(pane.state.hidden, figures_known(pane.frame), ascii_only=self.explorer.ascii_only)
+        spec = titled(pane.state.hidden, figures_known(pane.frame))
         if spec != pane.spec:
             pane.show(pane.frame, empty=self.empty() if pane.frame.is_empty() else "", spec=spec)
 

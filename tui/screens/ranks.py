@@ -130,7 +130,7 @@ def iterations_head(profile: Profile) -> Draw | None:
         if len(names) > MOST_NAMED:
             said = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
     how = "ranks that wait for each other have equal iterations: look at which rank arrives last at collectives"
-    return lambda width, ascii_only: said_lines([(said, "bold"), (how, "$text-muted")], width, ascii_only=ascii_only)
+    return lambda width: said_lines([(said, "bold"), (how, "$text-muted")], width)
 
 
 def ops_head(profile: Profile) -> Draw | None:
@@ -141,14 +141,14 @@ def ops_head(profile: Profile) -> Draw | None:
         return None
     first = rows.row(0, named=True)
 
-    def draw(width: int, ascii_only: bool) -> list[Content]:
-        apart = duration(first["apart_ns"], ascii_only=ascii_only)
+    def draw(width: int) -> list[Content]:
+        apart = duration(first["apart_ns"])
         more = f"{first['most_rank']} takes {apart} an iteration more than {first['least_rank']}"
         said = f"Beside communication, {first['op_type']} differs most: {more}"
         how = (
             "GPU time of the work launched in iterations, by iteration of each rank; communication has the waits in it"
         )
-        return said_lines([(said, "bold"), (how, "$text-muted")], width, ascii_only=ascii_only)
+        return said_lines([(said, "bold"), (how, "$text-muted")], width)
 
     return draw
 
@@ -160,17 +160,17 @@ def collectives_head(profile: Profile) -> Draw | None:
     rows, known, left = collective_kinds(profile), clocks(profile), unmatched_note(profile)
     wait, transfer = (int(rows[name].sum()) for name in ("comm_wait_ns", "comm_transfer_ns"))
 
-    def draw(width: int, ascii_only: bool) -> list[Content]:
+    def draw(width: int) -> list[Content]:
         said = [(known.sentence, "$text-muted")]
         if wait + transfer:
-            share = percent(100 * wait / (wait + transfer), ascii_only=ascii_only)
-            amount = duration(wait, ascii_only=ascii_only)
-            whole = duration(wait + transfer, ascii_only=ascii_only)
+            share = percent(100 * wait / (wait + transfer))
+            amount = duration(wait)
+            whole = duration(wait + transfer)
             words = f"{share} of the time in matched collectives is waiting for the last rank: {amount} of {whole}"
             said = [(words, "bold"), *said]
         if left:
             said.append((left, "$text-muted"))
-        return said_lines(said, width, ascii_only=ascii_only)
+        return said_lines(said, width)
 
     return draw
 

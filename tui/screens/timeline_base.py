@@ -18,7 +18,6 @@ from tui.screens.base import ViewScreen
 from tui.screens.timeline_item import details_of_item
 from tui.text import plain
 from tui.widgets.app_services import later
-from tui.widgets.ascii_text import in_ascii
 from tui.widgets.details.pane import DetailPane, below_note
 from tui.widgets.find_bar import FindBar
 from tui.widgets.level_text import LevelText
@@ -86,9 +85,9 @@ class TimelineBase(ViewScreen):
 
     def signs(self) -> list[tuple[str, str]]:
         """Every glyph of its lanes, from hardly to always busy, and the other signs."""
-        shown, ascii_only = self.lanes.shown, self.explorer.ascii_only
-        found = legend(shown.lanes if shown is not None else (), ascii_only=ascii_only)
-        return [(glyphs, words) for _, glyphs, words in found] + signs(ascii_only=ascii_only)
+        shown = self.lanes.shown
+        found = legend(shown.lanes if shown is not None else ())
+        return [(glyphs, words) for _, glyphs, words in found] + signs()
 
     def item_details(self) -> Details:
         """What is under the cursor, below what the user wrote on it."""
@@ -196,7 +195,7 @@ class TimelineBase(ViewScreen):
         """Write a line below the lanes: it stays until the cursor moves, and is there sooner than a message."""
         content = Content(plain(text))
         self.query_one(f"#timeline-{line}", Static).update(
-            in_ascii(content) if self.explorer.ascii_only else content,
+            content,
             # One line, whatever it says.
             layout=False,
         )

@@ -36,18 +36,16 @@ GAP_SHARE: Final = 0.4
 def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Interval]) -> MenuScreen:
     """The menu; it gives the place of a gap in the list as text."""
     assert view.shown is not None, "gaps are of a lane"
-    lane, ascii_only = view.shown.lanes[view.lane], view.ascii_only
-    arrow = " -> " if ascii_only else " → "
-    lengths = [duration(gap.length_ns, ascii_only=ascii_only) for gap in gaps]
+    lane = view.shown.lanes[view.lane]
+    arrow = " → "
+    lengths = [duration(gap.length_ns) for gap in gaps]
     moments = distinct_times([gap.start_ns + view.shift(view.lane) for gap in gaps])
-    begins = [plain(moment, ascii_only=ascii_only) for moment in moments]
-    around = [[plain(name, ascii_only=ascii_only) for name in names_around(profile, lane, gap)] for gap in gaps]
+    begins = [plain(moment) for moment in moments]
+    around = [[plain(name) for name in names_around(profile, lane, gap)] for gap in gaps]
     length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))
     before = len(f"  {'':{length_cells}}  at {'':{begin_cells}}  ")
     room = menu_width(view.app.size.width) - AROUND - before - len(arrow)
-    cutter = Cutter(
-        lambda: list(dict.fromkeys(chain.from_iterable(around))), are_symbols=lane.on_gpu, ascii_only=ascii_only
-    )
+    cutter = Cutter(lambda: list(dict.fromkeys(chain.from_iterable(around))), are_symbols=lane.on_gpu)
     lines = [
         (
             str(place),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui.analysis.gpu_time.host_calls import NO_CALL, calls_during
-from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, in_short
+from tui.analysis.timeline.drawing import GLYPHS, in_short
 from tui.analysis.timeline.lanes import TITLES, ItemKind
 from tui.analysis.timeline.lookup import gap_at, items_at, names_around, names_at
 from tui.analysis.timeline.shown import title
@@ -42,7 +42,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
         return sections([(f"Nothing in {title(lane)}", _gap(screen.profile, view, lane, first))])
     row = int(lane.rows[item])
     look = ItemKind(int(lane.looks[item]))
-    glyphs = in_short((ASCII_GLYPHS if view.ascii_only else GLYPHS)[look])
+    glyphs = in_short(GLYPHS[look])
     if lane.on_gpu:
         told = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:

@@ -9,7 +9,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.textual_patches.least_size import MIN_HEIGHT, MIN_WIDTH
-from tui.widgets.ascii_text import in_ascii
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -34,10 +33,9 @@ class TooSmallScreen(ModalScreen[None]):
         yield Static(self._words())
 
     def _words(self) -> Content:
-        words = Content(
+        return Content(
             f"Terminal too small: {self.app.size.width}×{self.app.size.height} (need {MIN_WIDTH}×{MIN_HEIGHT})\nQ quits"
         )
-        return in_ascii(words) if getattr(self.app, "ascii_only", False) else words
 
     def on_resize(self, _event: Resize) -> None:
         """Keep the figures true."""

@@ -10,7 +10,6 @@ from textual.widget import Widget
 
 from tui.fitting import clip
 from tui.text import plain
-from tui.widgets.ascii_text import in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,24 +39,22 @@ class Crumbs(Widget):
     def render(self) -> Content:
         """Fit both into the line."""
         width = self.content_size.width
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        arrow = " > " if ascii_only else " ▸ "
-        path, facts = fit(self._path, self._facts, width, arrow)
+        path, facts = fit(self._path, self._facts, width)
         before, last = path[:-1], path[-1:] or [""]
-        left = Content.assemble((arrow.join([*before, ""]), "$text-muted"), (last[0], "bold"))
+        left = Content.assemble((ARROW.join([*before, ""]), "$text-muted"), (last[0], "bold"))
         right = " · ".join(facts)
         gap = max(0, width - left.cell_length - cell_len(right))
-        line = Content.assemble(left, " " * gap, (right, "$text-muted"))
-        return in_ascii(line) if ascii_only else line
+        return Content.assemble(left, " " * gap, (right, "$text-muted"))
 
 
+ARROW: Final = " ▸ "
 VIEW_AT: Final = 1
 """Where in the path the name of the view is: behind that of the file."""
 LEAST: Final = 6
 """Cells that a crumb is cut to, before any is left out."""
 
 
-def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " ▸ ") -> tuple[list[str], list[str]]:
+def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str], list[str]]:
     """Shorten a path and drop facts until both fit into a line.
 
     Facts give way first, then the file, then what lies between the view and the last crumb, the oldest first; the
@@ -77,7 +74,7 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " �
     crumbs, kept = list(path), list(facts)
 
     def over() -> int:
-        return cell_len(arrow.join(crumbs)) + (3 + cell_len(" · ".join(kept)) if kept else 0) - width
+        return cell_len(ARROW.join(crumbs)) + (3 + cell_len(" · ".join(kept)) if kept else 0) - width
 
     while kept and over() > 0:
         kept.pop()

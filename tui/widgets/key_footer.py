@@ -9,7 +9,6 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 from tui.keys import footer_keys
-from tui.widgets.ascii_text import SPELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +39,11 @@ class KeyFooter(Footer):
     def compose(self) -> ComposeResult:
         """The chosen keys, in their order."""
         self._shown = self._chosen() if self._bindings_ready else []
-        is_ascii = getattr(self.app, "ascii_only", False)
         for binding, enabled, tooltip in self._shown:
             key = self.app.get_key_display(binding)
             yield FooterKey(
                 binding.key,
-                key.translate(SPELLED) if is_ascii else key,
+                key,
                 binding.description,
                 binding.action,
                 disabled=not enabled,

@@ -44,48 +44,45 @@ class PreviewTable(Static):
             width: Cells that there are for it.
             height: Lines.
         """
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        lines = so_far_lines(so_far, share, width, height, ascii_only=ascii_only)
+        lines = so_far_lines(so_far, share, width, height)
         contents = [Content(line) for line in lines]
         self.update(Content("\n").join([*(title.stylize("bold") for title in contents[:1]), *contents[1:]]))
         self.display = bool(lines)
 
 
-def so_far_lines(
-    so_far: LoadPreview, share: float | None, width: int, height: int, *, ascii_only: bool = False
-) -> list[str]:
+def so_far_lines(so_far: LoadPreview, share: float | None, width: int, height: int) -> list[str]:
     """The lines of it, at most ``height`` and each at most ``width`` cells."""
     title = "So far" if share is None else f"So far, with {100 * share:.0f}% read"
-    lines = [f"{title} (more is to come: no totals)", *_counts(so_far, width, ascii_only=ascii_only)]
+    lines = [f"{title} (more is to come: no totals)", *_counts(so_far, width)]
     room = height - _ABOVE
     names = width - _CALLS - _TIME - _SHARE
     if not so_far.names or room <= 0 or names < _NAMES_LEAST:
-        return [clip(line, max(0, width), ascii_only=ascii_only) for line in lines[: max(0, height)]]
+        return [clip(line, max(0, width)) for line in lines[: max(0, height)]]
     lines.append(f"{'GPU work':<{names}}{'Calls':>{_CALLS}}{'Time':>{_TIME}}{'Share':>{_SHARE}}")
-    shown = [(one, plain(one.name, ascii_only=ascii_only)) for one in so_far.names[:room]]
-    cutter = Cutter(lambda: [name for _, name in shown], are_symbols=True, ascii_only=ascii_only)
+    shown = [(one, plain(one.name)) for one in so_far.names[:room]]
+    cutter = Cutter(lambda: [name for _, name in shown], are_symbols=True)
     for one, whole in shown:
         name = cutter.cut(whole, names - 1)
         part = f"{100 * one.total_ns / so_far.total_ns:.1f}%" if so_far.total_ns > 0 else ""
-        time = duration(one.total_ns, ascii_only=ascii_only)
+        time = duration(one.total_ns)
         lines.append(f"{pad(name or '(no name)', names)}{count(one.calls):>{_CALLS}}{time:>{_TIME}}{part:>{_SHARE}}")
-    return [clip(line, width, ascii_only=ascii_only) for line in lines]
+    return [clip(line, width) for line in lines]
 
 
-def _counts(so_far: LoadPreview, width: int, *, ascii_only: bool) -> list[str]:
+def _counts(so_far: LoadPreview, width: int) -> list[str]:
     """One line of counts, as many as fit."""
     parts = []
     if so_far.calls:
         parts += [
             f"{so_far.calls:,} kernels and copies",
-            f"{duration(so_far.total_ns, ascii_only=ascii_only)} of GPU time",
+            f"{duration(so_far.total_ns)} of GPU time",
         ]
         if so_far.span_ns is not None:
-            parts.append(f"over {duration(so_far.span_ns, ascii_only=ascii_only)}")
+            parts.append(f"over {duration(so_far.span_ns)}")
     parts += [f"{number:,} {what}" for what, number in so_far.others]
     if not so_far.calls:
         parts.append("no GPU work yet")
-    return [whole_pieces("  ".join(parts), width, ascii_only=ascii_only)]
+    return [whole_pieces("  ".join(parts), width)]
 
 
 _WORD: Final = 9
@@ -112,13 +109,12 @@ class FilesRead(Static):
             width: Cells that there are for it.
             height: Lines.
         """
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        lines = files_lines(files, width, height, ascii_only=ascii_only)
+        lines = files_lines(files, width, height)
         self.update(Content("\n").join(lines))
         self.display = bool(lines)
 
 
-def files_lines(files: Sequence[FileProgress], width: int, height: int, *, ascii_only: bool = False) -> list[Content]:
+def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[Content]:
     """At most so many lines, each at most so many cells wide."""
     if height <= 0:
         return []
@@ -130,11 +126,10 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int, *, ascii
         if more > 0:
             shown = shown[: height - 1]
             last = [Content(clip(f"and {more + 1} more", width)).stylize("$text-muted")]
-    names = [plain(PurePath(one.path).name, ascii_only=ascii_only) for one in shown]
+    names = [plain(PurePath(one.path).name) for one in shown]
     name_width = min(max(map(cell_width, names), default=0), max(12, width - _RANK - _BAR_WISH - _WORD - 4))
     lines = [
-        _line(one, clip_middle(name, name_width, ascii_only=ascii_only), name_width, width, ascii_only)
-        for one, name in zip(shown, names, strict=True)
+        _line(one, clip_middle(name, name_width), name_width, width) for one, name in zip(shown, names, strict=True)
     ]
     return [*lines, *last]
 
@@ -147,19 +142,17 @@ def summary(files: Sequence[FileProgress]) -> str:
     return ", ".join([*parts, *(f"{counts[state]} {words}" for state, words in named if counts[state])])
 
 
-def _line(one: FileProgress, name: str, name_width: int, width: int, ascii_only: bool) -> Content:
+def _line(one: FileProgress, name: str, name_width: int, width: int) -> Content:
     rank = "" if one.rank is None else f"rank {one.rank}"
     begin = f"{pad(name, name_width)}  {pad(_word(one), _WORD)} "
     room = width - cell_width(begin)
     if one.state == "left out":
-        return Content(clip(begin + plain(one.why, ascii_only=ascii_only), width, ascii_only=ascii_only)).stylize(
-            _STYLES[one.state]
-        )
+        return Content(clip(begin + plain(one.why), width)).stylize(_STYLES[one.state])
     cells = min(_BAR_MOST, room - _RANK)
     if cells < _BAR_LEAST:
-        return Content(clip(begin + rank, width, ascii_only=ascii_only)).stylize(_STYLES.get(one.state, ""))
+        return Content(clip(begin + rank, width)).stylize(_STYLES.get(one.state, ""))
     share = min(1.0, one.bytes_read / one.bytes_total) if one.bytes_total else 0.0
-    filled = bar(share, cells, ascii_only=ascii_only)
+    filled = bar(share, cells)
     line = Content(begin).stylize(_STYLES.get(one.state, ""))
     return line + Content(pad(filled, cells)).stylize("$primary") + Content(f" {rank}")
 

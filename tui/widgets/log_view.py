@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.fitting import cell_width, ellipsis
+from tui.fitting import ELLIPSIS, cell_width
 from tui.keys import Scope, bindings_for
 from tui.text import plain
 
@@ -135,14 +135,13 @@ class LogView(ScrollView, can_focus=True):
         if self._text is None or number > self._text.line_count:
             return Strip.blank(width, self.rich_style)
         parsed, issue = self._is_in(self._parsed, number), self._is_in(self._issues, number)
-        ascii_only = getattr(self.app, "ascii_only", False)
-        mark = "!" if issue else ("*" if ascii_only else "•") if parsed else " "
+        mark = "!" if issue else "•" if parsed else " "
         base = self.get_component_rich_style("logview--parsed" if parsed or issue else "logview--foreign", partial=True)
         cursor = number == self.cursor_line
         gutter = self.get_component_rich_style("logview--gutter", partial=True)
         mark_style = self.get_component_rich_style("logview--issue" if issue else "logview--parsed", partial=True)
         head = [Segment(f"{number:>{self._gutter - 3},} ", gutter), Segment(mark + " ", mark_style)]
-        goes_on = Segment(ellipsis(ascii_only=ascii_only), gutter)
+        goes_on = Segment(ELLIPSIS, gutter)
         strip = Strip.join([Strip(head, self._gutter), self._visible(number, width - self._gutter, base, goes_on)])
         if cursor:
             strip = strip.apply_style(self.get_component_rich_style("logview--cursor", partial=True))

@@ -26,7 +26,7 @@ class NoteLine(Static):
     def show(self, words: str) -> None:
         """Say something else."""
         self.display = bool(words)
-        self.update(Content(plain(words, ascii_only=bool(getattr(self.app, "ascii_only", False)))))
+        self.update(Content(plain(words)))
 
 
 class WarningLine(NoteLine):
@@ -59,24 +59,19 @@ class OfferLine(Static):
 
     def render(self) -> Content:
         """The line."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
         how = f": {self._how}"
-        words = plain(self._words, ascii_only=ascii_only)
+        words = plain(self._words)
         room = max(1, self.content_size.width - len(how))
-        return Content(clip(words, room, ascii_only=ascii_only) + how)
+        return Content(clip(words, room) + how)
 
 
-Draw = Callable[[int, bool], Sequence[Content]]
-"""Lines for so many cells; whether ASCII characters alone are to be used."""
+Draw = Callable[[int], Sequence[Content]]
+"""Lines for so many cells."""
 
 
-def said_lines(said: Sequence[tuple[str, str]], width: int, *, ascii_only: bool) -> list[Content]:
+def said_lines(said: Sequence[tuple[str, str]], width: int) -> list[Content]:
     """Sentences with their styles, wrapped."""
-    return [
-        line
-        for text, style in said
-        for line in Content.styled(plain(text, ascii_only=ascii_only), style).wrap(max(20, width))
-    ]
+    return [line for text, style in said for line in Content.styled(plain(text), style).wrap(max(20, width))]
 
 
 class HeadLines(Widget):
@@ -97,8 +92,7 @@ class HeadLines(Widget):
         self.refresh(layout=True)
 
     def _lines(self, width: int) -> Sequence[Content]:
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        return self._draw(width, ascii_only) if self._draw is not None and width > 0 else ()
+        return self._draw(width) if self._draw is not None and width > 0 else ()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many lines as are drawn."""

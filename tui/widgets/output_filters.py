@@ -44,14 +44,23 @@ class SolidFills(LineFilter):
 
 
 class AsciiOutput(LineFilter):
-    """Draws every character that is not ASCII as one that comes close, in as many cells."""
+    """Draws every character that is not ASCII as one that comes close, in as many cells.
+
+    Widgets draw Unicode whatever the terminal shows: this is the only place where that is known.
+    """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Translate segments that are not ASCII."""
         return [
-            segment if segment.text.isascii() else Segment(to_ascii(segment.text), segment.style, segment.control)
+            segment if segment.text.isascii() else Segment(_ascii_of(segment), segment.style, segment.control)
             for segment in segments
         ]
+
+
+def _ascii_of(segment: Segment) -> str:
+    """The text of a segment in ASCII; the thumb of a scroll bar, which is a ground without letters, ends in blanks."""
+    is_scrollbar = segment.style is not None and "@mouse.down" in segment.style.meta
+    return " " * segment.cell_length if is_scrollbar else to_ascii(segment.text)
 
 
 LEVELS: Final = SolidFills(shades_are_levels=True)

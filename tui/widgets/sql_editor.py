@@ -31,8 +31,8 @@ class SqlEditor(EntersText, PlainEditor):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "run", "run", key_display="enter"),
-        Binding("right", "cursor_right", "complete", key_display="→"),
-        Binding("up", "cursor_up", "before", key_display="↑"),
+        Binding("right", "cursor_right", "complete", key_display="right"),
+        Binding("up", "cursor_up", "before", key_display="up"),
         Binding("escape", "leave", "to the rows", key_display="esc"),
         Binding("tab", "leave", "to the rows", show=False),
     ]

@@ -105,8 +105,7 @@ class StatStrip(Widget, can_focus=True):
         return widths[:1]
 
     def _value(self, fact: Fact) -> str:
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        return brief(format_value(fact.kind, fact.value, ascii_only=ascii_only))
+        return brief(format_value(fact.kind, fact.value))
 
     def _lines(self, width: int) -> int:
         return -(-len(self._facts) // max(1, len(self._columns(width))))

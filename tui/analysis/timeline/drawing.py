@@ -105,23 +105,6 @@ GLYPHS: Final = {
 }
 """From a cell that is hardly busy to one that is busy all the time."""
 
-ASCII_GLYPHS: Final = {
-    ItemKind.TENSOR: ",tT",
-    ItemKind.KERNEL: ".+#",
-    ItemKind.GRAPH: "gG",
-    ItemKind.COMMUNICATION: "oO@",
-    ItemKind.TO_GPU: "}>",
-    ItemKind.FROM_GPU: "{<",
-    ItemKind.COPY: ":X",
-    ItemKind.MEMSET: "zZ",
-    ItemKind.LAUNCH: "'^",
-    ItemKind.SYNC: "-~",
-    ItemKind.COPY_CALL: "cC",
-    ItemKind.OTHER_CALL: ".%",
-    ItemKind.OP: ".+#",
-    ItemKind.RANGE: ".-=",
-}
-
 _HEADS: Final = {ItemKind.TENSOR: "▐", ItemKind.OP: "▐", ItemKind.RANGE: "▐"}
 """What a bar with a name starts with, where that is not the glyph of a busy cell: bars that touch stay apart."""
 
@@ -130,15 +113,12 @@ SHOWN_GLYPHS: Final = 3
 MIN_NAME: Final = 4
 """A name of fewer cells says nothing."""
 
-_TABLES: Final = {
-    ascii_only: np.array(
-        [
-            [glyphs[look][min(level * len(glyphs[look]) // 8, len(glyphs[look]) - 1)] for level in range(8)]
-            for look in ItemKind
-        ]
-    )
-    for ascii_only, glyphs in ((False, GLYPHS), (True, ASCII_GLYPHS))
-}
+_TABLE: Final = np.array(
+    [
+        [glyphs[min(level * len(glyphs) // 8, len(glyphs) - 1)] for level in range(8)]
+        for glyphs in map(GLYPHS.__getitem__, ItemKind)
+    ]
+)
 """For each look the glyph of each eighth."""
 
 
@@ -156,31 +136,27 @@ class LaneCells:
     """The item that is active throughout each cell, `NOTHING` where there is none."""
 
 
-def lane_cells(
-    lane: Lane, edges: Ints, name: Callable[[int], str] | None = None, *, ascii_only: bool = False
-) -> LaneCells:
+def lane_cells(lane: Lane, edges: Ints, name: Callable[[int], str] | None = None) -> LaneCells:
     """Draw a lane.
 
     Args:
         lane: The lane.
         edges: Where its cells start and end.
         name: The name of an item, to be written into bars; None: no names.
-        ascii_only: Use ASCII characters alone.
     """
     found = bins(lane, edges)
     cells = np.diff(edges)
     levels = np.clip(-(-8 * found.busy_ns // cells) - 1, 0, 7)
-    texts: list[str] = np.where(found.looks == NOTHING, " ", _TABLES[ascii_only][found.looks, levels]).tolist()
+    texts: list[str] = np.where(found.looks == NOTHING, " ", _TABLE[found.looks, levels]).tolist()
     solid = np.zeros(len(texts), np.bool_)
     items = spanning(lane, edges, found.looks)
     if name is not None:
         for first, last in _runs(items):
             kind = ItemKind(int(lane.looks[items[first]]))
-            glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
-            head = glyphs[kind][-1] if ascii_only else _HEADS.get(kind, glyphs[kind][-1])
+            head = _HEADS.get(kind, GLYPHS[kind][-1])
             room = last - first - 1
-            label = plain(name(int(items[first])), ascii_only=ascii_only) if room >= MIN_NAME else ""
-            label = shorten_symbol(label, room, ascii_only=ascii_only)
+            label = plain(name(int(items[first]))) if room >= MIN_NAME else ""
+            label = shorten_symbol(label, room)
             texts[first:last] = [head, *_in_cells(pad(label, room))]
             solid[first + 1 : last] = True
     return LaneCells(texts, found.looks, solid, items)
@@ -222,11 +198,10 @@ def whole_percent(part: int, whole: int) -> str:
     return "<1%" if 0 < share < 1 else ">99%" if 99 < share < 100 else f"{min(share, 100):.0f}%"
 
 
-def legend(lanes: Iterable[Lane], *, ascii_only: bool = False) -> list[tuple[ItemKind, str, str]]:
+def legend(lanes: Iterable[Lane]) -> list[tuple[ItemKind, str, str]]:
     """The glyphs of each look that is in some lanes, from hardly to always busy, and what it means."""
-    glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
     kinds = sorted({int(kind) for lane in lanes for kind in lane.segments.kinds})
-    return [(look, glyphs[look], TITLES[look]) for look in map(ItemKind, kinds)]
+    return [(look, GLYPHS[look], TITLES[look]) for look in map(ItemKind, kinds)]
 
 
 def in_short(glyphs: str) -> str:
@@ -238,17 +213,16 @@ def in_short(glyphs: str) -> str:
     return glyphs if len(glyphs) <= SHOWN_GLYPHS else f"{glyphs[0]}…{glyphs[-1]}"
 
 
-def signs(*, ascii_only: bool = False) -> list[tuple[str, str]]:
+def signs() -> list[tuple[str, str]]:
     """The other signs of the timeline, and what they mean."""
-    tick, cursor = ("|", "v") if ascii_only else ("╷", "▼")
     return [
         (
-            f"{tick} {cursor} M",
+            "╷ ▼ M",
             "ruler: a time or the start of an iteration; the cursor; the start of a measurement",
         ),
         ("> 12%", "before a lane: the cursor's lane; its busy share of the visible time"),
         (
-            "name" if ascii_only else "▐name",
+            "▐name",
             "a bar: one item over several cells; underlined: a search hit, or the other end of a launch",
         ),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
-from tui.fitting import cell_width, clip, ellipsis
+from tui.fitting import ELLIPSIS, cell_width, clip
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.view import TableSpec
 
@@ -133,7 +133,7 @@ def label(lane: Lane, above: Lane | None) -> str:
     return whole
 
 
-def within(words: str, tid: int | None, cells: int, *, ascii_only: bool = False) -> str:
+def within(words: str, tid: int | None, cells: int) -> str:
     """The words of a lane in so many cells: what it holds stays whole, of a long thread number the end.
 
     >>> within("thread 410982080032 API calls", 410982080032, 17), within("thread 601 ranges", 601, 12)
@@ -142,9 +142,9 @@ def within(words: str, tid: int | None, cells: int, *, ascii_only: bool = False)
     before, thread, holds = words.partition(f"thread {tid} ")
     room = cells - len(before) - len(holds) - 1
     if cell_width(words) > cells and thread and room > 1:
-        number = str(tid) if len(str(tid)) <= room else f"{ellipsis(ascii_only=ascii_only)}{str(tid)[1 - room :]}"
+        number = str(tid) if len(str(tid)) <= room else f"{ELLIPSIS}{str(tid)[1 - room :]}"
         words = f"{before}{number} {holds}"
-    return clip(words, cells, ascii_only=ascii_only)
+    return clip(words, cells)
 
 
 def _number(value: int | None) -> str:

@@ -148,7 +148,7 @@ class Ruler:
     """Cells and their labels, from left to right."""
 
 
-def ruler(window: Window, *, ascii_only: bool = False) -> Ruler:
+def ruler(window: Window) -> Ruler:
     """The labels of a window, and what they count from.
 
     >>> from tui.analysis.timeline.window import whole_window
@@ -164,16 +164,16 @@ def ruler(window: Window, *, ascii_only: bool = False) -> Ruler:
     first = -(-(window.first_ns - base) // step) * step + base
     ticks = []
     for at in range(first, window.last_ns, step):
-        label = _written(at - base, unit, step, ascii_only=ascii_only)
+        label = _written(at - base, unit, step)
         ticks.append((window.cell_of(at), f"+{label}" if base else label))
     return Ruler(base, tuple(ticks))
 
 
-def _written(value_ns: int, unit: Unit, step: int, *, ascii_only: bool) -> str:
+def _written(value_ns: int, unit: Unit, step: int) -> str:
     decimals = 0
     while step * 10**decimals % unit.scale and decimals < 3:
         decimals += 1
-    symbol = unit.ascii().symbol if ascii_only else unit.symbol
+    symbol = unit.symbol
     return f"{value_ns / unit.scale:,.{decimals}f} {symbol}"
 
 

@@ -40,7 +40,7 @@ ISSUE_ROWS: Final = 3
 """Issues that the dashboard spells out; the view behind them shows all."""
 
 
-def session_entries(whole: Profile, *, ascii_only: bool) -> list[Entry]:
+def session_entries(whole: Profile) -> list[Entry]:
     """The sessions with most GPU time, in order; the last line leads to all."""
     times = session_times(whole)
     most = times["gpu_ns"].max()
@@ -51,9 +51,7 @@ def session_entries(whole: Profile, *, ascii_only: bool) -> list[Entry]:
                 str(row["session"]),
                 " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["short"]) if part),
                 fraction(row["gpu_ns"], most),
-                brief_duration(row["gpu_ns"], ascii_only=ascii_only)
-                if row["gpu_ns"] is not None
-                else str(row["holds"]).partition(",")[0],
+                brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else str(row["holds"]).partition(",")[0],
             ),
             Link(session=row["session"]),
             row,
@@ -65,14 +63,14 @@ def session_entries(whole: Profile, *, ascii_only: bool) -> list[Entry]:
     return entries
 
 
-def layer_entries(profile: Profile, *, ascii_only: bool) -> list[Entry]:
+def layer_entries(profile: Profile) -> list[Entry]:
     """The time of all layers by phase and executor; where any was predicted, `layers_note` says which is which."""
     totals = layer_totals(profile)
     most = max((value for value in totals["measured_ns"] if value is not None), default=None)
     told = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
     entries = []
     for row in totals.iter_rows(named=True):
-        figures = "  ".join(brief_duration(row[name], ascii_only=ascii_only) for name in told)
+        figures = "  ".join(brief_duration(row[name]) for name in told)
         label = f"{row['phase']}, {row['executor']}"
         entries.append(
             Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), link_of_layers(row), row)
@@ -85,14 +83,14 @@ def layers_note(profile: Profile) -> str:
     return "measured, predicted" if layer_totals(profile)["predicted_ns"].count() else ""
 
 
-def tool_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+def tool_entries(board: Dashboard) -> list[Entry]:
     """What the recording tool says itself: its figures, then its findings, apart from ours."""
     link = Link("tool-report")
     entries = []
     for row in board.tool_headlines.iter_rows(named=True):
         value = row["tool_value"]
         share = value / 100 if row["unit"] == "%" and value is not None else None
-        figure = metric(value, row["unit"], ascii_only=ascii_only) if value is not None else ""
+        figure = metric(value, row["unit"]) if value is not None else ""
         entries.append(Entry(BarRow(str(row["number"]), row["tool_name"] or "", share, figure), link, row))
     if entries and board.tool_rows > len(entries):
         more = f"and {count(board.tool_rows - len(entries))} more"
@@ -132,7 +130,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     return entries
 
 
-def system_entries(board: Dashboard, *, ascii_only: bool) -> tuple[list[Entry], list[Details]]:
+def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
     """What the input says of the system, the GPUs first, and how each is written."""
     found: dict[Line, Entry] = {}
 
@@ -151,7 +149,7 @@ def system_entries(board: Dashboard, *, ascii_only: bool) -> tuple[list[Entry], 
         name = f"GPU {row['device'] if row['device'] is not None else '?'}"
         add((name, row["name"] or "unknown", ", ".join(facts)), link_of_gpu_name(row), row)
     for fact in board.system:
-        add((fact.label, fact.written(ascii_only=ascii_only), ""), link_of_system(fact.name), {})
+        add((fact.label, fact.written(), ""), link_of_system(fact.name), {})
     if board.left_out:
         add(("Left out", board.left_out, ""), Link("metrics"), {})
     return list(found.values()), [Details((line,)) for line in sections([("", list(found))]).lines]

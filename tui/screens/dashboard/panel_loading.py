@@ -131,41 +131,31 @@ class LoadedDashboard(ViewScreen):
         return self.query_one(f"#{name}-panel", ChartPanel)
 
     @property
-    def _ascii(self) -> bool:
-        return self.explorer.ascii_only
-
-    @property
     def _several(self) -> bool:
         return self.profile["sessions"].height > 1
 
     def _show_board(self, board: Dashboard) -> None:
         self._board = board
-        ascii_only, whole = self._ascii, self.explorer.profile_session.whole_profile
+        whole = self.explorer.profile_session.whole_profile
         if whole is not None and whole["sessions"].height > 1 and self.explorer.profile_session.session is None:
-            self._panel("sessions").fill(of_input.session_entries(whole, ascii_only=ascii_only), note="GPU time")
+            self._panel("sessions").fill(of_input.session_entries(whole), note="GPU time")
         self.query_one(StatPanel).show(board.performance)
         self._show_top("ops", board, ORDERS[0])
         self._show_top("kernels", board, ORDERS[0])
-        self._panel("uses").fill(of_work.use_entries(board, ascii_only=ascii_only))
-        self._panel("tensor-cores").fill(
-            of_work.tensor_core_entries(board, ascii_only=ascii_only), note=of_work.tensor_core_note(board)
-        )
+        self._panel("uses").fill(of_work.use_entries(board))
+        self._panel("tensor-cores").fill(of_work.tensor_core_entries(board), note=of_work.tensor_core_note(board))
         self._panel("utilization").fill(
-            of_time.utilization_entries(board.devices, several_sessions=self._several, ascii_only=ascii_only),
+            of_time.utilization_entries(board.devices, several_sessions=self._several),
             note="of each session's wall time" if self._several else "of the wall time",
         )
         self._panel("split").fill(
-            of_work.split_entries(board, ascii_only=ascii_only),
+            of_work.split_entries(board),
             note="by op, else by kernel name" if board.ops_recorded else "by kernel name",
         )
-        self._panel("copies").fill(of_work.copy_entries(board, ascii_only=ascii_only))
-        counted = of_work.counted_note("calls", ORDERS[0], ascii_only=ascii_only)
-        self._panel("api").fill(
-            of_work.api_entries(board, ascii_only=ascii_only), note=f"CPU time, overlaps GPU time, {counted}"
-        )
-        self._panel("layers").fill(
-            of_input.layer_entries(self.profile, ascii_only=ascii_only), note=of_input.layers_note(self.profile)
-        )
+        self._panel("copies").fill(of_work.copy_entries(board))
+        counted = of_work.counted_note("calls", ORDERS[0])
+        self._panel("api").fill(of_work.api_entries(board), note=f"CPU time, overlaps GPU time, {counted}")
+        self._panel("layers").fill(of_input.layer_entries(self.profile), note=of_input.layers_note(self.profile))
         self._show_tool(board)
         self._panel("input").fill(of_input.input_entries(board, self.profile))
         self._show_texts(board)
@@ -174,21 +164,21 @@ class LoadedDashboard(ViewScreen):
     def _show_top(self, name: str, board: Dashboard, order: str) -> None:
         """The top ops or kernels in an order."""
         if name == "ops":
-            entries = of_work.op_entries(board, order, ascii_only=self._ascii)
-            note = of_work.ops_note(board, order, ascii_only=self._ascii)
+            entries = of_work.op_entries(board, order)
+            note = of_work.ops_note(board, order)
         else:
-            entries = of_work.kernel_entries(board, order, ascii_only=self._ascii)
-            note = of_work.counted_note("launches", order, ascii_only=self._ascii)
+            entries = of_work.kernel_entries(board, order)
+            note = of_work.counted_note("launches", order)
         self._panel(name).fill(entries, note=note)
 
     def _show_tool(self, board: Dashboard) -> None:
         panel = self._panel("tool-report")
-        panel.fill(of_input.tool_entries(board, ascii_only=self._ascii))
+        panel.fill(of_input.tool_entries(board))
         tools = ", ".join(board.tool_headlines["tool"].drop_nulls().unique(maintain_order=True).to_list())
         panel.retitle(f"As {plain(tools)} says")
 
     def _show_texts(self, board: Dashboard) -> None:
-        self.query_one("#system-panel", TextPanel).fill_texts(*of_input.system_entries(board, ascii_only=self._ascii))
+        self.query_one("#system-panel", TextPanel).fill_texts(*of_input.system_entries(board))
         self._show_missing(frozenset())
 
     def _show_missing(self, reasons: Collection[str]) -> None:
@@ -198,7 +188,7 @@ class LoadedDashboard(ViewScreen):
 
     def _show_iterations(self, courses: Sequence[IterationCourse], *, is_all: bool = True) -> None:
         panel = self.query_one(IterationsPanel)
-        panel.fill(of_time.iteration_entries(courses, ascii_only=self._ascii))
+        panel.fill(of_time.iteration_entries(courses))
         panel.show_courses(courses, is_all=is_all)
 
     def _show_busy(self, profile: Profile) -> None:
@@ -226,20 +216,18 @@ class LoadedDashboard(ViewScreen):
     def _show_wall(self, rows: pl.DataFrame) -> None:
         panel = self._panel("wall")
         if rows["session"].n_unique() > 1:
-            panel.fill(
-                of_time.wall_of_sessions(rows, self.profile, ascii_only=self._ascii), note="of each session's wall time"
-            )
+            panel.fill(of_time.wall_of_sessions(rows, self.profile), note="of each session's wall time")
         else:
             panel.fill(
-                of_time.wall_entries(rows, self.profile, ascii_only=self._ascii),
-                note=of_time.wall_note(rows, ascii_only=self._ascii),
+                of_time.wall_entries(rows, self.profile),
+                note=of_time.wall_note(rows),
             )
         self._keep_focus()
 
     def _show_gaps(self, rows: pl.DataFrame) -> None:
         self._panel("gaps").fill(
-            of_time.gap_entries(rows, several=self._several, ascii_only=self._ascii),
-            note=of_time.gaps_note(rows, ascii_only=self._ascii),
+            of_time.gap_entries(rows, several=self._several),
+            note=of_time.gaps_note(rows),
         )
 
     def _show_advice(self, found: Advice | str) -> None:
@@ -248,7 +236,7 @@ class LoadedDashboard(ViewScreen):
             panel.fill([])
             panel.say(found)
         else:
-            entries = of_time.finding_entries(found, several=self._several, ascii_only=self._ascii)
+            entries = of_time.finding_entries(found, several=self._several)
             panel.fill(entries, note=found.summary)
             panel.say(found.guidance)
             there = self.explorer.navigator.availability.get("expert-systems", "ok") == "ok"

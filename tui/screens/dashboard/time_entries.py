@@ -43,7 +43,7 @@ FEW: Final = 2
 """Beside more kinds of use that cannot be told than this there is no room for a word."""
 
 
-def finding_entries(advice: Advice, *, several: bool, ascii_only: bool) -> list[Entry]:
+def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
     """The most expensive findings, one a cause."""
     lines = []
     for row in advice.top_findings.iter_rows(named=True):
@@ -64,7 +64,7 @@ def finding_entries(advice: Advice, *, several: bool, ascii_only: bool) -> list[
     return lines
 
 
-def wall_entries(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> list[Entry]:
+def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
     """What the wall time of one session was used for; what cannot be told has no line."""
     known = rows.drop_nulls("time_ns")
     most = known["time_ns"].max()
@@ -75,7 +75,7 @@ def wall_entries(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> l
                 row["category"],
                 row["category"],
                 fraction(row["time_ns"], most),
-                brief_duration(row["time_ns"], ascii_only=ascii_only),
+                brief_duration(row["time_ns"]),
                 row["wall_pct"],
                 part=LOOK_OF[Category(row["category"])],
             ),
@@ -86,16 +86,16 @@ def wall_entries(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> l
     ]
 
 
-def wall_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
+def wall_note(rows: pl.DataFrame) -> str:
     """The wall time, and which of its uses cannot be told."""
     if rows.is_empty():
         return ""
     unknown = rows.filter(rows["time_ns"].is_null())["category"].to_list()
-    whole = f"{'of ' if len(unknown) <= FEW else ''}{brief_duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
+    whole = f"{'of ' if len(unknown) <= FEW else ''}{brief_duration(rows['wall_ns'][0])}"
     return f"{whole}; not recorded: {', '.join(unknown)}" if unknown else whole
 
 
-def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> list[Entry]:
+def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
     """How much of its wall time each session had GPU work; of few sessions also what each one's time was used for.
 
     Wall times of several sessions are never added up: every share is of the session's own.
@@ -113,7 +113,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) 
                     str(session),
                     f"session {session}: GPU work",
                     fraction(on_gpu, wall),
-                    f"of {brief_duration(wall, ascii_only=ascii_only)}",
+                    f"of {brief_duration(wall)}",
                     100 * on_gpu / wall if wall else None,
                 ),
                 Link(session=int(str(session))),
@@ -128,7 +128,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) 
                         f"{session} {row['category']}",
                         f"  {row['category']}",
                         fraction(row["time_ns"], wall),
-                        brief_duration(row["time_ns"], ascii_only=ascii_only),
+                        brief_duration(row["time_ns"]),
                         row["wall_pct"],
                     ),
                     replace(link, filter=f"{link.filter} session={session}".strip()) if link is not None else None,
@@ -138,7 +138,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) 
     return entries
 
 
-def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool, ascii_only: bool) -> list[Entry]:
+def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool) -> list[Entry]:
     """Busy time of each GPU; of a single one its idle time as well."""
     known = devices.drop_nulls("busy_ns")
     entries = []
@@ -155,7 +155,7 @@ def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool, ascii_
                     f"{name} {word}",
                     f"{name} {word}",
                     fraction(share, 100),
-                    brief_duration(row[column], ascii_only=ascii_only),
+                    brief_duration(row[column]),
                     share,
                 ),
                 link_of_gpu(row),
@@ -167,10 +167,10 @@ def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool, ascii_
     return entries
 
 
-def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -> list[Entry]:
+def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
     """Of one session the longest and shortest iteration and the steady stretch; of several the mean of each."""
     if len(courses) != 1:
-        return _means(courses, ascii_only=ascii_only)
+        return _means(courses)
     times = courses[0].times.sort("duration_ns", descending=True, maintain_order=True)
     most = times["duration_ns"][0]
     ends = [("longest", times.row(0, named=True)), ("shortest", times.row(-1, named=True))]
@@ -180,7 +180,7 @@ def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -
                 word,
                 f"{word}: iteration {row['iteration']}",
                 fraction(row["duration_ns"], most),
-                brief_duration(row["duration_ns"], ascii_only=ascii_only),
+                brief_duration(row["duration_ns"]),
             ),
             link_of_iteration(row),
             row,
@@ -196,7 +196,7 @@ def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -
                     "steady",
                     f"steady: {first} to {last}, mean",
                     fraction(mean, most),
-                    brief_duration(mean, ascii_only=ascii_only),
+                    brief_duration(mean),
                 ),
                 Link("iterations", iteration_filter(first, last, courses[0].session)),
                 {"iterations": spread["steady_iterations"], "avg_ns": mean},
@@ -205,13 +205,12 @@ def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -
     return entries
 
 
-def _means(courses: Sequence[IterationCourse], *, ascii_only: bool) -> list[Entry]:
+def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
     spreads: list[dict[str, Any]] = [course.spread for course in courses]
     most = max((spread["avg_ns"] for spread in spreads), default=None)
-    sign = "x" if ascii_only else "×"
     figures = aligned(
-        [f"{count(spread['iterations'])} {sign}" for spread in spreads],
-        [brief_duration(spread["avg_ns"], ascii_only=ascii_only) for spread in spreads],
+        [f"{count(spread['iterations'])} ×" for spread in spreads],
+        [brief_duration(spread["avg_ns"]) for spread in spreads],
     )
     return [
         Entry(
@@ -240,13 +239,13 @@ def iteration_note(courses: Sequence[IterationCourse], drawn: IterationCourse | 
     return f"{of}{spread['iterations']}: {spread['first']} to {spread['last']}{how}"
 
 
-def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[Entry]:
+def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
     """The longest idle gaps: what came after, and what the CPU did meanwhile; else in which iteration they are."""
     if rows.is_empty():
         return []
     most = rows["duration_ns"].max()
-    arrow = " > " if ascii_only else " → "
-    names = distinct_symbols(rows["after"].cast(pl.String).drop_nulls().to_list(), WORK_CELLS, ascii_only=ascii_only)
+    arrow = " → "
+    names = distinct_symbols(rows["after"].cast(pl.String).drop_nulls().to_list(), WORK_CELLS)
     by_iteration = not rows["cpu_in"].count()
     return [
         Entry(
@@ -255,7 +254,7 @@ def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[
                 f"{_place(row) if several else ''}{_when(row) if by_iteration else row['cpu_in'] or ''}{arrow}"
                 f"{names.get(row['after'], '?')}".strip(),
                 fraction(row["duration_ns"], most),
-                brief_duration(row["duration_ns"], ascii_only=ascii_only),
+                brief_duration(row["duration_ns"]),
                 row["span_pct"],
             ),
             link_of_gap(row),
@@ -265,10 +264,10 @@ def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[
     ]
 
 
-def gaps_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
+def gaps_note(rows: pl.DataFrame) -> str:
     """What stands before and behind the arrow of a gap."""
     known = "where the CPU was " if rows["cpu_in"].count() else ""
-    return f"{known}{'>' if ascii_only else '→'} what came next"
+    return f"{known}→ what came next"
 
 
 def _when(row: dict[str, Any]) -> str:

@@ -40,28 +40,22 @@ UNTOLD: Final = "–"
 """In place of a number of calls that the input does not tell."""
 
 
-def op_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
+def op_entries(board: Dashboard, order: str) -> list[Entry]:
     """The first ops in an order."""
-    return _top_entries(board.ops, order, board.counted_ops, "op", link_of_op, ascii_only=ascii_only)
+    return _top_entries(board.ops, order, board.counted_ops, "op", link_of_op)
 
 
-def kernel_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
+def kernel_entries(board: Dashboard, order: str) -> list[Entry]:
     """The first kernels in an order."""
 
     def link(row: dict[str, Any]) -> Link:
         return link_of_name("kernels", row)
 
-    return _top_entries(board.kernels, order, "calls", "name", link, ascii_only=ascii_only)
+    return _top_entries(board.kernels, order, "calls", "name", link)
 
 
 def _top_entries(
-    all_rows: pl.DataFrame,
-    order: str,
-    counted: str,
-    label: str,
-    link: Callable[[dict[str, Any]], Link],
-    *,
-    ascii_only: bool,
+    all_rows: pl.DataFrame, order: str, counted: str, label: str, link: Callable[[dict[str, Any]], Link]
 ) -> list[Entry]:
     """How often, the figure that they are in order of (the total, where that is how often), the sign of tensor cores.
 
@@ -71,7 +65,6 @@ def _top_entries(
         counted: The column that says how often.
         label: The column of names.
         link: Where a row leads.
-        ascii_only: ASCII characters alone.
     """
     by = counted if order == "calls" else order
     shown = order if order != "calls" else "total_ns"
@@ -80,8 +73,8 @@ def _top_entries(
     records = list(rows.iter_rows(named=True))
     figures = aligned(
         *([[_sign(row) for row in records]] if any(map(_sign, records)) else []),
-        [_times(row[counted], ascii_only=ascii_only) for row in records],
-        [brief_duration(row[shown], ascii_only=ascii_only) for row in records],
+        [_times(row[counted]) for row in records],
+        [brief_duration(row[shown]) for row in records],
     )
     return [
         Entry(
@@ -104,47 +97,46 @@ def _sign(row: dict[str, Any]) -> str:
     return USES if row.get("uses_tensor_core") else COULD if row.get("tc_eligible") else ""
 
 
-def _times(number: int | None, *, ascii_only: bool) -> str:
+def _times(number: int | None) -> str:
     if number is None:
-        return plain(UNTOLD, ascii_only=ascii_only)
-    return f"{count(number)}{times_sign(ascii_only=ascii_only)}"
+        return plain(UNTOLD)
+    return f"{count(number)}{times_sign()}"
 
 
-def times_sign(*, ascii_only: bool) -> str:
+def times_sign() -> str:
     """What stands behind how often something was."""
-    return "x" if ascii_only else "×"
+    return "×"
 
 
-def ops_note(board: Dashboard, order: str, *, ascii_only: bool) -> str:
+def ops_note(board: Dashboard, order: str) -> str:
     """Where the ops are from, what they are counted in, and in order of what they are."""
     from_ = "recorded, GPU self time"
     if not board.ops_recorded:
         from_ = "inferred from kernel names"
     elif board.ops_inferred:
         from_ = f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
-    return ", ".join((from_, counted_note(board.counted_ops, order, ascii_only=ascii_only)))
+    return ", ".join((from_, counted_note(board.counted_ops, order)))
 
 
-def counted_note(counted: str, order: str, *, ascii_only: bool) -> str:
+def counted_note(counted: str, order: str) -> str:
     """What is counted, and in order of what the lines are."""
     words = {ORDERS[1]: f"by {counted}", ORDERS[2]: "by average"}.get(order, "")
-    return ", ".join(filter(None, (f"{times_sign(ascii_only=ascii_only)} {counted}", words)))
+    return ", ".join(filter(None, (f"{times_sign()} {counted}", words)))
 
 
-def split_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+def split_entries(board: Dashboard) -> list[Entry]:
     """GPU time by kind of work."""
     return _parts(
         board.split,
         "group",
         lambda row: link_of_group(row, rest=REST),
-        ascii_only=ascii_only,
         words={UNKNOWN: UNCLAIMED},
     )
 
 
-def use_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+def use_entries(board: Dashboard) -> list[Entry]:
     """GPU time by what it went into."""
-    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), looks=LOOK_OF, ascii_only=ascii_only)
+    return _parts(board.gpu_uses, "use", lambda row: link_of_use(row["use"]), looks=LOOK_OF)
 
 
 def _parts(
@@ -152,7 +144,6 @@ def _parts(
     label: str,
     link: Callable[[dict[str, Any]], Link],
     *,
-    ascii_only: bool,
     words: Mapping[str, str] | None = None,
     looks: Mapping[str, str] | None = None,
 ) -> list[Entry]:
@@ -164,7 +155,7 @@ def _parts(
                 row[label],
                 (words or {}).get(row[label], row[label]),
                 fraction(row["total_ns"], most),
-                brief_duration(row["total_ns"], ascii_only=ascii_only),
+                brief_duration(row["total_ns"]),
                 row["time_pct"],
                 part=(looks or {}).get(row[label], place),
             ),
@@ -175,7 +166,7 @@ def _parts(
     ]
 
 
-def tensor_core_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+def tensor_core_entries(board: Dashboard) -> list[Entry]:
     """The two figures that tools call by nearly the same name, each with what it is a share of."""
     use, facts = board.tensor_cores, {fact.name: fact for fact in board.performance}
     of = (
@@ -184,10 +175,7 @@ def tensor_core_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
         ("tc_unknown_pct", "unknown", use.unknown_ns, use.kernel_ns),
     )
     known = [(*line, value) for line in of if (value := getattr(facts.get(line[0]), "value", None)) is not None]
-    figures = [
-        f"{brief_duration(part, ascii_only=ascii_only)} of {brief_duration(whole, ascii_only=ascii_only)}"
-        for _, _, part, whole, _ in known
-    ]
+    figures = [f"{brief_duration(part)} of {brief_duration(whole)}" for _, _, part, whole, _ in known]
     return [
         Entry(
             BarRow(name, label, value / 100, figure, value),
@@ -206,23 +194,17 @@ def tensor_core_note(board: Dashboard) -> str:
     return "share of eligible; share of all kernel time"
 
 
-def copy_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+def copy_entries(board: Dashboard) -> list[Entry]:
     """Copies by direction."""
     most = board.copies["total_ns"].max()
     records = list(board.copies.iter_rows(named=True))
     columns = [
-        [
-            brief_size(row["size_bytes"], ascii_only=ascii_only) if row["size_bytes"] is not None else ""
-            for row in records
-        ],
-        [brief_duration(row["total_ns"], ascii_only=ascii_only) for row in records],
-        [
-            brief_rate(row["throughput"], ascii_only=ascii_only) if row["throughput"] is not None else ""
-            for row in records
-        ],
+        [brief_size(row["size_bytes"]) if row["size_bytes"] is not None else "" for row in records],
+        [brief_duration(row["total_ns"]) for row in records],
+        [brief_rate(row["throughput"]) if row["throughput"] is not None else "" for row in records],
     ]
     figures = aligned(*(column for column in columns if any(column)))
-    sign = times_sign(ascii_only=ascii_only)
+    sign = times_sign()
     return [
         Entry(
             BarRow(
@@ -242,8 +224,6 @@ def _direction(row: dict[str, Any]) -> str:
     return f"{'unified memory ' if row['kind'] == 'um' else ''}{row['copy_kind'] or UNKNOWN_DIRECTION}"
 
 
-def api_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+def api_entries(board: Dashboard) -> list[Entry]:
     """API functions by time."""
-    return _top_entries(
-        board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row), ascii_only=ascii_only
-    )
+    return _top_entries(board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row))

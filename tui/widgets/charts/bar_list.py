@@ -16,7 +16,6 @@ from textual.widget import Widget
 
 from tui.keys import Scope, bindings_for
 from tui.text import plain
-from tui.widgets.ascii_text import in_ascii
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
 from tui.widgets.panel import EdgePassed
 
@@ -114,9 +113,8 @@ class BarList(Widget, can_focus=True):
         """The lines, the one under the cursor in reverse while the chart has the focus."""
         if not self._rows:
             return Content("\n").join(Content.styled(plain(line), "$text-muted") for line in self._empty.splitlines())
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
         columns = bar_columns(self._rows, self.content_size.width)
-        return Content("\n").join(bar_lines(self._rows, columns, ascii_only=ascii_only))
+        return Content("\n").join(bar_lines(self._rows, columns))
 
     def render_line(self, y: int) -> Strip:
         """Draw one line; the one under the cursor stands out."""
@@ -215,8 +213,7 @@ class TextList(BarList):
 
     def _lines(self, width: int) -> list[list[Content]]:
         """The lines of each text."""
-        is_ascii = getattr(self.app, "ascii_only", False)
-        return [[in_ascii(line) if is_ascii else line for line in text.wrapped(width)] for text in self._texts]
+        return [list(text.wrapped(width)) for text in self._texts]
 
     def _ends(self) -> list[int]:
         """After how many lines each text ends."""

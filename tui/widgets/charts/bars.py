@@ -91,45 +91,43 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     return BarColumns(label, cells, value, share)
 
 
-def bar_lines(
-    rows: Sequence[BarRow], columns: BarColumns, *, ascii_only: bool = False, bar_style: str = "$bar"
-) -> list[Content]:
+def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "$bar") -> list[Content]:
     """A line for each row: label, bar, value, share; labels that lack the room are cut to where they differ.
 
     >>> print(bar_lines([BarRow("a", "conv", 0.5, "1.2 ms", 50.0)], BarColumns(6, 8, 6, 7))[0])
     conv   ████     1.2 ms   50.0%
     """
-    names = [plain(row.label, ascii_only=ascii_only) for row in rows]
+    names = [plain(row.label) for row in rows]
     symbols = [name for name, row in zip(names, rows, strict=True) if row.symbol]
     sentences = [name for name, row in zip(names, rows, strict=True) if row.sentence]
     others = [name for name, row in zip(names, rows, strict=True) if not row.symbol and not row.sentence]
     labels = {
-        **{name: clip(name, columns.label, ascii_only=ascii_only) for name in sentences},
-        **distinct_labels(others, columns.label, ascii_only=ascii_only),
-        **distinct_symbols(symbols, columns.label, ascii_only=ascii_only),
+        **{name: clip(name, columns.label) for name in sentences},
+        **distinct_labels(others, columns.label),
+        **distinct_symbols(symbols, columns.label),
     }
     return [
-        Content(pad(clip(name, columns.line, ascii_only=ascii_only), columns.line))
+        Content(pad(clip(name, columns.line), columns.line))
         if row.sentence and not row.value
-        else _bar_line(labels[name], row, columns, ascii_only=ascii_only, bar_style=bar_style)
+        else _bar_line(labels[name], row, columns, bar_style=bar_style)
         for name, row in zip(names, rows, strict=True)
     ]
 
 
-def _bar_line(label: str, row: BarRow, columns: BarColumns, *, ascii_only: bool, bar_style: str) -> Content:
+def _bar_line(label: str, row: BarRow, columns: BarColumns, *, bar_style: str) -> Content:
     parts = [Content(pad(label, columns.label))]
     if row.part is not None:
         look = look_of(row.part)
-        parts.insert(0, Content.assemble((look.sign(ascii_only=ascii_only), look.color), " "))
+        parts.insert(0, Content.assemble((look.fill, look.color), " "))
     if columns.bar:
-        drawn = bar(row.share, columns.bar, ascii_only=ascii_only) if row.share is not None else ""
+        drawn = bar(row.share, columns.bar) if row.share is not None else ""
         parts += [
             Content(" "),
             Content.styled(pad(drawn, columns.bar), look_of(row.part).color if row.part is not None else bar_style),
         ]
     parts.append(Content(f" {pad(row.value, columns.value, right=True)}"))
     if columns.percent:
-        share = brief_percent(row.percent, ascii_only=ascii_only)
+        share = brief_percent(row.percent)
         parts.append(Content(f" {pad(share, columns.percent, right=True)}"))
     return Content("").join(parts)
 
@@ -156,23 +154,20 @@ def shared_cells(values: Sequence[float], width: int) -> list[int]:
     return cells
 
 
-def stacked_bar(
-    values: Sequence[float], width: int, *, parts: Sequence[int | str] | None = None, ascii_only: bool = False
-) -> Content:
+def stacked_bar(values: Sequence[float], width: int, *, parts: Sequence[int | str] | None = None) -> Content:
     """Parts of a whole on one line; the legend tells them apart by fill and color.
 
     Args:
         values: Of the parts.
         width: Cells of the line.
         parts: What each is, as `tui.widgets.charts.palette.look_of` takes it; None: told apart by their places.
-        ascii_only: ASCII characters alone.
 
     >>> stacked_bar([3, 1], 8).plain, stacked_bar([3, 1], 8, parts=["other", "cpu"]).plain
     ('██████▓▓', '▓▓▓▓▓▓▚▚')
     """
     looks = map(look_of, parts if parts is not None else range(len(values)))
     drawn = [
-        Content.styled(look.sign(ascii_only=ascii_only) * cells, look.color)
+        Content.styled(look.fill * cells, look.color)
         for look, cells in zip(looks, shared_cells(values, width), strict=True)
         if cells
     ]
@@ -203,5 +198,4 @@ class StackedBar(Widget):
 
     def render(self) -> Content:
         """Draw the parts."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        return stacked_bar(self._values, self.content_size.width, parts=self._parts, ascii_only=ascii_only)
+        return stacked_bar(self._values, self.content_size.width, parts=self._parts)

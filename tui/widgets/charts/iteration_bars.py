@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 """The parts of a bar from below, as `tui.analysis.iterations.times.USES`."""
-WHISKER, ASCII_WHISKER = "│", "|"
+WHISKER: Final = "│"
 """From the mean of several iterations to the longest of them."""
-CUT, ASCII_CUT = "↑", "^"
+CUT: Final = "↑"
 """Longer than the scale."""
-UNKNOWN, ASCII_UNKNOWN = "·", "?"
+UNKNOWN: Final = "?"
 """No time is known."""
 
 CELL_LEVELS: Final = len(LEVELS)
@@ -52,7 +52,6 @@ class BarStyle:
     """The height of the chart."""
     scale_ns: int
     """What it stands for."""
-    ascii_only: bool = False
     smooth: bool = True
     """The top of a bar ends within a cell: only where colors tell its part."""
 
@@ -78,20 +77,20 @@ def bar_width(number: int, cells: int) -> int:
 def column(bar: Bar, look: BarStyle) -> list[Cell]:
     """The cells of a bar, from below."""
     if bar.mean_ns is None or bar.max_ns is None:
-        return [(ASCII_UNKNOWN if look.ascii_only else UNKNOWN, "sign")] + [(" ", "")] * (look.lines - 1)
+        return [(UNKNOWN, "sign")] + [(" ", "")] * (look.lines - 1)
     whole = look.lines * CELL_LEVELS
     height = _height(bar.mean_ns, look)
     longest = _height(bar.max_ns, look)
     filled = height // CELL_LEVELS if look.smooth else _rounded(height)
     parts = _parts_of_cells(_edges(bar, look), filled + 1)
-    cells: list[Cell] = [(LOOKS[part].sign(ascii_only=look.ascii_only), part) for part in parts[:filled]]
+    cells: list[Cell] = [(LOOKS[part].fill, part) for part in parts[:filled]]
     if look.smooth and height % CELL_LEVELS:
         cells.append((LEVELS[height % CELL_LEVELS - 1], parts[filled]))
     if bar.last > bar.first:
-        cells += [(ASCII_WHISKER if look.ascii_only else WHISKER, "sign")] * (-(-longest // CELL_LEVELS) - len(cells))
+        cells += [(WHISKER, "sign")] * (-(-longest // CELL_LEVELS) - len(cells))
     cells += [(" ", "")] * (look.lines - len(cells))
     if bar.max_ns > look.scale_ns and longest >= whole:
-        cells[-1] = (ASCII_CUT if look.ascii_only else CUT, "sign")
+        cells[-1] = (CUT, "sign")
     return cells
 
 
@@ -152,10 +151,10 @@ NUMBERS_APART: Final = 2
 """Blanks between two numbers."""
 MARKS: Final = {"warm-up": "w", "partial": "p", "tail": "t", "outside": "o"}
 """What stands under work that is no iteration."""
-CHOSEN, ASCII_CHOSEN = "═", "-"
-OTHERS, ASCII_OTHERS = "─", "_"
-SPAN, ASCII_SPAN = "━", "~"
-POINTER, ASCII_POINTER = "▲", "^"
+CHOSEN: Final = "═"
+OTHERS: Final = "─"
+SPAN: Final = "╍"
+POINTER: Final = "▲"
 
 _LEGEND: Final = (
     ("tensor", "tensor-core kernels"),
@@ -202,13 +201,8 @@ class Drawing:
     height: int
     styles: Mapping[str, Style]
     """Of each part, and of ``words``, ``aside``, ``span``, ``pointer`` and the rest (an empty name)."""
-    ascii_only: bool
     smooth: bool
     """Tops of bars end within a cell."""
-
-    def sign(self, usual: str, in_ascii: str) -> str:
-        """The character that the terminal can show."""
-        return in_ascii if self.ascii_only else usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +215,7 @@ class DrawnBars:
 
 def drawn_bars(of: Drawing) -> DrawnBars:
     """The bars with their scale, from above, and what their parts mean."""
-    look = BarStyle(max(1, of.height - AROUND), round_scale_ns(of.bars), of.ascii_only, of.smooth)
+    look = BarStyle(max(1, of.height - AROUND), round_scale_ns(of.bars), of.smooth)
     columns = [column(bar, look) for bar in of.bars]
     return DrawnBars(_bar_lines(of, look, columns), _legend(of, columns))
 
@@ -241,7 +235,7 @@ def drawn(of: Drawing, bars: DrawnBars) -> list[Strip]:
 
 def _words(of: Drawing, text: str, style: str) -> Strip:
     runs = _Runs(of)
-    runs.add(whole_pieces(plain(text, ascii_only=of.ascii_only), of.width, ascii_only=of.ascii_only), style)
+    runs.add(whole_pieces(plain(text), of.width), style)
     return runs.strip()
 
 
@@ -257,9 +251,9 @@ def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> li
     times = {top: look.scale_ns, middle: look.scale_ns / 2}
     lines = []
     for line in reversed(range(look.lines)):
-        text = brief_duration(times[line], ascii_only=of.ascii_only) if line in times and look.scale_ns else ""
+        text = brief_duration(times[line]) if line in times and look.scale_ns else ""
         runs = _Runs(of)
-        runs.add(f"{clip(text, LABEL - 1, ascii_only=of.ascii_only):>{LABEL - 1}} ", "words")
+        runs.add(f"{clip(text, LABEL - 1):>{LABEL - 1}} ", "words")
         for style, of_style in groupby([cells[line] for cells in wide], key=itemgetter(1)):
             runs.add("".join([text for text, _ in of_style]), style)
         lines.append(runs.strip())
@@ -286,17 +280,17 @@ def _marks(of: Drawing) -> Strip:
     runs = _Runs(of)
     runs.add(" " * LABEL, "words")
     for at, bar in enumerate(of.bars):
-        sign = of.sign(CHOSEN, ASCII_CHOSEN) if bar.is_chosen else of.sign(OTHERS, ASCII_OTHERS)
+        sign = CHOSEN if bar.is_chosen else OTHERS
         style = "words"
         if of.marked is not None and bar.first <= of.marked[1] and bar.last >= of.marked[0]:
-            sign, style = of.sign(SPAN, ASCII_SPAN), "span"
+            sign, style = SPAN, "span"
         elif not bar.is_numbered:
             sign = MARKS.get(of.rows["phase"][bar.first], sign)
         text = sign * of.cells
         if at == of.pointer:
             middle = (of.cells - 1) // 2
             runs.add(text[:middle], style)
-            runs.add(of.sign(POINTER, ASCII_POINTER), "pointer")
+            runs.add(POINTER, "pointer")
             text = text[middle + 1 :]
         runs.add(text, style)
     return runs.strip()
@@ -330,16 +324,14 @@ def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     """What the fills and signs mean, as far as they are on the screen."""
     shown = set().union(*columns)
     used = {part for _, part in shown}
-    whisker = of.sign(WHISKER, ASCII_WHISKER)
-    entries = [(LOOKS[part].sign(ascii_only=of.ascii_only), words, part) for part, words in _LEGEND if part in used]
-    if any(character == whisker for character, _ in shown):
-        entries.append((whisker, "longest of several", "sign"))
-    cut = of.sign(CUT, ASCII_CUT)
-    if any(cells[-1][0] == cut for cells in columns):
-        entries.append((cut, "longer", "sign"))
+    entries = [(LOOKS[part].fill, words, part) for part, words in _LEGEND if part in used]
+    if any(character == WHISKER for character, _ in shown):
+        entries.append((WHISKER, "longest of several", "sign"))
+    if any(cells[-1][0] == CUT for cells in columns):
+        entries.append((CUT, "longer", "sign"))
     chosen = of.rows["aggregated"] if of.rows.height else None
     if chosen is not None and chosen.null_count() < len(chosen):
-        entries.append((of.sign(CHOSEN, ASCII_CHOSEN), "in every view", "words"))
+        entries.append((CHOSEN, "in every view", "words"))
     phases = [phase for phase in MARKS if of.rows.height and (of.rows["phase"] == phase).any()]
     entries += [(MARKS[phase], phase, "words") for phase in phases]
     runs = _Runs(of)

@@ -117,29 +117,28 @@ def _from_to(numbers: pl.Series, between: str) -> str:
     return f"{first}" if first == last else f"{first}{between}{last}"
 
 
-def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, ascii_only: bool = False) -> str:
+def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> str:
     """A bar in a line: which iteration, how long, against the median, and what for.
 
     Args:
         rows: What the chart draws.
         bar: The bar.
         times: The row of `iteration_times` of the session.
-        ascii_only: Write ASCII characters alone.
     """
     row = rows.row(bar.slowest, named=True)
     number = row["iteration"]
     name = row["phase"] if number is None else f"iteration {number}"
     if row["duration_ns"] is None:
         return f"{name}: its time is not known"
-    parts = [f"{name}: {duration(row['duration_ns'], ascii_only=ascii_only)}"]
+    parts = [f"{name}: {duration(row['duration_ns'])}"]
     if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
         parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
     if (row["gpu_ns"] or 0) > row["duration_ns"]:
         # Where nothing waits for the GPU, the time of what was launched is none of the iteration's own.
-        parts.append(f"launched {duration(row['gpu_ns'], ascii_only=ascii_only)} of GPU work")
+        parts.append(f"launched {duration(row['gpu_ns'])} of GPU work")
     numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
     if bar.last > bar.first and len(numbers):
-        mean = duration(bar.mean_ns, ascii_only=ascii_only)
+        mean = duration(bar.mean_ns)
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[-1]] is not None:
         shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
@@ -428,7 +427,6 @@ class IterationChart(DirectRender, Widget, can_focus=True):
 
     def _drawing(self, window: tuple[int, int]) -> Drawing:
         """How the bars of a window are drawn, without the cursor."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
         colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
         if not self._styles:
             self._styles = self._looked_up()
@@ -443,6 +441,5 @@ class IterationChart(DirectRender, Widget, can_focus=True):
             width=self.content_size.width,
             height=self.content_size.height,
             styles=self._styles,
-            ascii_only=ascii_only,
-            smooth=not ascii_only and colors in SMOOTH,
+            smooth=colors in SMOOTH,
         )

@@ -10,11 +10,9 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.analysis.iterations.chart import BarRows
-from tui.fitting import cell_width, ellipsis
+from tui.fitting import ELLIPSIS, cell_width
 from tui.fmt import brief_duration
 from tui.widgets.charts.iteration_bars import (
-    ASCII_CUT,
-    ASCII_WHISKER,
     CUT,
     SMOOTH,
     WHISKER,
@@ -55,8 +53,8 @@ WORDS: Final = {
 }
 """What the parts are called below them."""
 SIGNS: Final = {
-    **dict.fromkeys((WHISKER, ASCII_WHISKER), "longest of several"),
-    **dict.fromkeys((CUT, ASCII_CUT), "longer"),
+    WHISKER: "longest of several",
+    CUT: "longer",
 }
 
 
@@ -95,16 +93,15 @@ class TimesChart(Widget):
         """Draw the columns with their scale at the left, and below them their ends and their parts."""
         if self._rows is None:
             return Content("")
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
         colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
         room = max(ROOM_LEAST, self.content_size.width - SCALE)
         shown = BarRows(self._rows).bars(0, self._rows.height, room)
         longest = round_scale_ns(shown)
-        look = BarStyle(self._lines, longest, ascii_only, smooth=not ascii_only and colors in SMOOTH)
+        look = BarStyle(self._lines, longest, smooth=colors in SMOOTH)
         columns = [column(bar, look) for bar in shown]
         cells = bar_width(len(shown), room)
         body = cells - (1 if cells >= APART_FROM else 0)
-        scale = [brief_duration(longest, ascii_only=ascii_only), *[""] * (look.lines - 1)]
+        scale = [brief_duration(longest), *[""] * (look.lines - 1)]
         lines = [
             Content.assemble(
                 (f"{text:>{SCALE - 1}} ", "$text-muted"), *_drawn([of[line] for of in columns], cells, body)
@@ -114,12 +111,10 @@ class TimesChart(Widget):
         first, last = (str(self._rows["iteration"][place]) for place in (0, -1))
         axis = first + last.rjust(cells * (len(shown) - 1) + body - cell_width(first))
         used = {part for of in columns for _, part in of}
-        parts = [
-            (LOOKS[part].sign(ascii_only=ascii_only), LOOKS[part].color, WORDS[part]) for part in WORDS if part in used
-        ]
+        parts = [(LOOKS[part].fill, LOOKS[part].color, WORDS[part]) for part in WORDS if part in used]
         signs = {character for of in columns for character, part in of if part == "sign"}
         if not self._is_all:
-            parts = [(ellipsis(ascii_only=ascii_only), "$text-muted", "")]
+            parts = [(ELLIPSIS, "$text-muted", "")]
         parts += [(sign, "$foreground", words) for sign, words in SIGNS.items() if sign in signs]
         lines += [Content.styled(" " * SCALE + axis, "$text-muted"), *_legend(parts, self.content_size.width)]
         return Content("\n").join(lines)

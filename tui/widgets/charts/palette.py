@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tui.text import to_ascii
-
 
 @dataclass(frozen=True, slots=True)
 class KindLook:
@@ -16,10 +14,6 @@ class KindLook:
     """A pattern; `tui.widgets.output_filters` draws it as a solid block, or in ASCII, where that is better."""
     color: str
     """A variable of the theme."""
-
-    def sign(self, *, ascii_only: bool) -> str:
-        """The fill that the terminal can show."""
-        return to_ascii(self.fill) if ascii_only else self.fill
 
 
 LOOKS: Final = {

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
-ASCII_LEVELS: Final = ".:-=+*#@"
 
 
-def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = False) -> str:
+def sparkline(values: Sequence[float | None], width: int) -> str:
     """Numbers as columns of one line, from zero to the largest; an unknown one is a blank.
 
     Where there are more numbers than cells, a cell shows the largest of its numbers: a peak is never lost.
@@ -33,7 +32,6 @@ def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = 
     >>> sparkline([0, 1, 2, 4], 4), sparkline([1, None, 8], 3), sparkline([1, 9, 1, 1], 2)
     ('▁▃▅█', '▂ █', '█▁')
     """
-    levels = ASCII_LEVELS if ascii_only else LEVELS
     if width <= 0 or not values:
         return ""
     cells = min(width, len(values))
@@ -44,7 +42,7 @@ def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = 
     ]
     top = max((value for value in largest_of if value is not None), default=0)
     return "".join(
-        " " if value is None else levels[_level(value, top, len(levels))] if top > 0 else levels[0]
+        " " if value is None else LEVELS[_level(value, top, len(LEVELS))] if top > 0 else LEVELS[0]
         for value in largest_of
     )
 
@@ -61,7 +59,7 @@ def histogram(durations_ns: pl.Series, bins: int) -> list[int]:
     return [part.launches for part in log_bins(durations_ns, bins)]
 
 
-def histogram_line(durations_ns: pl.Series, width: int, *, ascii_only: bool = False) -> str:
+def histogram_line(durations_ns: pl.Series, width: int) -> str:
     """The distribution of durations with the shortest and the longest at its ends, on a logarithmic scale.
 
     >>> import polars as pl
@@ -70,18 +68,18 @@ def histogram_line(durations_ns: pl.Series, width: int, *, ascii_only: bool = Fa
     """
     known = durations_ns.drop_nulls()
     if not len(known):
-        return "-" if ascii_only else "–"
+        return "–"
     shortest, longest = known.min(), known.max()
     if not isinstance(shortest, (int, float)) or not isinstance(longest, (int, float)):
-        return "-" if ascii_only else "–"
-    low, high = duration(shortest, ascii_only=ascii_only), duration(longest, ascii_only=ascii_only)
+        return "–"
+    low, high = duration(shortest), duration(longest)
     if shortest == longest:
         return low
     cells = width - cell_width(low) - cell_width(high) - 2
     if cells < 4:
-        return f"{low} … {high}" if not ascii_only else f"{low} .. {high}"
+        return f"{low} … {high}"
     counts = [count or None for count in histogram(known, cells)]
-    return f"{low} {sparkline(counts, cells, ascii_only=ascii_only)} {high}"
+    return f"{low} {sparkline(counts, cells)} {high}"
 
 
 MOST_GPUS: Final = 8
@@ -128,39 +126,37 @@ class BusyChart(Widget):
 
     def render(self) -> Content:
         """Draw the lanes and the time below them."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
         lanes = self._lanes[:MOST_GPUS]
-        heads = [self._head(lane, ascii_only=ascii_only) for lane in lanes]
+        heads = [self._head(lane) for lane in lanes]
         label = max((cell_width(part) for head in heads for part in head), default=0)
         room = max(8, self.content_size.width - label - 1)
         drawn = []
         for lane, head in zip(lanes, heads, strict=True):
-            for place, line in enumerate(area(lane.shares(room), self._lines, ascii_only=ascii_only)):
+            for place, line in enumerate(area(lane.shares(room), self._lines)):
                 text = pad(head[place] if place < len(head) else "", label)
                 drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$bar")))
         more = len(self._lanes) - len(lanes)
         note = f"busy over the wall time{f', {more} more GPUs not drawn' if more else ''}"
-        end = duration(self._span_ns, ascii_only=ascii_only)
+        end = duration(self._span_ns)
         axis = "0" + note.center(max(0, room - 1 - cell_width(end))) + end
         return Content("\n").join([*drawn, Content.styled(" " * (label + 1) + axis, "$text-muted")])
 
-    def _head(self, lane: BusyLane, *, ascii_only: bool) -> list[str]:
+    def _head(self, lane: BusyLane) -> list[str]:
         """What stands before the lines of a lane: name and share, below each other where there is room."""
-        parts = [plain(lane.label), percent(lane.busy_pct, ascii_only=ascii_only)]
+        parts = [plain(lane.label), percent(lane.busy_pct)]
         return parts if self._lines > 1 else [" ".join(parts)]
 
 
-def area(shares: Sequence[float], lines: int, *, ascii_only: bool = False) -> list[str]:
+def area(shares: Sequence[float], lines: int) -> list[str]:
     """Columns of a few lines each, the top line first.
 
     >>> area([0, 0.5, 1], 2)
     ['  █', ' ██']
     """
-    levels = ASCII_LEVELS if ascii_only else LEVELS
-    steps = len(levels)
+    steps = len(LEVELS)
     heights = [0 if share <= 0 else max(1, round(share * steps * lines)) for share in shares]
     drawn = []
     for line in reversed(range(lines)):
         base = line * steps
-        drawn.append("".join(" " if height <= base else levels[min(steps, height - base) - 1] for height in heights))
+        drawn.append("".join(" " if height <= base else LEVELS[min(steps, height - base) - 1] for height in heights))
     return drawn

@@ -13,7 +13,6 @@ from textual.widget import Widget
 from tui.fmt import column_unit, format_value, metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain
-from tui.widgets.ascii_text import in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -107,10 +106,7 @@ class DetailText(Widget):
 
     def render(self) -> Content:
         """The lines."""
-        lines = self._details.wrapped(self.content_size.width)
-        if getattr(self.app, "ascii_only", False):
-            lines = [in_ascii(line) for line in lines]
-        return Content("\n").join(lines)
+        return Content("\n").join(self._details.wrapped(self.content_size.width))
 
 
 def whole_value(kind: ColumnKind, value: object) -> str:

@@ -15,7 +15,6 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
-from tui.fitting import ellipsis
 from tui.textual_patches.dim_background import dimmed_background
 from tui.textual_patches.least_size import LeastSize
 
@@ -38,8 +37,6 @@ class Dialog(LeastSize, ModalScreen[Result | None], Generic[Result]):
 
     TITLE_TEXT: ClassVar[str] = ""
     KEYS: ClassVar[str] = "esc leave"
-    KEYS_IN_ASCII: ClassVar[str] = ""
-    """The same without arrows, where there are any."""
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Leave")]
 
     _is_dismissed = False
@@ -54,17 +51,15 @@ class Dialog(LeastSize, ModalScreen[Result | None], Generic[Result]):
             width: 90%; max-width: 100; height: auto; max-height: 90%;
             border: round $primary; border-title-color: $accent; border-title-style: bold;
             border-subtitle-color: $text-muted; padding: 0 1;
-            &.-ascii { border: ascii $primary; }
         }
     }
     """
 
     def compose(self) -> ComposeResult:
         """The box around the body."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        with Vertical(classes="dialog--box -ascii" if ascii_only else "dialog--box") as box:
+        with Vertical(classes="dialog--box") as box:
             box.border_title = Content(self.TITLE_TEXT)
-            box.border_subtitle = Content(self.KEYS_IN_ASCII or self.KEYS if ascii_only else self.KEYS)
+            box.border_subtitle = Content(self.KEYS)
             yield from self.compose_body()
 
     def compose_body(self) -> ComposeResult:
@@ -223,9 +218,6 @@ class MenuLines(OptionList):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
         strip = super().render_line(y)
-        if getattr(self.app, "ascii_only", False):
-            cut = ((segment, segment.text.replace("…", ellipsis(ascii_only=True))) for segment in strip)
-            strip = Strip([Segment(text, segment.style) for segment, text in cut], strip.cell_length)
         metas = [segment.style.meta for segment in strip if segment.style is not None]
         option = metas[0].get("option") if metas else None
         if option is None or option != self.highlighted or not self.has_focus or self.options[option].disabled:

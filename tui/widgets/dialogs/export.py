@@ -63,8 +63,7 @@ class ExportDialog(Dialog[str]):
     """
 
     TITLE_TEXT: ClassVar[str] = "Export"
-    KEYS: ClassVar[str] = "← → choose  ↑ ↓ next line  enter write  esc leave"
-    KEYS_IN_ASCII: ClassVar[str] = "h l choose  j k next line  enter write  esc leave"
+    KEYS: ClassVar[str] = "left right choose  up down next line  enter write  esc leave"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("enter", "write", "Write"),
         ("down", "app.focus_next", "Down"),

@@ -84,11 +84,10 @@ class NoteDialog(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """What it is on, the text, what is to be said of it."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        yield Static(Content(plain(self._row, ascii_only=ascii_only)), id="note-row")
+        yield Static(Content(plain(self._row)), id="note-row")
         # What was written by another program of the user must not act on the terminal either.
         yield NoteEditor("\n".join(plain(line) for line in self._text.splitlines()), id="note-text")
-        yield Static(Content(plain(self._about, ascii_only=ascii_only)), id="note-about")
+        yield Static(Content(plain(self._about)), id="note-about")
 
     @on(NoteEditor.Kept)
     def _keep(self) -> None:

@@ -63,7 +63,6 @@ class CellWriter:
         total_ns: What shares of durations are taken of, or None where there is no total.
         units: For measures, the unit of each value.
         is_pinned: The column has the room that the others leave, or shares it.
-        ascii_only: Write ASCII characters alone.
     """
 
     def __init__(
@@ -76,18 +75,15 @@ class CellWriter:
         total_ns: float | None = None,
         units: pl.Series | None = None,
         is_pinned: bool = False,
-        ascii_only: bool = False,
     ) -> None:
         self.column = column
-        self._ascii_only = ascii_only
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
         tells_apart = (is_pinned and not column.is_prose) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
-            (lambda: _few_names(facts, ascii_only=ascii_only)) if tells_apart else tuple,
+            (lambda: _few_names(facts)) if tells_apart else tuple,
             are_symbols=self._shortens,
             are_sentences=column.is_prose,
-            ascii_only=ascii_only,
         )
         self._fitted: dict[tuple[str, int], str] = {}
         self.filled: dict[tuple[int, bool], dict[object, str]] = {}
@@ -101,7 +97,7 @@ class CellWriter:
             self._unit = PERCENT
         symbol = ""
         if self._unit is not None and (largest is not None or column.kind not in _TIMES):
-            symbol = self._unit.ascii().symbol if ascii_only else self._unit.symbol
+            symbol = self._unit.symbol
         self.title = heading(f"{column.title} {column.sign}".rstrip(), symbol)
         """The heading with its sign and the unit that all values of the column share."""
         values = self._width_of_values(facts) if units is None else self._width_of_measures(facts.values, units)
@@ -151,8 +147,8 @@ class CellWriter:
     def measure(self, value: object, unit: object) -> str:
         """A value in the unit of its row."""
         number = value if isinstance(value, (int, float)) else None
-        named = None if unit is None else plain(str(unit), ascii_only=self._ascii_only)
-        return metric(number, named, ascii_only=self._ascii_only)
+        named = None if unit is None else plain(str(unit))
+        return metric(number, named)
 
     def _widest(self, values: Iterable[object]) -> int:
         return max((cell_width(self.whole(value)) for value in values), default=1)
@@ -166,17 +162,17 @@ class CellWriter:
         if value is None and self.column.absent:
             return self.column.absent
         if self.is_text and value is not None:
-            return plain(str(value), ascii_only=self._ascii_only)
+            return plain(str(value))
         if self._share_of is not None and isinstance(value, (int, float)):
             value = 100 * value / self._share_of if self._share_of else None
-            return format_value(ColumnKind.PERCENT, value, unit=PERCENT, suffix=False, ascii_only=self._ascii_only)
-        return format_value(self.column.kind, value, unit=self._unit, suffix=False, ascii_only=self._ascii_only)
+            return format_value(ColumnKind.PERCENT, value, unit=PERCENT, suffix=False)
+        return format_value(self.column.kind, value, unit=self._unit, suffix=False)
 
     def with_unit(self, value: object) -> str:
         """A value as it stands alone, with its own unit."""
         if self.is_text:
             return self.whole(value)
-        text = format_value(self.column.kind, value, ascii_only=self._ascii_only)
+        text = format_value(self.column.kind, value)
         return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
 
     def fitted(self, value: object, width: int) -> str:
@@ -193,15 +189,15 @@ class CellWriter:
         return fitted
 
     def _fit_text(self, text: str, width: int) -> str:
-        return self._cutter.cut(plain(text[:CHARACTERS_KEPT], ascii_only=self._ascii_only), width)
+        return self._cutter.cut(plain(text[:CHARACTERS_KEPT]), width)
 
 
-def _few_names(facts: ColumnFacts, *, ascii_only: bool) -> list[str]:
+def _few_names(facts: ColumnFacts) -> list[str]:
     """The distinct names of a column, to be told apart; none where there are too many to compare them all."""
     names = facts.few(NAMES_COMPARED)
     if names is None:
         return []
-    return [plain(name[:CHARACTERS_KEPT], ascii_only=ascii_only) for name in names.cast(pl.String).to_list()]
+    return [plain(name[:CHARACTERS_KEPT]) for name in names.cast(pl.String).to_list()]
 
 
 def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:
@@ -235,7 +231,6 @@ def writers(
     *,
     share_of: float | None = None,
     pinned: str = "",
-    ascii_only: bool = False,
 ) -> dict[str, CellWriter]:
     """A writer for each column of a frame, by name.
 
@@ -245,7 +240,6 @@ def writers(
         state: Units, shares and names as the user wants them.
         share_of: What shares are taken of, in nanoseconds; None where there is no such total.
         pinned: The column that has the room that the others leave.
-        ascii_only: Write ASCII characters alone.
     """
     units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
     facts = facts_of(frame)
@@ -258,7 +252,6 @@ def writers(
             total_ns=share_of,
             units=units if column.kind is ColumnKind.MEASURE else None,
             is_pinned=pinned in (column.name, *column.compared_with),
-            ascii_only=ascii_only,
         )
         for column in columns
     }

@@ -243,7 +243,7 @@ class TableModel:
         """For each column of times the unit that it is shown in: a bare number in a filter is read in it."""
         return units_of(self.spec.columns, self.frame, self.state)
 
-    def make_writers(self, *, ascii_only: bool) -> dict[str, CellWriter]:
+    def make_writers(self) -> dict[str, CellWriter]:
         """For each column of the shown rows, how its values are written."""
         return writers(
             self.columns(),
@@ -251,7 +251,6 @@ class TableModel:
             self.shown_state,
             share_of=self.share_of,
             pinned=self.spec.pinned,
-            ascii_only=ascii_only,
         )
 
     # --- filter, search, order ---------------------------------------------------------------------------------------

@@ -80,7 +80,6 @@ class TablePainter:
         positions: Where each column stands in a row of values.
         styles: The component styles.
         width: Cells of the line.
-        ascii_only: Draw with ASCII characters alone.
     """
 
     def __init__(
@@ -90,17 +89,12 @@ class TablePainter:
         positions: Mapping[str, int],
         styles: TableStyles,
         width: int,
-        *,
-        ascii_only: bool = False,
     ) -> None:
         self.layout = layout
         self.writers = writers
         self.styles = styles
         self.width = width
-        self.ascii_only = ascii_only
-        self._cells = [
-            _Cell(placed, writers[placed.column.name], positions, ascii_only=ascii_only) for placed in layout.placed
-        ]
+        self._cells = [_Cell(placed, writers[placed.column.name], positions) for placed in layout.placed]
         self._status = next((cell for cell in self._cells if cell.placed.column.name in STATUS_COLUMNS), None)
         self._blanks_behind = " " * max(
             0, width - GUTTER - sum(cell.placed.end - cell.placed.x + GAP for cell in self._cells)
@@ -110,19 +104,18 @@ class TablePainter:
         """The line of headings, with the sort order and the column under the cursor."""
         directions = dict(sort)
         order = {name: number if len(sort) > 1 else 0 for number, (name, _) in enumerate(sort, 1)}
-        down, up = ("v", "^") if self.ascii_only else ("▼", "▲")
         runs = _Runs(self.styles.header)
         runs.add(" " * GUTTER)
         for placed in self.layout.placed:
             name = placed.column.name
             title, width = self.writers[name].title, placed.width
             if name in directions:
-                sign = f"{down if directions[name] else up}{order[name] or ''}"
-                # A letter right behind a unit would be read as a part of it: the blank can take a cell of the gap.
-                apart = " " if self.ascii_only and placed.end < self.width else ""
+                sign = f"{'▼' if directions[name] else '▲'}{order[name] or ''}"
+                # Set off from the unit; the blank can take a cell of the gap.
+                apart = " " if placed.end < self.width else ""
                 width = max(width, min(width + len(apart), cell_width(f"{title}{apart}{sign}")))
                 title = f"{title}{apart}{sign}"
-            title = clip(title, width, ascii_only=self.ascii_only)
+            title = clip(title, width)
             style = self.styles.header_cursor if name == cursor_column else None
             blank = " " * (width - cell_width(title))
             if not placed.is_left_aligned:
@@ -150,7 +143,7 @@ class TablePainter:
         if isinstance(status, str) and status not in SERIOUS and not on_cursor:
             base = styles.unknown
         runs = _Runs(base)
-        mark = ("*" if self.ascii_only else "•") if look.is_marked else ""
+        mark = "•" if look.is_marked else ""
         # The sign of a note stands in the place of the mark where there is none, which keeps it off the name.
         signs = f"{mark}{NOTE if look.is_noted else ''}"
         runs.add(signs, styles.mark if not on_cursor else None)
@@ -177,7 +170,7 @@ class TablePainter:
                 runs.add(cell.filled(value, values), style)
             if placed.bar:
                 share = value / 100 if isinstance(value, (int, float)) else 0.0
-                drawn = pad(bar(share, placed.bar, ascii_only=self.ascii_only), placed.bar)
+                drawn = pad(bar(share, placed.bar), placed.bar)
                 runs.add(" ")
                 # In reverse it is drawn as the text is, else in its color on the ground of the row.
                 runs.add(drawn, self._bar_style(look) if on_cursor else styles.bar)
@@ -209,14 +202,11 @@ class TablePainter:
 class _Cell:
     """A column where it stands on the line: its values as texts of its width."""
 
-    def __init__(
-        self, placed: PlacedColumn, writer: CellWriter, positions: Mapping[str, int], *, ascii_only: bool
-    ) -> None:
+    def __init__(self, placed: PlacedColumn, writer: CellWriter, positions: Mapping[str, int]) -> None:
         self.placed = placed
         self.writer = writer
         self.position = positions[placed.column.name]
         self._unit_position = positions.get(UNIT_COLUMN) if writer.column.kind is ColumnKind.MEASURE else None
-        self._ascii_only = ascii_only
         self._ends_right = not placed.is_left_aligned
         # The writer outlives the painter: most columns have the same width where others come into view.
         self._kept = writer.filled.setdefault((placed.width, self._ends_right), {})
@@ -226,7 +216,7 @@ class _Cell:
         if self._unit_position is None:
             return self.writer.fitted(value, self.placed.width)
         text = self.writer.measure(value, values[self._unit_position])
-        return clip(text, self.placed.width, ascii_only=self._ascii_only)
+        return clip(text, self.placed.width)
 
     def spans(self, value: object, values: Sequence[object], hits: re.Pattern[str]) -> list[tuple[int, int]]:
         """What of the text of a value a search has found."""

@@ -113,24 +113,22 @@ class TableStatus:
             parts.append((SEEN_ELSEWHERE, f"sorted by {self.sorted_by}"))
         return parts
 
-    def columns_out_of_sight(self, *, ascii_only: bool = False, short: bool = False) -> str:
+    def columns_out_of_sight(self, *, short: bool = False) -> str:
         """How many columns lack the room, and on which side."""
-        left, right = ("<-", "->") if ascii_only else ("←", "→")
         words = "" if short else " column" if self.columns_after == 1 else " columns"
-        after = f"+{self.columns_after}{words} {right}"
-        sides = [f"{left} {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
-        return (" - " if ascii_only else SEPARATOR).join(side for side in sides if side)
+        after = f"+{self.columns_after}{words} →"
+        sides = [f"← {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
+        return SEPARATOR.join(side for side in sides if side)
 
-    def line(self, width: int, *, ascii_only: bool = False) -> str:
+    def line(self, width: int) -> str:
         """The whole line.
 
         Where it lacks the room, what can be seen elsewhere goes first; then columns are counted without the word, a
         long filter is cut, the title goes, and then the least important of the other parts.
         """
-        separator = " - " if ascii_only else SEPARATOR
         title = f"{self.title}: " if self.title else ""
-        long_end = self.way or self.columns_out_of_sight(ascii_only=ascii_only)
-        short_end = self.way or self.columns_out_of_sight(ascii_only=ascii_only, short=True)
+        long_end = self.way or self.columns_out_of_sight()
+        short_end = self.way or self.columns_out_of_sight(short=True)
         parts = self.parts()
         while True:
             least = max(parts, key=lambda part: part[0])
@@ -140,14 +138,14 @@ class TableStatus:
             for head in heads:
                 for end in ends:
                     room = width - (cell_width(end) + 2 if end else 0)
-                    lacking = cell_width(head + separator.join(text for _, text in parts)) - room
+                    lacking = cell_width(head + SEPARATOR.join(text for _, text in parts)) - room
                     cells = cell_width(least[1]) - lacking
                     if lacking > 0 and end == ends[-1] and least[1].startswith(FILTER) and cells >= FILTER_LEAST:
-                        parts[parts.index(least)] = (least[0], clip(least[1], cells, ascii_only=ascii_only))
+                        parts[parts.index(least)] = (least[0], clip(least[1], cells))
                         lacking = 0
                     if lacking <= 0 or (len(parts) == 1 and end == ends[-1]):
-                        start = head + separator.join(text for _, text in parts)
-                        start = clip(start, max(0, room), ascii_only=ascii_only)
+                        start = head + SEPARATOR.join(text for _, text in parts)
+                        start = clip(start, max(0, room))
                         return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
             parts.remove(least)
 
@@ -176,8 +174,7 @@ class StatusLine(Widget):
 
     def render(self) -> Visual:
         """The line, as wide as there is room."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        return Content(self._status.line(self.content_size.width, ascii_only=ascii_only))
+        return Content(self._status.line(self.content_size.width))
 
 
 class StatusWriter:
@@ -215,11 +212,9 @@ class StatusWriter:
             is_coming: Rows are being worked out.
         """
         model = self._model
-        layout, applied, ascii_only = table.table_layout, model.applied, table.ascii_only
+        layout, applied = table.table_layout, model.applied
         if self._marks is None or self._marks[0] is not model.marks or self._marks[1] is not model.frame:
-            words = marks_in_words(
-                model.frame, model.marks, model.spec, model.excluded_sessions, model.total_weight, ascii_only=ascii_only
-            )
+            words = marks_in_words(model.frame, model.marks, model.spec, model.excluded_sessions, model.total_weight)
             self._marks = (model.marks, model.frame, words)
         marks, average = self._marks[2]
         at, way = self._folded if is_folded else ("", "")
@@ -232,7 +227,7 @@ class StatusWriter:
             weight_share=model.shown_pct,
             weight_title=weight_title(model.spec),
             is_cut=model.shows_first_only,
-            small=small_in_words(applied, model.spec, ascii_only=ascii_only) if applied else "",
+            small=small_in_words(applied, model.spec) if applied else "",
             shares_of=model.shares_of,
             filter=plain(model.valid_filter),
             carried=plain(carried),
@@ -240,7 +235,7 @@ class StatusWriter:
             find=plain(model.state.find),
             found=model.found_count,
             found_at=model.found_at(model.cursor_row),
-            sorted_by="" if is_folded else sorted_by(model.spec, model.sort, ascii_only=ascii_only),
+            sorted_by="" if is_folded else sorted_by(model.spec, model.sort),
             at=at,
             way=way,
             marks=marks,
@@ -251,10 +246,10 @@ class StatusWriter:
         )
 
 
-def sorted_by(spec: TableSpec, sort: Sort, *, ascii_only: bool = False, in_words: bool = False) -> str:
+def sorted_by(spec: TableSpec, sort: Sort, *, in_words: bool = False) -> str:
     """The columns that rows are sorted by, with their directions as signs or in words."""
     titles = {column.name: column.title for column in spec.columns}
-    down, up = ("descending", "ascending") if in_words else ("v", "^") if ascii_only else ("▼", "▲")
+    down, up = ("descending", "ascending") if in_words else ("▼", "▲")
     return ", ".join(f"{titles.get(name, name)} {down if falls else up}" for name, falls in sort)
 
 
@@ -279,8 +274,6 @@ def marks_in_words(
     spec: TableSpec,
     apart: Collection[int],
     of_all: Callable[[], int | float | None],
-    *,
-    ascii_only: bool,
 ) -> tuple[str, str]:
     """How many rows are marked with the sum of their weight and its share of all; and their average.
 
@@ -290,7 +283,6 @@ def marks_in_words(
         spec: What the table is.
         apart: Sessions whose weight is added to that of no other.
         of_all: The weight of all rows, where there are none of those.
-        ascii_only: Use ASCII characters only.
     """
     if not marks:
         return "", ""
@@ -302,9 +294,7 @@ def marks_in_words(
     if not values:
         return said, ""
     kind = weight_kind(spec)
-    total, average = (
-        format_value(kind, value, ascii_only=ascii_only) for value in (sum(values), sum(values) / len(values))
-    )
+    total, average = (format_value(kind, value) for value in (sum(values), sum(values) / len(values)))
     share = _share(frame, picked, spec.weight, apart) if apart else _part(sum(values), of_all())
     in_percent = f", {percent(share)} of all" if share is not None else ""
     return f"{said}: {total}{in_percent}", average if len(values) > 1 else ""
@@ -320,9 +310,9 @@ def _share(frame: pl.DataFrame, picked: pl.Series, weight: str, apart: Collectio
     return weight_pct(frame, weight, pl.Series(mask), apart)
 
 
-def small_in_words(applied: Applied, spec: TableSpec, *, ascii_only: bool) -> str:
+def small_in_words(applied: Applied, spec: TableSpec) -> str:
     """How many rows are hidden as small, and what they hold together; empty where none are."""
     if not applied.small:
         return ""
-    held = format_value(weight_kind(spec), applied.small_weight, ascii_only=ascii_only)
+    held = format_value(weight_kind(spec), applied.small_weight)
     return f"{count(applied.small)} small ({held})"

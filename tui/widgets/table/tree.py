@@ -67,13 +67,10 @@ class TreeWriter(CellWriter):
         facts: Of the names.
         state: As the user has arranged the table.
         deepest: How deep rows lie at most, from 0.
-        ascii_only: Write ASCII characters alone.
     """
 
-    def __init__(
-        self, column: Column, facts: ColumnFacts, state: TableState, *, deepest: int, ascii_only: bool = False
-    ) -> None:
-        super().__init__(column, facts, state, is_pinned=True, ascii_only=ascii_only)
+    def __init__(self, column: Column, facts: ColumnFacts, state: TableState, *, deepest: int) -> None:
+        super().__init__(column, facts, state, is_pinned=True)
         self._deepest = deepest
         self.width += STEP * deepest + 2
 
@@ -88,13 +85,13 @@ class TreeWriter(CellWriter):
         if cell_width(name) > room:
             name = without_prefix(name)
         # Names of ops begin alike: their ends tell them apart.
-        return before + clip_middle(name, room, ascii_only=self._ascii_only, tail=TAIL)
+        return before + clip_middle(name, room, tail=TAIL)
 
 
 class TreeRows(TableRows):
     """Rows of a tree: their names say how deep they lie and whether what is in them is shown."""
 
-    def __init__(self, rows: TableRows, forest: Forest, depth: Ints, column: str, *, ascii_only: bool) -> None:
+    def __init__(self, rows: TableRows, forest: Forest, depth: Ints, column: str) -> None:
         super().__init__(rows.frame, rows.order)
         height = rows.frame.height
         shown = np.arange(height) if rows.order is None else rows.order.to_numpy()
@@ -102,7 +99,7 @@ class TreeRows(TableRows):
         self._holds = _parents(forest, np.arange(height))
         self._open = _parents(forest, shown)
         self._place = rows.frame.columns.index(column)
-        self._signs = ("+", "-", " ") if ascii_only else ("▸", "▾", " ")
+        self._signs = ("▸", "▾", " ")
 
     def row(self, row: int) -> tuple[object, ...]:
         """The values of a shown row, its name with what stands before it."""
@@ -145,7 +142,6 @@ class TreeModel(TableModel):
 
     def __init__(self, spec: TableSpec) -> None:
         super().__init__(spec)
-        self.ascii_only = False
         self.forest = forest_of(np.zeros(0, np.int64))
         """The row that each row lies in."""
         self.depth: Ints = np.zeros(0, np.int64)
@@ -198,17 +194,17 @@ class TreeModel(TableModel):
     def show_rows(self, rows: TableRows, *, cursor_row: int = 0) -> None:
         """Show these rows, as a tree."""
         if rows.frame.height:
-            rows = TreeRows(rows, self.forest, self.depth, self.spec.pinned, ascii_only=self.ascii_only)
+            rows = TreeRows(rows, self.forest, self.depth, self.spec.pinned)
         super().show_rows(rows, cursor_row=cursor_row)
 
-    def make_writers(self, *, ascii_only: bool) -> dict[str, CellWriter]:
+    def make_writers(self) -> dict[str, CellWriter]:
         """For each column how its values are written; names are indented."""
-        made = super().make_writers(ascii_only=ascii_only)
+        made = super().make_writers()
         column = next((column for column in self.columns() if column.name == self.spec.pinned), None)
         if column is not None:
             facts = facts_of(self.rows.frame)[column.name]
             deepest = int(self.depth.max(initial=0))
-            made[column.name] = TreeWriter(column, facts, self.shown_state, deepest=deepest, ascii_only=ascii_only)
+            made[column.name] = TreeWriter(column, facts, self.shown_state, deepest=deepest)
         return made
 
     # --- folding -----------------------------------------------------------------------------------------------------
@@ -261,10 +257,6 @@ class TreePane(TablePane):
     def make_table(self) -> FrameTable:
         """The view of the model."""
         return TreeTable(self.tree_model)
-
-    def on_mount(self) -> None:
-        """Draw the signs of folded rows with what the terminal can show."""
-        self.tree_model.ascii_only = self.table.ascii_only
 
     def _fold_to(self, unfolded: Flags, row: int | None) -> None:
         self.tree_model.fold_to(unfolded, row)

@@ -11,7 +11,6 @@ from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 
 from tui.keys import Scope, actions_of, bindings_for
-from tui.textual_patches.scrollbar import AsciiScrollBarRender
 from tui.widgets.direct_render import DirectRender
 from tui.widgets.table.layout import TableLayout, lay_out
 from tui.widgets.table.painter import PLAIN, RowLook, TablePainter, TableStyles
@@ -134,12 +133,6 @@ class FrameTable(DirectRender, ScrollView, can_focus=True):
         self._part_styles: TableStyles | None = None
         self._strips: dict[tuple[int, RowLook], Strip] = {}
 
-    def on_mount(self) -> None:
-        """Draw the scrollbar with what the terminal can show."""
-        if self.ascii_only:
-            # Textual documents setting it on one scrollbar, and types it as a class variable.
-            self.vertical_scrollbar.renderer = AsciiScrollBarRender  # type: ignore[misc]
-
     # --- what is shown -----------------------------------------------------------------------------------------------
 
     def show_rows(self) -> None:
@@ -176,17 +169,12 @@ class FrameTable(DirectRender, ScrollView, can_focus=True):
 
     # --- layout ------------------------------------------------------------------------------------------------------
 
-    @property
-    def ascii_only(self) -> bool:
-        """Whether the terminal can show ASCII characters alone."""
-        return bool(getattr(self.app, "ascii_only", False))
-
     def _ensure_writers(self) -> dict[str, CellWriter]:
         model, state = self.model, self.model.shown_state
         frame, written = model.rows.frame, (model.spec, model.share_of, state.unit, state.as_share, state.full_names)
         is_other = frame is not self._written_frame or written != self._written
         if is_other or any(column.name not in self._writers for column in model.columns()):
-            self._writers = model.make_writers(ascii_only=self.ascii_only)
+            self._writers = model.make_writers()
             self._written_frame, self._written = frame, written
         return self._writers
 
@@ -213,9 +201,7 @@ class FrameTable(DirectRender, ScrollView, can_focus=True):
             if model.cursor_column not in layout.sequence and layout.sequence:
                 model.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(model.rows.frame.columns)}
-            self._painter = TablePainter(
-                layout, written, positions, self._looked_up(), width + 1, ascii_only=self.ascii_only
-            )
+            self._painter = TablePainter(layout, written, positions, self._looked_up(), width + 1)
             self.post_message(self.LayoutChanged(self))
         return self._painter
 

@@ -202,19 +202,19 @@ class TimelineCanvas(TimelineLanes):
         share = f"{whole_percent(busy_ns, span)} "
         room = self.label_cells - SHARE_CELLS - 1
         mark = ">" if has_cursor else " "
-        words = within(self.label_of(place, above), lane.tid, room - 1, ascii_only=self.ascii_only)
+        words = within(self.label_of(place, above), lane.tid, room - 1)
         text = mark + pad(words, room - 1)
         style = self._look_of("label-cursor" if has_cursor and self.has_focus else "label")
         return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
 
     def _ruler_line(self, window: Window) -> Strip:
-        found = ruler(window, ascii_only=self.ascii_only)
+        found = ruler(window)
         base = exactly(found.base_ns) if found.base_ns else ""
-        moments = {self.cursor_ns: "v" if self.ascii_only else "▼"}
+        moments = {self.cursor_ns: "▼"}
         if self.mark_ns is not None and self.mark_ns != self.cursor_ns:
             moments[self.mark_ns] = "M"
         signs = {window.cell_of(at): sign for at, sign in moments.items()}
-        line = labeled(found.ticks, window.cells, tick="|" if self.ascii_only else "╷", signs=signs)
+        line = labeled(found.ticks, window.cells, tick="╷", signs=signs)
         return self._head_line(base, line)
 
     def _iterations_line(self, window: Window) -> Strip:
@@ -239,12 +239,12 @@ class TimelineCanvas(TimelineLanes):
             # The iteration that the screen begins in: without a tick, since it does not begin there.
             placed.insert(0, (0, begun))
             signs[0] = " "
-        line = labeled(placed, window.cells, tick="|" if self.ascii_only else "╷", signs=signs)
+        line = labeled(placed, window.cells, tick="╷", signs=signs)
         return self._head_line("iterations" if marks else "", line)
 
     def _head_line(self, head: str, line: Sequence[str]) -> Strip:
         style = self._look_of("ruler")
-        text = pad(clip(f" {head}", self.label_cells, ascii_only=self.ascii_only), self.label_cells)
+        text = pad(clip(f" {head}", self.label_cells), self.label_cells)
         return Strip([Segment(text + "".join(line), style)], self.size.width)
 
     def _legend_line(self) -> Strip:
@@ -253,7 +253,7 @@ class TimelineCanvas(TimelineLanes):
         visible = self.reachable()[self._top : self._top + self.room]
         segments, used = [Segment(" ", self._look_of(""))], 1
         muted = self._look_of("ruler")
-        found = legend((self.shown.lanes[place] for place in visible), ascii_only=self.ascii_only)
+        found = legend(self.shown.lanes[place] for place in visible)
         for number, (look, glyphs, words) in enumerate(found):
             sign, is_last = in_short(glyphs), number == len(found) - 1
             cells = len(sign) + len(words) + 3

@@ -72,11 +72,6 @@ class TimelineLanes(DirectRender, Widget, can_focus=True):
     # --- what is where -----------------------------------------------------------------------------------------------
 
     @property
-    def ascii_only(self) -> bool:
-        """Whether the terminal can show ASCII characters alone."""
-        return bool(getattr(self.app, "ascii_only", False))
-
-    @property
     def label_cells(self) -> int:
         """Cells before the lanes: their names and how busy they are."""
         if self.shown is None:
@@ -242,7 +237,7 @@ class TimelineLanes(DirectRender, Widget, can_focus=True):
             assert self.profile is not None
             lane, profile = self.shown.lanes[place], self.profile
             edges = window.edges() - self.shift(place)
-            cells = lane_cells(lane, edges, lambda item: name_of(profile, lane, item), ascii_only=self.ascii_only)
+            cells = lane_cells(lane, edges, lambda item: name_of(profile, lane, item))
             busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
             found = lanes[place] = cells, int(busy[1] - busy[0])
         return found
@@ -258,4 +253,4 @@ class TimelineLanes(DirectRender, Widget, can_focus=True):
         lanes = self.shown.lanes
         words = label(lanes[place], None if above is None else lanes[above])
         several = len(self.shown.shifts) > 1 and not words.startswith(" ")
-        return plain(f"{lanes[place].session}: {words}" if several else words, ascii_only=self.ascii_only)
+        return plain(f"{lanes[place].session}: {words}" if several else words)
