@@ -1,4 +1,4 @@
-"""Reaching into views of several parts."""
+"""Reaching into views of several tabs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from tests.screens.opening import app_of
 from tui.output.report import as_json
-from tui.screens.tabs import PartsScreen
+from tui.screens.tabs import TabbedTables
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
+    from tui.screens.base import ViewScreen
 
-def screen_of(pilot: Pilot[None]) -> PartsScreen:
+
+def screen_of(pilot: Pilot[None]) -> ViewScreen:
     """The view that is shown."""
     screen = app_of(pilot).view_screen
-    assert isinstance(screen, PartsScreen)
+    assert screen is not None
     return screen
+
+
+def tabs_of(pilot: Pilot[None]) -> TabbedTables:
+    """Its tabs."""
+    return screen_of(pilot).query_one(TabbedTables)
 
 
 def table_of(pilot: Pilot[None], name: str) -> TablePane:

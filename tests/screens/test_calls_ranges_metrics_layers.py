@@ -10,7 +10,7 @@ import pytest
 from tests.analysis.frames import kernel, profile
 from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, assert_at_sizes, opened, press
-from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.screens.parts import assert_reported, column_of, reported, table_of, tabs_of
 from tests.snapshots import screen_text
 from tui.analysis.ops.op_trees import by_layer
 from tui.screens.api_calls import no_instances
@@ -220,7 +220,7 @@ async def test_the_numbers_are_those_of_the_report(keys: tuple[str, ...]) -> Non
     sample = {"metrics": METRICS, "layers": PALEO}.get(view, TORCH)
     async with opened(sample) as pilot:
         await press(pilot, *keys)
-        first = screen_of(pilot).levels[0].name
+        first = tabs_of(pilot).tables.levels[0].name
         assert_reported(pilot, first, reported(pilot, view)["rows"])
 
 

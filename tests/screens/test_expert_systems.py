@@ -20,7 +20,7 @@ from tui.analysis.timeline.lookup import Gap, Interval, gap_at
 from tui.model.view import TableState
 from tui.query.apply import apply
 from tui.screens.expert_systems import DETAILS_FROM
-from tui.screens.tabs import PartsScreen
+from tui.screens.tabs import TabbedTables
 from tui.screens.timeline import TimelineScreen
 from tui.tables import tables_of_report
 from tui.widgets.table.pane import TablePane
@@ -170,9 +170,10 @@ async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
         pane = expert.query_one("#table", TablePane)
         await press(pilot, *["j"] * pane.frame["rule"].to_list().index("I9"), "enter")
         memory = app_of(pilot).view_screen
-        assert isinstance(memory, PartsScreen)
-        assert memory.part.name == "allocator"
-        assert memory.pane(0).frame["growth_bytes"].to_list() == [19 << 30]
+        assert memory is not None
+        tabs = memory.query_one(TabbedTables)
+        assert tabs.tab.name == "allocator"
+        assert tabs.tables.pane(0).frame["growth_bytes"].to_list() == [19 << 30]
         await press(pilot, "q")
         assert app_of(pilot).view_screen is expert
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.screens.opening import app_of, assert_at_sizes, opened, press
-from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of, tabs_of
 from tests.snapshots import assert_screen, screen_text
 from tui.widgets.details.pane import DetailPane
 
@@ -78,7 +78,7 @@ async def test_the_straggler_is_named_with_how_it_was_told() -> None:
         await press(pilot, "j")
         assert column_of(pilot, "rank_iterations", "behind_ns") == [-672_288, 465_794, 204_530, 10_641]
         await press(pilot, "comma")
-        assert screen_of(pilot).part.name == "gpus"
+        assert tabs_of(pilot).tab.name == "gpus"
 
 
 async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
@@ -94,7 +94,7 @@ async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
 async def test_the_place_within_the_parts_is_returned_to() -> None:
     async with opened(RANKS) as pilot:
         await press(pilot, "8", "full_stop", "j", "0", "minus")
-        assert screen_of(pilot).part.name == "ranks"
+        assert tabs_of(pilot).tab.name == "ranks"
         assert table_of(pilot, "ranks").current_row is not None
         assert table_of(pilot, "ranks").current_row["who"] == "rank 0"
 
@@ -102,9 +102,9 @@ async def test_the_place_within_the_parts_is_returned_to() -> None:
 async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> None:
     async with opened(RANKS) as pilot:
         await press(pilot, "8", "full_stop", "enter", "q", "q")
-        assert screen_of(pilot).part.name == "gpus"
+        assert tabs_of(pilot).tab.name == "gpus"
         await press(pilot, "full_stop", "0", "colon", *"gpus", "space", *"h200", "enter")
-        assert screen_of(pilot).part.name == "gpus"
+        assert tabs_of(pilot).tab.name == "gpus"
         assert table_of(pilot, "gpus").state.filter == "h200"
 
 

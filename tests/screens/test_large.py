@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from tests.idle import Hold
 from tests.screens.opening import opened, settled, until
 from tests.snapshots import screen_text
-from tui.screens import base, iterations, master_detail
-from tui.screens.master_detail import MasterDetailScreen
+from tui.screens import base, iterations
+from tui.screens.kernels_by_iteration import open_iteration
+from tui.screens.linked_tables import LinkedTables
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,10 +28,8 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
 
 
-def tables(pilot: Pilot[None]) -> MasterDetailScreen:
-    screen = pilot.app.screen
-    assert isinstance(screen, MasterDetailScreen)
-    return screen
+def tables(pilot: Pilot[None]) -> LinkedTables:
+    return pilot.app.screen.query_one(LinkedTables)
 
 
 async def rows_of(view: str) -> list[pl.DataFrame]:
@@ -49,7 +49,7 @@ async def test_rows_are_the_same(view: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert all(one.equals(other) for one, other in zip(at_once, made, strict=True))
 
 
-def held(screen: MasterDetailScreen, monkeypatch: pytest.MonkeyPatch) -> Hold:
+def held(screen: LinkedTables, monkeypatch: pytest.MonkeyPatch) -> Hold:
     """Hold up the making of launches: the event lets it go on."""
     go_on = Hold()
     launches = screen.levels[1].rows
@@ -58,8 +58,8 @@ def held(screen: MasterDetailScreen, monkeypatch: pytest.MonkeyPatch) -> Hold:
         go_on.wait()
         return launches(*given)  # type: ignore[arg-type]
 
-    levels = (screen.levels[0], master_detail.replace(screen.levels[1], rows=slow))
-    monkeypatch.setattr(type(screen), "LEVELS", levels)
+    levels = (screen.levels[0], replace(screen.levels[1], rows=slow))
+    monkeypatch.setattr(screen, "levels", levels)
     return go_on
 
 
@@ -89,7 +89,7 @@ async def test_rows_of_what_was_selected_before_are_neither_gone_into_nor_kept(m
 @pytest.mark.usefixtures("large")
 async def test_an_iteration_is_opened_once_its_row_is_there() -> None:
     async with opened(LOG) as pilot:
-        pilot.app.go("kernels-by-iteration", lambda screen: screen.open_iteration(0, 1))  # type: ignore[attr-defined]
+        pilot.app.go("kernels-by-iteration", lambda screen: open_iteration(screen.query_one(LinkedTables), 0, 1))  # type: ignore[attr-defined]
         await settled(pilot)
         screen = tables(pilot)
         await until(pilot, lambda: "iteration 1" in screen.path(), "opened")

@@ -11,8 +11,8 @@ from textual.widgets._toast import Toast
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
+from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
-from tui.screens.master_detail import MasterDetailScreen
 from tui.screens.menu import MenuScreen, menu_width
 from tui.screens.too_small import TooSmallScreen
 from tui.screens.views_menu import AROUND, BEFORE
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
+    from tui.screens.base import ViewScreen
+
 CAFFE = "caffe_conv1.nvprof.log"
 RUNS = "tracking_four_runs.nvprof.log"
 
@@ -36,9 +38,10 @@ def view(pilot: Pilot[None]) -> str:
     return screen.VIEW
 
 
-def linked(pilot: Pilot[None]) -> MasterDetailScreen:
+def linked(pilot: Pilot[None]) -> ViewScreen:
     screen = app_of(pilot).view_screen
-    assert isinstance(screen, MasterDetailScreen)
+    assert screen is not None
+    assert screen.query(LinkedTables)
     return screen
 
 
@@ -292,7 +295,7 @@ async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
         lambda app: app.profile_session.choose_session(1),
         lambda app: app.profile_session.carry_filter("gemm"),
         lambda app: app.notes._notes_changed(),
-        lambda app: app.view_screen.say_lack("not enough memory"),
+        lambda app: app.view_screen.show_failure("not enough memory"),
     ],
 )
 async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(comes: Callable[[Any], None]) -> None:
@@ -306,7 +309,7 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
         assert ("session 1 of 2" if app.profile_session.session == 1 else "all 2 sessions") in crumbs
         assert all(words in crumbs for words in (*app.profile_session.progress.values(), app.profile_session.carried))
         if app.profile_session.session == 1:
-            shown = linked(pilot).pane(0).frame["session"].unique().to_list()
+            shown = linked(pilot).query_one(LinkedTables).pane(0).frame["session"].unique().to_list()
             assert shown == [1]
 
 

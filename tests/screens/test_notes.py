@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from tui.model.profile import Profile
-    from tui.screens.master_detail import Row
+    from tui.screens.linked_tables import Row
 
 CAFFE = "caffe_conv1.nvprof.log"
 

@@ -14,7 +14,7 @@ from tests.snapshots import screen_text
 from tui.app.errors import PanicError, Threads
 from tui.cli import headless
 from tui.cli.main import main
-from tui.screens import base, master_detail, timeline_base
+from tui.screens import base, linked_tables, timeline_base
 
 SAMPLE = "resnet50_training.pt.trace.json.gz"
 
@@ -33,7 +33,7 @@ def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("every_input_is_large")
 @pytest.mark.parametrize(
     ("name", "title", "where", "function"),
-    [("kernels", "Kernels", master_detail, "measure"), ("timeline", "Timeline", timeline_base, "shown_lanes")],
+    [("kernels", "Kernels", linked_tables, "measure"), ("timeline", "Timeline", timeline_base, "shown_lanes")],
 )
 async def test_view_says_it_and_others_work_on(
     name: str, title: str, where: Any, function: str, monkeypatch: pytest.MonkeyPatch
@@ -70,7 +70,7 @@ async def test_a_panic_for_want_of_memory_is_said_as_any_other(monkeypatch: pyte
     async with opened(SAMPLE) as pilot:
         asyncio.get_running_loop().set_default_executor(Threads())
         app = app_of(pilot)
-        monkeypatch.setattr(master_detail, "measure", panicking("memory allocation of 8388608 bytes failed"))
+        monkeypatch.setattr(linked_tables, "measure", panicking("memory allocation of 8388608 bytes failed"))
         app.go("kernels")
         await settled(pilot)
         assert "Kernels: not enough memory (for 8.00 MiB more)" in screen_text(app)
@@ -82,7 +82,7 @@ async def test_any_other_panic_ends_the_explorer_and_leaves_nothing_at_work(monk
     async with opened(SAMPLE) as pilot:
         asyncio.get_running_loop().set_default_executor(Threads())
         app = app_of(pilot)
-        monkeypatch.setattr(master_detail, "measure", panicking("index out of bounds"))
+        monkeypatch.setattr(linked_tables, "measure", panicking("index out of bounds"))
         app.go("kernels")
         await settled(pilot)
         fault, app._exception = app.fault, None

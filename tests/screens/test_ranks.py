@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled
-from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of, tabs_of
 from tests.snapshots import assert_screen, screen_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
         assert set(column_of(pilot, "rank_work", "iteration")) == {4}
         assert table_of(pilot, "rank_work").frame.height == 581
         await press(pilot, "q", "q", "q")
-        assert screen_of(pilot).part.name == "gpus"
+        assert tabs_of(pilot).tab.name == "gpus"
 
 
 async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> None:

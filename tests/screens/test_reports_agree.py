@@ -17,7 +17,8 @@ from tui.options import OpenOptions
 from tui.output.check import Check
 from tui.output.report import as_json
 from tui.output.report_annotations import NotesReport, SavedNotes
-from tui.screens.kernels_by_iteration import IterationLaunchScreen
+from tui.screens.kernels_by_iteration import open_iteration
+from tui.screens.linked_tables import LinkedTables
 from tui.tables import REPORTS, screen_of_report
 
 if TYPE_CHECKING:
@@ -105,13 +106,14 @@ async def test_what_ran_in_the_slowest_iteration_is_that_of_the_report(view: str
         content = json.loads(as_json(app_of(pilot).profile_session.profile, view))
         slowest = max(content["rows"], key=lambda row: row["duration_ns"] or 0)
         screen = app_of(pilot).view_screen
-        assert isinstance(screen, IterationLaunchScreen)
-        screen.open_iteration(slowest["session"], slowest["iteration"])
+        assert screen is not None
+        tables = screen.query_one(LinkedTables)
+        open_iteration(tables, slowest["session"], slowest["iteration"])
         await settled(pilot)
         assert pane.current_row is not None
         assert pane.current_row["iteration"] == slowest["iteration"]
-        cells = cells_of(screen.pane(1))
-        assert screen.pane(1).id == below
+        cells = cells_of(tables.pane(1))
+        assert tables.pane(1).id == below
         assert len(cells) == len(content[table]) > 10
         for place, row in enumerate(cells):
             assert row == pytest.approx({column: content[table][place][column] for column in row}), place

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.screens.opening import app_of, opened, press, sample
 from tests.snapshots import screen_text
 from tui.analysis.roofline import op_work_by_shape
+from tui.screens.linked_tables import LinkedTables
 from tui.screens.roofline import RooflineScreen
 from tui.widgets.charts.roofline import RooflinePlot
 
@@ -15,7 +16,7 @@ async def test_the_plot_the_table_and_the_calls() -> None:
         screen = app_of(pilot).view_screen
         assert isinstance(screen, RooflineScreen)
         rows = op_work_by_shape(screen.profile)
-        pane = screen.pane(0)
+        pane = screen.query_one(LinkedTables).pane(0)
         assert pane.model.shown_frame().height == rows.height
         text = screen_text(pilot.app)
         assert "of GPU time covered" in text
@@ -24,7 +25,7 @@ async def test_the_plot_the_table_and_the_calls() -> None:
         await press(pilot, "enter")
         top = pane.current_row
         assert top is not None
-        assert screen.pane(1).model.shown_frame().height == top["calls"]
+        assert screen.query_one(LinkedTables).pane(1).model.shown_frame().height == top["calls"]
 
 
 async def test_a_short_screen_keeps_one_line_of_the_plot() -> None:

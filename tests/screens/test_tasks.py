@@ -11,7 +11,7 @@ from tests.screens.opening import app_of, opened, press, until
 from tests.snapshots import screen_text
 from tui.analysis.gpu_time.idle_gaps import gaps
 from tui.screens.help import HelpScreen
-from tui.screens.master_detail import MasterDetailScreen
+from tui.screens.linked_tables import LinkedTables
 from tui.screens.menu import MenuScreen
 from tui.views import VIEWS
 
@@ -57,14 +57,15 @@ async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int
     async with opened(given, size=size) as pilot:
         await to_view(pilot, "Kernels")
         screen = app_of(pilot).view_screen
-        assert isinstance(screen, MasterDetailScreen)
-        slowest = screen.pane(0).current_row
+        assert screen is not None
+        tables = screen.query_one(LinkedTables)
+        slowest = tables.pane(0).current_row
         assert slowest is not None
         name = "batch_norm_collect_statistics_channels_last_kernel"
         assert name in slowest["name"]
         assert (slowest["calls"], slowest["total_ns"]) == (265, total_ns)
         await named(pilot, "enter", "l", "s", "enter")
-        launch = screen.pane(1).current_row
+        launch = tables.pane(1).current_row
         assert launch is not None
         whole = (
             app_of(pilot)
@@ -118,9 +119,10 @@ async def test_the_worst_iteration(given: str, worst: int, time: str, size: tupl
         assert f"iteration {worst}: {time}" in screen_text(pilot.app)
         await named(pilot, "enter")
         screen = app_of(pilot).view_screen
-        assert isinstance(screen, MasterDetailScreen)
+        assert screen is not None
+        tables = screen.query_one(LinkedTables)
         assert screen.VIEW == "kernels-by-iteration"
-        row, launches = screen.pane(0).current_row, screen.pane(1)
+        row, launches = tables.pane(0).current_row, tables.pane(1)
         assert row is not None
         assert screen.table is launches
         assert (row["iteration"], launches.frame.height) == (worst, 923)

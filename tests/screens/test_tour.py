@@ -10,7 +10,7 @@ from textual.widgets import Input, OptionList
 
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
-from tui.screens.master_detail import MasterDetailScreen
+from tui.screens.linked_tables import LinkedTables
 from tui.screens.menu import MenuScreen
 from tui.screens.timeline import TimelineScreen
 from tui.views import GROUPS, VIEWS
@@ -77,8 +77,8 @@ def arrived(pilot: Pilot[None], given: str, name: str) -> None:
         frozenset(),
     )
     screen = screen_of(pilot)
-    if isinstance(screen, MasterDetailScreen) and name != "sql":
-        assert screen.table is screen.pane(0)
+    if screen.query(LinkedTables):
+        assert screen.table is screen.query_one(LinkedTables).pane(0)
 
 
 @pytest.mark.parametrize("given", [LOG, TORCH])
@@ -127,23 +127,23 @@ async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
         await pilot.press(*"conv", "enter")
         await press(pilot, "enter", "enter", "j", "j", "enter")
         screen = screen_of(pilot)
-        assert isinstance(screen, MasterDetailScreen)
+        tables = screen.query_one(LinkedTables)
         left = (
-            screen.pane(0).state,
+            tables.pane(0).state,
             screen.table,
-            screen.pane(2).current_row,
-            screen.pane(2).model.shown_frame().height,
+            tables.pane(2).current_row,
+            tables.pane(2).model.shown_frame().height,
         )
         launch = left[2]
         assert launch is not None
         assert left[0].filter == "conv"
-        assert left[1] is screen.pane(2)
+        assert left[1] is tables.pane(2)
         assert screen.query_one(DetailPane).is_open
 
         def as_left() -> None:
             assert screen_of(pilot) is screen
-            table = screen.pane(2)
-            assert (screen.pane(0).state, screen.table, table.current_row, table.model.shown_frame().height) == left
+            table = tables.pane(2)
+            assert (tables.pane(0).state, screen.table, table.current_row, table.model.shown_frame().height) == left
             assert screen.query_one(DetailPane).is_open
 
         for away, home in (

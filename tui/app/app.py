@@ -106,7 +106,7 @@ class ProftuiApp(App[None]):
             self, options, self.profile_session, self.navigator, views, self._loaded, say
         )
         self.navigator.on_shown = self.session_restore.view_shown
-        self._output_filters = output_filters(options.color)
+        self._output_filters = output_filters(options.color, ascii_only=options.ascii_only)
         self._use_theme()
 
     def _use_theme(self) -> None:

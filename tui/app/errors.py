@@ -78,9 +78,11 @@ def is_survived(app: App[None], error: Exception) -> bool:
         return False
     if not isinstance(cause, BaseException) or not is_out_of_memory(cause) or worker.group == LOADING:
         return False
-    say = getattr(worker.node.screen, "say_lack", None)
-    if say is not None:
-        say(out_of_memory_message(cause))
+    from tui.screens.base import ViewScreen
+
+    screen = worker.node.screen
+    if isinstance(screen, ViewScreen):
+        screen.show_failure(out_of_memory_message(cause))
     else:
         app.notify(f"{out_of_memory_message(cause)}: {ADVICE}", severity="error", markup=False)
     return True

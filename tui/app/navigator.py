@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.screen import ModalScreen
@@ -29,12 +29,11 @@ LOOK_AGAIN_AFTER_S: Final = 0.05
 """Between two looks whether the tables of a view are filled."""
 
 
-@cache
 def screen_class(name: str) -> type[ViewScreen]:
     """The class of a view's screen; its module is imported when it is first asked for."""
     module, _, class_name = view(name).screen.partition(":")
     found: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
-    return found.of_view(name)
+    return found
 
 
 class Navigator:
@@ -122,7 +121,7 @@ class Navigator:
         screen = self.show(name)
         if arrange is not None:
             # What is to be arranged is the view as it opens, wherever in it the user was.
-            screen.call_after_refresh(screen.to_first_part)
+            screen.call_after_refresh(screen.body.to_first_tab)
             screen.call_after_refresh(arrange, screen)
         self.history.visit(screen.place())
 
@@ -130,7 +129,7 @@ class Navigator:
         """Put a view on the screen; it is made on first use and kept."""
         if name not in self._views:
             made = self._prepared.pop(name, None)
-            self._views[name] = made or screen_class(name)()
+            self._views[name] = made or screen_class(name).for_view(name)
             if made is None:
                 self._app.install_screen(self._views[name], name)
             self.idle.widgets_made()
@@ -260,7 +259,7 @@ class Navigator:
         while self._to_prepare:
             name = self._to_prepare.pop(0)
             if name not in self._views:
-                screen = self._prepared[name] = screen_class(name)()
+                screen = self._prepared[name] = screen_class(name).for_view(name)
                 screen.is_ahead = True
                 self._app.install_screen(screen, name)
                 # A piece at a time: `App.get_screen` would hold up the keys until all of it is made.

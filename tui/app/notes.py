@@ -118,20 +118,21 @@ class RowNotes:
     @staticmethod
     def _above(pane: TablePane) -> Trail | None:
         """The rows that decide what a table shows; None where one of them is not known yet."""
-        from tui.screens.master_detail import MasterDetailScreen
+        from tui.screens.linked_tables import linked_tables
 
         screen = pane.screen
         if isinstance(screen, ShowsComparison):
             return ((COMPARED, "", tuple(screen.compared_key)),) if screen.compared_key else None
-        names = [level.name for level in screen.levels] if isinstance(screen, MasterDetailScreen) else []
-        if not isinstance(screen, MasterDetailScreen) or pane.id not in names:
+        tables = linked_tables(screen)
+        names = [level.name for level in tables.levels] if tables is not None else []
+        if tables is None or pane.id not in names:
             return ()
         trail = []
         for index, name in enumerate(names[: names.index(pane.id)]):
-            if name not in screen.selected:
+            if name not in tables.selected:
                 return None
-            above = screen.pane(index)
-            trail.append((name, above.spec.name, above.model.row_key(screen.selected[name])))
+            above = tables.pane(index)
+            trail.append((name, above.spec.name, above.model.row_key(tables.selected[name])))
         return tuple(trail)
 
     def note_on(self, pane: TablePane, row: Row) -> Note | None:
@@ -205,17 +206,18 @@ class RowNotes:
 
     def _row_in_words(self, screen: ViewScreen, pane: TablePane, row: Row) -> str:
         from tui.analysis.notes import note_title
-        from tui.screens.master_detail import MasterDetailScreen
+        from tui.screens.linked_tables import linked_tables
 
         several = self._session.whole_profile is not None and self._session.whole_profile["sessions"].height > 1
         above = []
         if isinstance(screen, ShowsComparison):
             above.append(" and ".join(str(one) for one in screen.compared_key[1:]))
-        if isinstance(screen, MasterDetailScreen) and pane.id in [level.name for level in screen.levels]:
-            for index, level in enumerate(screen.levels):
+        tables = linked_tables(screen)
+        if tables is not None and pane.id in [level.name for level in tables.levels]:
+            for index, level in enumerate(tables.levels):
                 if level.name == pane.id:
                     break
-                above.append(note_title(screen.pane(index).spec, screen.selected[level.name]))
+                above.append(note_title(tables.pane(index).spec, tables.selected[level.name]))
         return " > ".join([*above, note_title(pane.spec, row, with_session=several)])
 
     def _keep_note(self, place: RowPlace, words: str, text: str | None) -> None:

@@ -21,10 +21,12 @@ from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_RESULTS, API_TRACE, API_WORK
 from tui.analysis.kernels import kernels
 from tui.fmt import count, duration
+from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
-from tui.screens.kernels import launch_crumb, no_launches, short, spread_not_known
-from tui.screens.master_detail import Level, Row, shown
-from tui.screens.tabs import PartsScreen, Tab
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import launch_crumb, no_launches, short, spread_not_known, work_details
+from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.widgets.details.kernel import below
 from tui.widgets.details.pane import row_details
 
@@ -137,11 +139,12 @@ def call_crumb(row: Row) -> str:
     return f"call {row['number']}"
 
 
-class ApiCallsScreen(PartsScreen):
+class ApiCallsScreen(ViewScreen):
     """Functions of the API, threads and failures, the calls behind each, and the GPU work that a call launched."""
 
     VIEW = "api-calls"
-    PARTS: ClassVar = (
+    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
+    TABS: ClassVar = (
         Tab(
             "functions",
             "By function",
@@ -189,10 +192,16 @@ class ApiCallsScreen(PartsScreen):
         "Failed are calls that returned an error; not ready (600), which queries return, is none."
     )
 
+    action_next_part, action_previous_part = next_tab, previous_tab
+
+    def make_body(self) -> TabbedTables:
+        """The tabs."""
+        return TabbedTables(self.TABS)
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a call what it launched; of totals why nothing more is known."""
         if pane.spec is not API_INSTANCES:
-            told = super().details(pane, row)
+            told = work_details(self, pane, row)
             is_unknown = pane.spec is API and row["median_ns"] is None
             if is_unknown and calls_of_function(self.profile, {"functions": row}).is_empty():
                 return below(told, spread_not_known(self.profile, API_TRACE))

@@ -24,7 +24,7 @@ from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
 from tui.textual_patches.compositor import SparingCompositor
-from tui.textual_patches.least_size import LeastSize
+from tui.textual_patches.least_size import skip_small_layouts
 from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
@@ -73,10 +73,119 @@ def ranks_in_words(whole: Profile) -> list[str | None]:
     return whole["sessions"].select(rank_words())["rank_words"].to_list()
 
 
-class ViewScreen(LeastSize, Screen[None]):
+class ViewBody(Widget):
+    """What a view shows below its first line. A view owns one and asks it where the user is.
+
+    This one is empty: it belongs to views that compose widgets of their own.
+    """
+
+    DEFAULT_CSS = """
+    ViewBody { height: 1fr; width: 1fr; }
+    """
+
+    @property
+    def view(self) -> ViewScreen:
+        """The view that it belongs to."""
+        return cast("ViewScreen", self.screen)
+
+    def populate(self) -> None:
+        """Fill the tables from the profile of the view."""
+
+    @property
+    def table(self) -> TablePane | None:
+        """The table that keys and commands are for where none has the focus; None: the first that is shown."""
+        return None
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether rows of its tables are still to come."""
+        return False
+
+    def show_failure(self, words: str) -> None:
+        """Show why rows could not be computed."""
+
+    def path(self) -> list[str]:
+        """Crumbs below the view's own."""
+        return []
+
+    @property
+    def level(self) -> str:
+        """The table that the user is in, where there are several below each other."""
+        return ""
+
+    def restore_level(self, level: str) -> None:
+        """Return to a table."""
+
+    def restore_tab(self, level: str) -> None:
+        """Return to the tab that a table is in, where there are several."""
+
+    def unmade_states(self) -> tuple[tuple[str, TableState], ...]:
+        """How tables were left that have not been made yet, by the ids of their panes."""
+        return ()
+
+    def keep_state(self, pane_id: str, state: TableState) -> bool:
+        """Keep how a table was left, if it has not been made yet; whether that is so."""
+        return False
+
+    def to_first_tab(self) -> None:
+        """Show the tab that the view opens with, where it has several."""
+
+    @property
+    def has_level_above(self) -> bool:
+        """Whether `leave_level` stays within the view."""
+        return False
+
+    def leave_level(self) -> bool:
+        """Go up one level within the view; False where it is left altogether."""
+        return False
+
+
+class RowsInBackground:
+    """Makes rows of many launches in a thread, and fills the view again once they are there.
+
+    The functions that make rows remember what they made.
+
+    Args:
+        view: The view.
+    """
+
+    def __init__(self, view: ViewScreen) -> None:
+        self._view = view
+        self._made: tuple[Profile, str] | None = None
+        """Of which profile which rows are there."""
+
+    def are_made(self, what: str, make: Callable[[Profile], object]) -> bool:
+        """Whether rows can be had at once; if not, they are made, and the view is filled again after that.
+
+        Args:
+            what: Which rows.
+            make: Makes them, and remembers them.
+        """
+        profile = self._view.profile
+        if profile["activities"].height <= ROWS_AT_ONCE:
+            return True
+        if self._made is not None and self._made[0] is profile and self._made[1] == what:
+            return True
+        self._view.run_worker(partial(self._make, profile, what, make), thread=True, exclusive=True, group="make rows")
+        return False
+
+    def _make(self, profile: Profile, what: str, make: Callable[[Profile], object]) -> None:
+        make(profile)
+        self._view.app.call_from_thread(self._take, profile, what)
+
+    def _take(self, profile: Profile, what: str) -> None:
+        if self._view.is_attached and profile is self._view.profile:
+            self._made = (profile, what)
+            self._view.populate()
+            self._view.show_crumbs()
+
+
+@skip_small_layouts
+class ViewScreen(Screen[None]):
     """A view of the profile.
 
-    A subclass composes its body, fills it in `populate`, and names what the help should say of it.
+    A subclass makes its body, or composes widgets of its own and fills them in `populate`. It names what the help
+    should say of it.
     """
 
     VIEW: ClassVar[str]
@@ -86,10 +195,10 @@ class ViewScreen(LeastSize, Screen[None]):
     """Three lines for the help: what the view shows and where its numbers come from."""
 
     @classmethod
-    def of_view(cls, name: str) -> type[ViewScreen]:
-        """The class for a view; one that serves several views derives a class for each."""
+    def for_view(cls, name: str) -> ViewScreen:
+        """The screen of a view; a class that serves several views needs its name."""
         del name
-        return cls
+        return cls()
 
     is_ahead: bool = False
     """Whether it is made before anyone goes to it: it is filled when somebody does."""
@@ -112,6 +221,7 @@ class ViewScreen(LeastSize, Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._compositor = SparingCompositor()
+        self.body = self.make_body()
 
     @property
     def explorer(self) -> Explorer:
@@ -137,17 +247,18 @@ class ViewScreen(LeastSize, Screen[None]):
     @property
     def is_filling(self) -> bool:
         """Whether rows of its tables are still to come."""
-        return any(not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers)
+        works = any(not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers)
+        return works or self.body.is_filling
 
     @property
     def table(self) -> TablePane | None:
-        """The table that keys and commands are for: the focused one, or the first that is shown."""
+        """The table that keys and commands are for: the focused one, else that of the body, else the first shown."""
         focused: DOMNode | None = self.focused
         while focused is not None:
             if isinstance(focused, TablePane):
                 return focused
             focused = focused.parent
-        return next((pane for pane in self.panes if pane.display), None)
+        return self.body.table or self.first_table
 
     def compose(self) -> ComposeResult:
         """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
@@ -165,13 +276,17 @@ class ViewScreen(LeastSize, Screen[None]):
         yield CommandBar(self.explorer.command_words(), id="command-bar")
         yield KeyFooter(self._leaving_quits)
 
+    def make_body(self) -> ViewBody:
+        """What the view shows; an empty one where it composes widgets of its own."""
+        return ViewBody()
+
     def compose_body(self) -> Iterable[Widget]:
         """The widgets of the view."""
-        raise NotImplementedError
+        yield self.body
 
     def populate(self) -> None:
         """Fill the widgets from `profile`."""
-        raise NotImplementedError
+        self.body.populate()
 
     def on_mount(self) -> None:
         """Fill the view as soon as it is there; every widget has looked up its styles by now."""
@@ -225,14 +340,15 @@ class ViewScreen(LeastSize, Screen[None]):
         """
         return False
 
-    def say_lack(self, words: str) -> None:
-        """Something of the view could not be worked out for want of memory: when it is gone to again it is tried again.
+    def show_failure(self, words: str) -> None:
+        """Show why something of the view could not be computed; the next visit to the view tries again.
 
         Args:
-            words: What was lacking.
+            words: What was missing, as memory.
         """
         if not (self.is_there and self.is_attached):
             return
+        self.body.show_failure(words)
         self._is_behind = True
         self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
 
@@ -250,7 +366,7 @@ class ViewScreen(LeastSize, Screen[None]):
 
     def path(self) -> list[str]:
         """Crumbs below the view's own."""
-        return []
+        return self.body.path()
 
     def show_crumbs(self) -> None:
         """Write the first line anew."""
@@ -300,26 +416,25 @@ class ViewScreen(LeastSize, Screen[None]):
 
     def place(self) -> Place:
         """Where the user is in this view, to be returned to."""
-        return Place(self.VIEW, states=tuple((pane.id or "", pane.state) for pane in self.panes))
+        states = [(pane.id or "", pane.state) for pane in self.panes]
+        return Place(self.VIEW, self.body.level, (*states, *self.body.unmade_states()))
 
     def restore(self, place: Place) -> None:
         """Return to a place as it was left."""
+        self.body.restore_tab(place.level)
         for pane_id, state in place.states:
-            self.arrange_pane(pane_id, state)
-
-    def arrange_pane(self, pane_id: str, state: TableState) -> None:
-        """Arrange a table as it was left; one that still is stays as it is drawn."""
-        pane = self.query_one(f"#{pane_id}", TablePane)
-        if pane.state != state:
-            pane.state = state
-
-    def to_first_part(self) -> None:
-        """Show the part of the view that it opens with, where it has several."""
+            if self.body.keep_state(pane_id, state):
+                continue
+            pane = self.query_one(f"#{pane_id}", TablePane)
+            # One that still is as it was left stays as it is drawn.
+            if pane.state != state:
+                pane.state = state
+        self.body.restore_level(place.level)
 
     @property
     def has_level_above(self) -> bool:
         """Whether `leave_level` stays within the view."""
-        return self.query_one(DetailPane).is_open
+        return self.query_one(DetailPane).is_open or self.body.has_level_above
 
     def leave_level(self) -> bool:
         """Go up one level within the view; False where it is left altogether."""
@@ -328,7 +443,7 @@ class ViewScreen(LeastSize, Screen[None]):
             detail.close()
             self.focus_table()
             return True
-        return False
+        return self.body.leave_level()
 
     def on_detail_pane_uncovered(self) -> None:
         """The details lie beside the table again, which they hid in a narrower terminal."""
@@ -416,6 +531,14 @@ class ViewScreen(LeastSize, Screen[None]):
                 raise CommandError(f"No column {wanted}. Columns: {', '.join(c.name for c in pane.spec.columns)}")
             by.append((match[0], word.startswith("-")))
         pane.set_sort(tuple(by))
+
+    @on(TablePane.RowOpened)
+    def _row_opened(self, event: TablePane.RowOpened) -> None:
+        self.open_row(event.pane, event.row)
+
+    def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
+        """Go into a row: show its details, where there is nothing behind it."""
+        pane.post_message(TablePane.DetailRequested(pane, row))
 
     # --- details of a row --------------------------------------------------------------------------------------------
 

@@ -199,7 +199,3 @@ class CompareScreen(ViewScreen):
     def action_swap_sides(self) -> None:
         """Swap baseline and candidate."""
         self.explorer.comparison.swap()
-
-    @on(TablePane.RowOpened)
-    def _open_row(self, event: TablePane.RowOpened) -> None:
-        event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))

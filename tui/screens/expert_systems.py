@@ -11,34 +11,33 @@ from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import EXPERT, FOLDED, expert_rows, gap_of, spec_for
 from tui.analysis.expert.model import State
 from tui.keys import Scope, bindings_for
+from tui.screens.base import ViewScreen
 from tui.screens.dashboard.links import Link
-from tui.screens.table_screen import TableScreen
-from tui.screens.tabs import PartsScreen
+from tui.screens.tabs import TabbedTables
 from tui.widgets.details.finding import finding_details
 from tui.widgets.details.pane import DetailPane
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
+    from textual.widget import Widget
 
     from tui.analysis.timeline.lookup import Gap
-    from tui.screens.base import ViewScreen
     from tui.widgets.details.pane import Details
 
 
+NO_RULE: Final = "no rule applies to this input"
 DETAILS_FROM: Final = 100
 """Cells of a screen that has room for findings and details."""
 
 
-class ExpertSystemsScreen(TableScreen):
+class ExpertSystemsScreen(ViewScreen):
     """One row per finding; rules that do not apply are one row, and so are clean ones."""
 
     VIEW = "expert-systems"
     BINDINGS: ClassVar = bindings_for(Scope.EXPERT)
-    SPEC: ClassVar = EXPERT
-    EMPTY: ClassVar = "no rule applies to this input"
     HELP: ClassVar = (
         "Findings by cause, by share of the wall time. Rules that do not apply and clean ones are folded.\n"
         "Costs are upper bounds, and overlap. i shows figures, thresholds and evidence.\n"
@@ -51,6 +50,10 @@ class ExpertSystemsScreen(TableScreen):
         self._unfolded = False
         self._has_shown_details = False
 
+    def compose_body(self) -> Iterable[Widget]:
+        """The table."""
+        yield TablePane(EXPERT, id="table")
+
     def rows(self) -> pl.DataFrame:
         """The findings."""
         return expert_rows(findings(self.profile, gpu=self.explorer.options.gpu), unfolded=self._unfolded)
@@ -62,7 +65,7 @@ class ExpertSystemsScreen(TableScreen):
             # How grave it is comes first; the sentence has all the room that is left.
             pane.state = replace(pane.state, name_last=True)
         rows = self.rows()
-        pane.show(rows, empty=self.EMPTY if rows.is_empty() else "", spec=spec_for(self.profile))
+        pane.show(rows, empty=NO_RULE if rows.is_empty() else "", spec=spec_for(self.profile))
         pane.focus_table()
 
     def show_only(self, query: str) -> None:
@@ -92,23 +95,18 @@ class ExpertSystemsScreen(TableScreen):
         """Everything that speaks for a finding."""
         return finding_details(row)
 
-    @on(TablePane.RowOpened)
-    def _open_row(self, event: TablePane.RowOpened) -> None:
+    def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the rows behind a finding, or show the clean rules; else open the details, and leave them open."""
-        row: dict[str, Any] = event.row
         if row["state"] == FOLDED:
-            event.prevent_default()
             self._unfolded = not self._unfolded
             self.populate()
         elif row["state"] == State.FOUND.value and ((gap := gap_of(row)) is not None or self._can_go_to(row["view"])):
-            event.prevent_default()
             if gap is not None and self._can_go_to("timeline"):
                 self._go_to_gap(gap)
             else:
                 self._go_to_rows(row)
-        elif self.query_one(DetailPane).is_open:
-            # It would close them.
-            event.prevent_default()
+        elif not self.query_one(DetailPane).is_open:
+            super().open_row(pane, row)
 
     def action_show_rows(self) -> None:
         """Go to the rows behind a finding."""
@@ -140,9 +138,9 @@ class ExpertSystemsScreen(TableScreen):
 
 def _show_only(screen: ViewScreen, part: str | None, query: str) -> None:
     """The first table of a view, or of one of its parts, with the rows of a filter alone."""
-    if part is not None and isinstance(screen, PartsScreen):
+    if part is not None and isinstance(screen.body, TabbedTables):
         screen.show_only("")
-        screen.show_part(part)
-        screen.pane(0).set_filter(query)
+        screen.body.show_tab(part)
+        screen.body.tables.pane(0).set_filter(query)
     elif screen.table is not None:
         screen.show_only(query)

@@ -16,11 +16,13 @@ from tui.analysis.inputs.needs import DEVICES, START_TIMES
 from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_verdict
 from tui.fitting import cell_width, clip, pad
 from tui.fmt import duration, percent
+from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
-from tui.screens.kernels import launch_crumb
-from tui.screens.master_detail import Level, Row, shown
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import launch_crumb, work_details
+from tui.screens.linked_tables import Level, Row, shown
 from tui.screens.ranks import rank_parts
-from tui.screens.tabs import PartsScreen, Tab
+from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.widgets.charts.bars import stacked_bar
 from tui.widgets.charts.palette import look_of
@@ -184,11 +186,12 @@ def ranks_head(profile: Profile) -> Draw | None:
     return draw
 
 
-class GpusScreen(PartsScreen):
+class GpusScreen(ViewScreen):
     """GPUs with their streams and what ran there; ranks with their iterations."""
 
     VIEW = "gpus"
-    PARTS: ClassVar = (
+    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
+    TABS: ClassVar = (
         Tab(
             "gpus",
             "GPUs",
@@ -221,6 +224,12 @@ class GpusScreen(PartsScreen):
         "durations alone, waits by clocks where they agree."
     )
 
+    action_next_part, action_previous_part = next_tab, previous_tab
+
+    def make_body(self) -> TabbedTables:
+        """The tabs."""
+        return TabbedTables(self.TABS)
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a GPU what its time went for; of a rank who is waited for."""
         match pane.id:
@@ -230,7 +239,7 @@ class GpusScreen(PartsScreen):
                 verdict = straggler_verdict(self.profile)
                 told = [("Straggler", verdict.sentence, verdict.how)]
                 return below(row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", told)])
-        return super().details(pane, row)
+        return work_details(self, pane, row)
 
     def _gpu(self, pane: TablePane, row: Row) -> Details:
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)

@@ -15,12 +15,10 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.errors import CommandError
 from tui.query.write import equals_filter
-from tui.screens.background_screen import BackgroundScreen
-from tui.screens.base import WORKING
+from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.widgets.notices import NoteLine
 from tui.widgets.tab_bar import TabBar
-from tui.widgets.table.pane import TablePane
 from tui.widgets.table.tree import TreePane
 
 if TYPE_CHECKING:
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from tui.analysis.ops.op_trees import TreeGrouping
     from tui.model.history import Place
     from tui.model.profile import Profile
+    from tui.widgets.table.pane import TablePane
 
 
 NAMES = tuple(tree.name for tree in TREES)
@@ -52,7 +51,7 @@ def which_place(gpu_ns: pl.Series) -> str:
     return f"{len(gpu_ns)} places in the tree: this {'one has most GPU time' if gpu_ns[0] else 'is the first of them'}"
 
 
-class GroupOpsScreen(BackgroundScreen):
+class GroupOpsScreen(ViewScreen):
     """The tree; ``enter`` unfolds a group and goes from an op to its kernels."""
 
     VIEW = "group-ops"
@@ -67,6 +66,7 @@ class GroupOpsScreen(BackgroundScreen):
         super().__init__()
         self._chosen: TreeGrouping | None = None
         """What the user wants it grouped by; None: what suits the input."""
+        self._background = RowsInBackground(self)
 
     def compose_body(self) -> Iterable[Widget]:
         """By what it is grouped, what lies in no group, and the tree."""
@@ -89,7 +89,9 @@ class GroupOpsScreen(BackgroundScreen):
     def populate(self) -> None:
         """Fill the tree."""
         chosen = self._chosen
-        if not self.is_made(chosen.name if chosen is not None else "", lambda profile: made(profile, chosen)):
+        if not self._background.are_made(
+            chosen.name if chosen is not None else "", lambda profile: made(profile, chosen)
+        ):
             self.pane.show(self.pane.frame.clear(), empty=WORKING, is_coming=True)
             self.pane.focus_table()
             return
@@ -174,14 +176,13 @@ class GroupOpsScreen(BackgroundScreen):
         if found.height > 1:
             self.explorer.say(which_place(found["gpu_self_ns"]))
 
-    @on(TablePane.RowOpened)
-    def _open(self, event: TablePane.RowOpened) -> None:
-        row: dict[str, Any] = event.row
+    def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
+        """Unfold a group; go from an op to its kernels."""
         if row["what"] == "group":
             self.pane.action_unfold()
             return
         if row["op"] is None:
-            event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
+            super().open_row(pane, row)
             return
         terms = [equals_filter("op", row["op"], ColumnKind.TEXT)]
         if self.profile["sessions"].height > 1:

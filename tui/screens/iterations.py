@@ -19,7 +19,8 @@ from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
 from tui.screens.base import ROWS_AT_ONCE, WORKING, ViewScreen
-from tui.screens.kernels_by_iteration import KernelsByIterationScreen, found_words
+from tui.screens.kernels_by_iteration import found_words, open_iteration
+from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
 from tui.widgets.charts.iteration_bars import Around
 from tui.widgets.charts.iteration_chart import LEAST_SHOWN, IterationChart, no_zoom, readout, summary
@@ -255,9 +256,9 @@ class IterationsScreen(ViewScreen):
             return
         self.explorer.say(f"every view shows {wanted.words or 'all iterations'}; A goes back")
 
-    @on(TablePane.RowOpened)
-    def _row_opened(self, event: TablePane.RowOpened) -> None:
-        self._open(event.row)
+    def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
+        """Show only the span where there is one; else what ran in the iteration."""
+        self._open(row)
 
     @on(IterationChart.Opened)
     def _bar_opened(self) -> None:
@@ -275,8 +276,7 @@ class IterationsScreen(ViewScreen):
         session, iteration = row["session"], row["iteration"]
 
         def arrange(screen: ViewScreen) -> None:
-            assert isinstance(screen, KernelsByIterationScreen)
-            screen.open_iteration(session, iteration)
+            open_iteration(screen.query_one(LinkedTables), session, iteration)
 
         self.explorer.go("kernels-by-iteration", arrange)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 
+from tui.analysis.activities import ACTIVITY_TABLE
 from tui.analysis.duration_spread import spread, variants
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.hardware_metrics import measured_metrics
@@ -18,7 +19,8 @@ from tui.analysis.launches.profiling_command import profiling_command
 from tui.analysis.occupancy import advice_for
 from tui.fitting import shorten_symbol
 from tui.model.names import short_name
-from tui.screens.master_detail import Level, MasterDetailScreen, Row, shown
+from tui.screens.base import ViewScreen
+from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.charts.sparkline import histogram_line
 from tui.widgets.details.kernel import below, gain_lines, next_lines, slow_lines, variant_lines
 from tui.widgets.details.launch import launch_details
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from tui.analysis.inputs.needs import Need
     from tui.model.profile import Profile
-    from tui.screens.base import ViewScreen
     from tui.widgets.details.pane import Details, Line
     from tui.widgets.table.pane import TablePane
 
@@ -111,63 +112,69 @@ def short(row: Row) -> str:
     return shorten_symbol(short_name(str(row["name"])).rpartition("::")[2], 32)
 
 
-class LaunchScreen(MasterDetailScreen):
-    """Linked tables that end in launches: their details are the launch config."""
-
-    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The launch config of a launch; of a kernel its values and the spread of its durations."""
-        if pane.id == "kernels":
-            return self._kernel(pane, row)
-        if pane.id != "launches":
-            return super().details(pane, row)
-        return self.launch(row["activity"])
-
-    def launch(self, activity: int) -> Details:
-        """Everything that is known of a launch."""
-        return details_of_launch(self, activity)
-
-    def _kernel(self, pane: TablePane, row: Row) -> Details:
-        """The values of a kernel, the spread of its durations, and what its launches tell together."""
-        rows = self.launches_behind(row)
-        first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=self._spread(rows))
-        if rows.is_empty():
-            return below(first, spread_not_known(self.profile, START_TIMES))
-        told = spread(rows)
-        blocks = [
-            ("Slow launches", slow_lines(told)),
-            ("Variants with most time", variant_lines(variants(self.profile, rows))),
-            ("If it were", gain_lines(estimated_savings(self.profile, rows["activity"]))),
-        ]
-        if row["kind"] == "kernel" and told is not None:
-            # One that is like most of the others.
-            near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - told.median_ns).abs(), "activity")
-            further = profiling_command(self.profile, near["activity"][0])
-            blocks.append(("To profile a typical launch in depth", next_lines(further)))
-        return below(first, blocks)
-
-    def _spread(self, rows: pl.DataFrame) -> list[Line]:
-        """How the durations of a kernel are distributed; nothing where its launches are not known."""
-        durations = rows["duration_ns"]
-        if durations.len() < 2:
-            return []
-        line = histogram_line(durations, SPREAD_CELLS)
-        differ = durations.drop_nulls().n_unique() > 1
-        return [("Durations", line, "of its launches, on a logarithmic scale" if differ else "each of its launches")]
-
-    def launches_behind(self, row: Row) -> pl.DataFrame:
-        """The launches that a row of the kernels stands for: those of the table below, where it shows them."""
-        shown = self.rows_below("kernels", row)
-        return launches_of_kernel(self.profile, {"kernels": row}) if shown is None else shown
+def work_details(view: ViewScreen, pane: TablePane, row: dict[str, Any]) -> Details:
+    """The launch config of single GPU work; of other rows their values."""
+    if pane.spec is ACTIVITY_TABLE or pane.id == "launches":
+        return details_of_launch(view, row["activity"])
+    return row_details(pane.spec, row, frame_columns=pane.frame.columns)
 
 
-class KernelsScreen(LaunchScreen):
+def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFrame) -> Details:
+    """The values of a kernel, the distribution of its durations, and what its launches have in common.
+
+    Args:
+        view: The view that shows it.
+        pane: Its table.
+        row: The kernel.
+        rows: Its launches.
+    """
+    profile = view.profile
+    first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=_distribution(rows))
+    if rows.is_empty():
+        return below(first, spread_not_known(profile, START_TIMES))
+    known = spread(rows)
+    blocks = [
+        ("Slow launches", slow_lines(known)),
+        ("Variants with most time", variant_lines(variants(profile, rows))),
+        ("If it were", gain_lines(estimated_savings(profile, rows["activity"]))),
+    ]
+    if row["kind"] == "kernel" and known is not None:
+        # One that is like most of the others.
+        near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - known.median_ns).abs(), "activity")
+        further = profiling_command(profile, near["activity"][0])
+        blocks.append(("To profile a typical launch in depth", next_lines(further)))
+    return below(first, blocks)
+
+
+def _distribution(rows: pl.DataFrame) -> list[Line]:
+    """How the durations of a kernel are distributed; nothing where its launches are not known."""
+    durations = rows["duration_ns"]
+    if durations.len() < 2:
+        return []
+    line = histogram_line(durations, SPREAD_CELLS)
+    differ = durations.drop_nulls().n_unique() > 1
+    return [("Durations", line, "of its launches, on a logarithmic scale" if differ else "each of its launches")]
+
+
+class KernelsScreen(ViewScreen):
     """Kernels, and the launches of the one under the cursor."""
 
     VIEW = "kernels"
-    LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)
     HELP: ClassVar = (
         "Kernels, copies and memsets by name; below, the launches of the one under the cursor.\n"
         "Time% is the share of all GPU time of the session; durations of different streams can overlap in time.\n"
         "enter on a launch shows its configuration and theoretical occupancy; "
         "L shows its line, where the input has lines."
     )
+
+    def make_body(self) -> LinkedTables:
+        """Kernels and launches."""
+        return LinkedTables((KERNEL_LEVEL, LAUNCH_LEVEL))
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """The launch config of a launch; of a kernel its values and the distribution of its durations."""
+        if pane.id != "kernels":
+            return work_details(self, pane, row)
+        shown = self.query_one(LinkedTables).rows_below("kernels", row)
+        rows = launches_of_kernel(self.profile, {"kernels": row}) if shown is None else shown
+        return kernel_details(self, pane, row, rows)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import START_TIMES
 from tui.analysis.iterations.tables import reasons
 from tui.analysis.iterations.work import ITERATION_LAUNCHES, launches_of_iteration
 from tui.fitting import clip_middle
-from tui.screens.kernels import LaunchScreen, launch_crumb
-from tui.screens.master_detail import Level, Row, shown
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import launch_crumb, work_details
+from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
+    from tui.widgets.details.pane import Details
+    from tui.widgets.table.pane import TablePane
 
 KEY_CRUMB: Final = 32
 """Cells of a key in the path."""
@@ -50,32 +53,26 @@ def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     return launches_of_iteration(profile, session=row["session"], iteration=row["iteration"])
 
 
-class IterationLaunchScreen(LaunchScreen):
-    """Linked tables that begin with iterations and end with launches."""
+def open_iteration(tables: LinkedTables, session: int, iteration: int | None) -> None:
+    """Put the cursor on an iteration, and show what ran in it.
 
-    def path(self) -> list[str]:
-        """The rows that have been gone into; before that how iterations were found."""
-        return super().path() or found_words(self.profile)
+    Args:
+        tables: The first of them is of iterations.
+        session: Number of its session.
+        iteration: Its number; None: what was launched in none.
+    """
+    pane = tables.pane(0)
+    pane.state = replace(pane.state, filter="", cursor_key=(session, iteration))
 
-    def open_iteration(self, session: int, iteration: int | None) -> None:
-        """Put the cursor on an iteration, and show what ran in it.
+    def open_it() -> None:
+        row = pane.current_row
+        if row is not None and (row["session"], row["iteration"]) == (session, iteration):
+            pane.action_open_row()
 
-        Args:
-            session: Number of its session.
-            iteration: Its number; None: what was launched in none.
-        """
-        pane = self.pane(0)
-        pane.state = replace(pane.state, filter="", cursor_key=(session, iteration))
-
-        def open_it() -> None:
-            row = pane.current_row
-            if row is not None and (row["session"], row["iteration"]) == (session, iteration):
-                pane.action_open_row()
-
-        if pane.frame.is_empty():
-            self.when_filled(open_it)
-        else:
-            open_it()
+    if pane.frame.is_empty():
+        tables.when_filled(open_it)
+    else:
+        open_it()
 
 
 def found_words(profile: Profile) -> list[str]:
@@ -90,23 +87,25 @@ def found_words(profile: Profile) -> list[str]:
     return [short.partition(" in ")[0] if short.startswith("whole run") else short]
 
 
-class KernelsByIterationScreen(IterationLaunchScreen):
+class KernelsByIterationScreen(ViewScreen):
     """Iterations, and the launches of the one under the cursor."""
 
     VIEW = "kernels-by-iteration"
-    LEVELS: ClassVar = (
-        ITERATION_LEVEL,
-        Level(
-            "launches",
-            ITERATION_LAUNCHES,
-            launches_below,
-            launch_crumb,
-            nothing_launched,
-            3,
-        ),
-    )
     HELP: ClassVar = (
         "Iterations; below, all GPU work launched in the one under the cursor, in order of time, whenever it ran.\n"
         "GPU% and TC% are the share of its time in which a kernel, or one on tensor cores, ran: mean over the GPUs.\n"
         "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
     )
+
+    def make_body(self) -> LinkedTables:
+        """Iterations and launches."""
+        launches = Level("launches", ITERATION_LAUNCHES, launches_below, launch_crumb, nothing_launched, 3)
+        return LinkedTables((ITERATION_LEVEL, launches))
+
+    def path(self) -> list[str]:
+        """The rows that have been gone into; before that how iterations were found."""
+        return super().path() or found_words(self.profile)
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """The launch config of a launch; the values of an iteration."""
+        return work_details(self, pane, row)

@@ -13,9 +13,10 @@ from tui.analysis.iterations.work import (
 )
 from tui.analysis.ops.ops_by_name import has_recorded_ops
 from tui.fitting import clip_middle
-from tui.screens.kernels import launch_crumb
-from tui.screens.kernels_by_iteration import ITERATION_LEVEL, IterationLaunchScreen, nothing_launched
-from tui.screens.master_detail import Level, Row
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import launch_crumb, work_details
+from tui.screens.kernels_by_iteration import ITERATION_LEVEL, found_words, nothing_launched
+from tui.screens.linked_tables import Level, LinkedTables, Row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +24,16 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
+    from tui.widgets.details.pane import Details
+    from tui.widgets.table.pane import TablePane
 
 OP_CRUMB = 40
 """Cells of an op in the path."""
+
+
+def op_crumb(row: Row) -> str:
+    """An op in the path."""
+    return clip_middle(str(row["op"]), OP_CRUMB)
 
 
 def ops_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -45,29 +53,34 @@ def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     return launches_of_iteration_op(profile, session=row["session"], iteration=row["iteration"], **chosen)
 
 
-class KernelsByOpScreen(IterationLaunchScreen):
+class KernelsByOpScreen(ViewScreen):
     """Iterations, the ops of the one under the cursor, and the launches of the op under the cursor."""
 
     VIEW = "kernels-by-op"
-    LEVELS: ClassVar = (
-        ITERATION_LEVEL,
-        Level("ops", ITERATION_OPS, ops_below, lambda row: clip_middle(str(row["op"]), OP_CRUMB), nothing_launched, 2),
-        Level(
-            "launches",
-            ITERATION_LAUNCHES,
-            launches_below,
-            launch_crumb,
-            nothing_launched,
-            2,
-        ),
-    )
     HELP: ClassVar = (
         "Iterations, the ops of the one under the cursor, and the launches of the op under the cursor in it.\n"
-        "Where ops are not recorded (From: inferred), kernel names tell them by rules (op_types.toml).\n"
+        "Where ops are not recorded (From: inferred), rules on kernel names infer them (op_types.toml).\n"
         "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
     )
 
+    def make_body(self) -> LinkedTables:
+        """Iterations, ops and launches."""
+        return LinkedTables(
+            (
+                ITERATION_LEVEL,
+                Level("ops", ITERATION_OPS, ops_below, op_crumb, nothing_launched, 2),
+                Level("launches", ITERATION_LAUNCHES, launches_below, launch_crumb, nothing_launched, 2),
+            )
+        )
+
     def path(self) -> list[str]:
-        """The rows that have been gone into, and whether ops are inferred."""
-        inferred = not has_recorded_ops(self.profile)
-        return [*super().path(), *(["ops inferred from kernel names"] if inferred and not self._level else [])]
+        """The rows that have been gone into; before that how iterations were found, and whether ops are inferred."""
+        gone_into = super().path()
+        if gone_into:
+            return gone_into
+        inferred = [] if has_recorded_ops(self.profile) else ["ops inferred from kernel names"]
+        return [*found_words(self.profile), *inferred]
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """The launch config of a launch; the values of other rows."""
+        return work_details(self, pane, row)

@@ -9,9 +9,11 @@ from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import LAYERS as NEEDED
 from tui.analysis.layers import LAYERS, layers, layers_of_total, work_of_layer
 from tui.fmt import duration, percent
-from tui.screens.kernels import launch_crumb
-from tui.screens.master_detail import Level, Row, shown
-from tui.screens.tabs import PartsScreen, Tab
+from tui.keys import Scope, bindings_for
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import launch_crumb, work_details
+from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
@@ -61,11 +63,12 @@ def layer_crumb(row: Row) -> str:
     return " ".join(str(part) for part in (row["layer"], row["phase"]) if part)
 
 
-class LayersScreen(PartsScreen):
+class LayersScreen(ViewScreen):
     """One row per layer, phase and executor; their totals."""
 
     VIEW = "layers"
-    PARTS: ClassVar = (
+    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
+    TABS: ClassVar = (
         Tab(
             "layers",
             "Layers",
@@ -96,9 +99,15 @@ class LayersScreen(PartsScreen):
         "where none are recorded, of kernels whose names tell for sure that they are the layer's."
     )
 
+    action_next_part, action_previous_part = next_tab, previous_tab
+
+    def make_body(self) -> TabbedTables:
+        """The tabs."""
+        return TabbedTables(self.TABS)
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a layer its other phases and executors."""
-        first = super().details(pane, row)
+        first = work_details(self, pane, row)
         if pane.spec is not LAYERS:
             return first
         same = layers(self.profile)

@@ -12,7 +12,7 @@ from textual.widgets import ProgressBar, Static
 
 from tui.fmt import size
 from tui.text import plain
-from tui.textual_patches.least_size import LeastSize
+from tui.textual_patches.least_size import skip_small_layouts
 from tui.widgets.load_preview import FilesRead, PreviewTable, summary
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ _OTHER_LINES: Final = 10
 """Lines of the screen around the table."""
 
 
-class LoadingScreen(LeastSize, Screen[None]):
+@skip_small_layouts
+class LoadingScreen(Screen[None]):
     """Shows what is read, how far, a preview, and how to stop.
 
     Args:

@@ -47,9 +47,11 @@ from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
 from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, percent, size
-from tui.screens.base import NOTHING_ABOVE
-from tui.screens.master_detail import Level, Row
-from tui.screens.tabs import PartsScreen, Tab
+from tui.keys import Scope, bindings_for
+from tui.screens.base import NOTHING_ABOVE, ViewScreen
+from tui.screens.kernels import details_of_launch, work_details
+from tui.screens.linked_tables import Level, Row
+from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.widgets.charts.sparkline import area
 from tui.widgets.notices import said_lines
@@ -320,11 +322,12 @@ def direction(row: Row) -> str:
     return str(row["copy_kind"] or "unknown direction")
 
 
-class MemoryScreen(PartsScreen):
+class MemoryScreen(ViewScreen):
     """Copies by direction, by size and in runs; unified memory; the allocator."""
 
     VIEW = "memory"
-    PARTS: ClassVar = (
+    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
+    TABS: ClassVar = (
         Tab(
             "copies",
             "Memcpy and memset",
@@ -478,6 +481,14 @@ class MemoryScreen(PartsScreen):
         "Segments: what the allocator holds at the end, with its free blocks; Lifetimes: allocations, largest first."
     )
 
+    action_next_part, action_previous_part = next_tab, previous_tab
+
+    def make_body(self) -> TabbedTables:
+        """The tabs."""
+        return TabbedTables(self.TABS)
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a single copy its launch."""
-        return self.launch(row["activity"]) if pane.spec is SINGLE_TRANSFERS else super().details(pane, row)
+        return (
+            details_of_launch(self, row["activity"]) if pane.spec is SINGLE_TRANSFERS else work_details(self, pane, row)
+        )

@@ -11,10 +11,12 @@ from tui.analysis.inputs.needs import METRICS as NEEDED
 from tui.analysis.inputs.needs import START_TIMES
 from tui.fitting import shorten_symbol
 from tui.fmt import metric
+from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
-from tui.screens.kernels import launch_crumb
-from tui.screens.master_detail import Level, Row, shown
-from tui.screens.tabs import PartsScreen, Tab
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import launch_crumb, work_details
+from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
@@ -52,11 +54,12 @@ def no_launches(profile: Profile) -> str:
     return "no launch of this kernel is recorded"
 
 
-class MetricsScreen(PartsScreen):
+class MetricsScreen(ViewScreen):
     """One row per kernel and metric, and the launches of the kernel under the cursor."""
 
     VIEW = "metrics"
-    PARTS: ClassVar = (
+    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
+    TABS: ClassVar = (
         Tab(
             "metrics",
             "Metrics",
@@ -85,9 +88,15 @@ class MetricsScreen(PartsScreen):
         "Collecting metrics replays kernels: times of such a run mean nothing."
     )
 
+    action_next_part, action_previous_part = next_tab, previous_tab
+
+    def make_body(self) -> TabbedTables:
+        """The tabs."""
+        return TabbedTables(self.TABS)
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a metric the others of its kernel."""
-        first = super().details(pane, row)
+        first = work_details(self, pane, row)
         if pane.spec is not METRICS:
             return first
         of_kernel = [

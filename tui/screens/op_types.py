@@ -16,10 +16,9 @@ from tui.analysis.ops.ops_by_name import coverage_note
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter
-from tui.screens.background_screen import BackgroundScreen
-from tui.screens.base import WORKING
+from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
-from tui.screens.table_screen import TableScreen
+from tui.screens.table_screen import SingleTable
 from tui.widgets.details.kernel import below
 from tui.widgets.details.pane import row_details
 from tui.widgets.notices import NoteLine
@@ -87,11 +86,10 @@ def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
     return " ".join(terms)
 
 
-class OpTypesScreen(TableScreen, BackgroundScreen):
+class OpTypesScreen(ViewScreen):
     """One row an op type; ``enter`` goes to its ops."""
 
     VIEW = "op-types"
-    SPEC = OP_TYPE_SUMMARY
     BINDINGS: ClassVar = bindings_for(Scope.TYPES)
     HELP: ClassVar = (
         "Ops by what they do. z folds or unfolds average, least and most of the time under the cursor.\n"
@@ -99,18 +97,18 @@ class OpTypesScreen(TableScreen, BackgroundScreen):
         "enter goes to the ops of a type. Where ops are not recorded, launches of one type in a row count as a call."
     )
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._background = RowsInBackground(self)
+
+    def make_body(self) -> SingleTable:
+        """The types."""
+        return SingleTable(OP_TYPE_SUMMARY, op_type_summary, no_kernels)
+
     def compose_body(self) -> Iterable[Widget]:
         """The table, and what it does not claim."""
         yield NoteLine(id="claimed")
         yield from super().compose_body()
-
-    def rows(self) -> pl.DataFrame:
-        """The types."""
-        return op_type_summary(self.profile)
-
-    def empty(self) -> str:
-        """Why there is no type."""
-        return no_kernels(self.profile)
 
     @property
     def _pane(self) -> TablePane:
@@ -122,7 +120,7 @@ class OpTypesScreen(TableScreen, BackgroundScreen):
 
     def populate(self) -> None:
         """Fill the table, and say what no type claims."""
-        if not self.is_made("types", op_type_summary):
+        if not self._background.are_made("types", op_type_summary):
             self._pane.show(self._pane.frame.clear(), empty=WORKING, is_coming=True)
             self._pane.focus_table()
             return
@@ -140,7 +138,7 @@ class OpTypesScreen(TableScreen, BackgroundScreen):
         pane = self._pane
         spec = titled(pane.state.hidden, figures_known(pane.frame))
         if spec != pane.spec:
-            pane.show(pane.frame, empty=self.empty() if pane.frame.is_empty() else "", spec=spec)
+            pane.show(pane.frame, empty=no_kernels(self.profile) if pane.frame.is_empty() else "", spec=spec)
 
     def action_fold_figures(self) -> None:
         """Fold or unfold the figures of the time under the cursor; on another column those of all times."""
@@ -174,10 +172,8 @@ class OpTypesScreen(TableScreen, BackgroundScreen):
     def _holds_totals(self) -> bool:
         return any(need.name == START_TIMES.name for need in missing(self.profile))
 
-    @on(TablePane.RowOpened)
-    def _go_to_ops(self, event: TablePane.RowOpened) -> None:
-        event.prevent_default()
-        row: dict[str, Any] = event.row
+    def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
+        """Go to the ops of a type."""
         recorded = row["session"] in recorded_sessions(self.profile).to_list()
         several = self.profile["sessions"].height > 1
         query = ops_filter(row, recorded=recorded, several=several)

@@ -26,11 +26,18 @@ from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.errors import CommandError
 from tui.model.view import TableState
-from tui.screens.background_screen import BackgroundScreen
-from tui.screens.base import WORKING
+from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.group_ops import GroupOpsScreen
-from tui.screens.kernels import LaunchScreen, launch_crumb, launches_of_kernel, no_kernels, no_launches, short
-from tui.screens.master_detail import Level, Row, shown
+from tui.screens.kernels import (
+    kernel_details,
+    launch_crumb,
+    launches_of_kernel,
+    no_kernels,
+    no_launches,
+    short,
+    work_details,
+)
+from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.details.kernel import below, gain_lines, op_details
 from tui.widgets.tab_bar import TabBar
 
@@ -43,7 +50,6 @@ if TYPE_CHECKING:
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
-    from tui.screens.base import ViewScreen
     from tui.widgets.details.pane import Details
     from tui.widgets.table.pane import TablePane
 
@@ -156,14 +162,13 @@ def _reveal(screen: ViewScreen, session: int, op: str, group: str | None) -> Non
     screen.reveal(session=session, op=op, group=group)
 
 
-class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
+class OpsAndKernelsScreen(ViewScreen):
     """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.
 
     The first table can be grouped otherwise than by name; each grouping keeps its own filter and order.
     """
 
     VIEW = "ops-and-kernels"
-    LEVELS: ClassVar = NAME_LEVELS
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
         "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.\n"
@@ -176,14 +181,18 @@ class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
         super().__init__()
         self.grouping: Grouping | None = None
         """None: by name."""
-        self._tables: tuple[Level, ...] = NAME_LEVELS
-        self._left_as: dict[str, TableState] = {}
+        self._states_left: dict[str, TableState] = {}
         """How the first table was left, by grouping."""
+        self._background = RowsInBackground(self)
+
+    def make_body(self) -> LinkedTables:
+        """Ops by name, their kernels and launches."""
+        return LinkedTables(NAME_LEVELS)
 
     @property
-    def levels(self) -> tuple[Level, ...]:
-        """The tables of the present grouping."""
-        return self._tables
+    def tables(self) -> LinkedTables:
+        """The tables."""
+        return self.query_one(LinkedTables)
 
     def compose_body(self) -> Iterable[Widget]:
         """By what the ops are grouped, and the tables."""
@@ -196,9 +205,10 @@ class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
             self._take(BY_NAME)
         self._show_groupings()
         grouping = self.grouping
-        if grouping is not None and not self.is_made(grouping.name, grouping.make):
-            self.pane(0).show(self.pane(0).frame.clear(), empty=WORKING, is_coming=True)
-            self.pane(0).focus_table()
+        if grouping is not None and not self._background.are_made(grouping.name, grouping.make):
+            pane = self.tables.pane(0)
+            pane.show(pane.frame.clear(), empty=WORKING, is_coming=True)
+            pane.focus_table()
             return
         super().populate()
 
@@ -214,15 +224,15 @@ class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
 
     def _take(self, name: str) -> None:
         """Arrange the first table as the grouping was left; its rows are still to be filled."""
-        pane = self.pane(0)
-        self._left_as[self._grouped_by] = pane.state
+        pane = self.tables.pane(0)
+        self._states_left[self._grouped_by] = pane.state
         self.grouping = grouping_of(name) if name != BY_NAME else None
-        self._tables = levels_of(self.grouping) if self.grouping is not None else NAME_LEVELS
-        pane.state = self._left_as.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
+        self.tables.levels = levels_of(self.grouping) if self.grouping is not None else NAME_LEVELS
+        pane.state = self._states_left.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
         # What the tables below show is of rows of another kind.
-        self._selected.clear()
-        for index in range(1, len(self._tables)):
-            self._fill(index)
+        self.tables.forget_selected()
+        for index in range(1, len(self.tables.levels)):
+            self.tables.fill(index)
 
     def group_by(self, name: str) -> None:
         """Group the first table.
@@ -232,7 +242,7 @@ class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
         """
         if name != self._grouped_by:
             self._take(name)
-            self._level = 0
+            self.tables.current = 0
             self.populate()
             self.explorer.navigator.visit(self.place())
 
@@ -289,7 +299,7 @@ class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
                 session, name, group = launcher.select("session", "name", "group").row(0)
                 self.explorer.go("group-ops", lambda screen: _reveal(screen, session, name, group))
                 return
-        op = self.selected.get("ops")
+        op = self.tables.selected.get("ops")
         if op is None or op.get("op") is None:
             self.explorer.say("that is no op: the tree is one of ops", severity="warning")
             return
@@ -323,9 +333,11 @@ class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
         """Of a recorded op what its calls were like, of other groups what they would gain; the rest as for launches."""
         if pane.id == "ops" and self.grouping is not None:
             gains = estimated_savings(self.profile, self.grouping.activities(self.profile, row))
-            return below(super().details(pane, row), [("If its GPU work were", gain_lines(gains))])
+            return below(work_details(self, pane, row), [("If its GPU work were", gain_lines(gains))])
+        if pane.id == "kernels":
+            return kernel_details(self, pane, row, self._launches_of(row))
         if pane.id != "ops" or not is_recorded(row) or row["why_no_op"]:
-            return super().details(pane, row)
+            return work_details(self, pane, row)
         chosen = selection(row)
         kernels_ns = kernels_of_recorded_op(self.profile, **chosen)["total_ns"].sum()
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
@@ -333,7 +345,8 @@ class OpsAndKernelsScreen(LaunchScreen, BackgroundScreen):
         told = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
         return below(told, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 
-    def launches_behind(self, row: Row) -> pl.DataFrame:
-        """The launches of a kernel in the op that is looked at."""
-        shown = self.rows_below("kernels", row)
-        return self.levels[2].rows(self.profile, {**self.selected, "kernels": row}) if shown is None else shown
+    def _launches_of(self, row: Row) -> pl.DataFrame:
+        """The launches of a kernel in the selected op."""
+        tables = self.tables
+        shown = tables.rows_below("kernels", row)
+        return tables.levels[2].rows(self.profile, {**tables.selected, "kernels": row}) if shown is None else shown

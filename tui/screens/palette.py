@@ -8,7 +8,7 @@ from rich.style import Style
 from textual.command import CommandList, CommandPalette, SearchIcon
 from textual.widgets import Input
 
-from tui.textual_patches.least_size import LeastSize
+from tui.textual_patches.least_size import skip_small_layouts
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -26,7 +26,8 @@ class ReversedLines(CommandList):
         return strip.apply_style(Style(reverse=True)) if is_cursor else strip
 
 
-class Palette(LeastSize, CommandPalette):
+@skip_small_layouts
+class Palette(CommandPalette):
     """Textual's own, without the picture of a lens, which few terminals have in black or in ASCII.
 
     Args:

@@ -24,10 +24,12 @@ from tui.analysis.ranges import (
 )
 from tui.fitting import clip_middle
 from tui.fmt import count, duration
+from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
-from tui.screens.kernels import launch_crumb
-from tui.screens.master_detail import Level, Row, shown
-from tui.screens.tabs import PartsScreen, Tab
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import launch_crumb, work_details
+from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
@@ -128,11 +130,12 @@ def number(row: Row) -> str:
     return f"#{row['number']}"
 
 
-class RangesScreen(PartsScreen):
+class RangesScreen(ViewScreen):
     """Names, the ranges of the name under the cursor, and what was launched in one; the same by depth."""
 
     VIEW = "ranges"
-    PARTS: ClassVar = (
+    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
+    TABS: ClassVar = (
         Tab(
             "names",
             "By name",
@@ -199,9 +202,15 @@ class RangesScreen(PartsScreen):
         "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
     )
 
+    action_next_part, action_previous_part = next_tab, previous_tab
+
+    def make_body(self) -> TabbedTables:
+        """The tabs."""
+        return TabbedTables(self.TABS)
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a single range what it lies in, and what was launched in it by name."""
-        first = super().details(pane, row)
+        first = work_details(self, pane, row)
         if pane.spec not in (RANGE_INSTANCES, INSTANCES_MEANWHILE):
             return first
         around: list[Line] = [

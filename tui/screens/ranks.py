@@ -36,7 +36,7 @@ from tui.analysis.ranks.waits import (
 )
 from tui.fmt import duration, percent
 from tui.screens.kernels import launch_crumb
-from tui.screens.master_detail import Level, Row, shown
+from tui.screens.linked_tables import Level, Row, shown
 from tui.screens.tabs import Tab
 from tui.widgets.notices import said_lines
 

@@ -16,7 +16,8 @@ from tui.analysis.roofline import (
     rooflines,
 )
 from tui.fmt import duration, percent
-from tui.screens.master_detail import Level, MasterDetailScreen, Row, shown
+from tui.screens.base import ViewScreen
+from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.charts.roofline import Mark, RooflinePlot
 from tui.widgets.details.kernel import below
 
@@ -47,14 +48,10 @@ def _crumb(row: Row) -> str:
     return str(row["op"])
 
 
-class RooflineScreen(MasterDetailScreen):
+class RooflineScreen(ViewScreen):
     """A plot of all ops by shape, the table of them, and the calls of the selected one."""
 
     VIEW = "roofline"
-    LEVELS: ClassVar = (
-        Level("roofline", *shown("op_work_by_shape"), _crumb, _none, 3),
-        Level("roofline_calls", ROOFLINE_CALLS, _calls, _crumb, _none, 2),
-    )
     HELP: ClassVar = (
         "How close each op ran to what the GPU can do. FLOPs and bytes are inferred from recorded shapes and types by "
         "the formula that the details show.\n"
@@ -62,6 +59,15 @@ class RooflineScreen(MasterDetailScreen):
         "faster at most.\n"
         "The plot has FLOP/byte to the right and TFLOP/s upwards, both logarithmic; the line is the roof."
     )
+
+    def make_body(self) -> LinkedTables:
+        """Ops by shape, and their calls."""
+        return LinkedTables(
+            (
+                Level("roofline", *shown("op_work_by_shape"), _crumb, _none, 3),
+                Level("roofline_calls", ROOFLINE_CALLS, _calls, _crumb, _none, 2),
+            )
+        )
 
     def compose_body(self) -> Iterable[Widget]:
         """The plot above the tables."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 from textual import on, work
@@ -155,12 +155,12 @@ class SqlScreen(ViewScreen):
             return True
         return super().undo_smallest()
 
-    @on(TablePane.RowOpened)
-    def _open_row(self, event: TablePane.RowOpened) -> None:
-        if _is_overview(self._asked) and event.row is not None:
-            self.run(f"SELECT * FROM {event.row['table']} LIMIT {LOOKED_AT}")
+    def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
+        """Show the first rows of a table, where tables are listed; else the details of the row."""
+        if _is_overview(self._asked):
+            self.run(f"SELECT * FROM {row['table']} LIMIT {LOOKED_AT}")
         else:
-            event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
+            super().open_row(pane, row)
 
     # --- place -------------------------------------------------------------------------------------------------------
 

@@ -1,225 +1,238 @@
-"""Views of several parts, each of linked tables: one part is shown at a time."""
+"""Tabs of linked tables: one tab is shown at a time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
-from tui.analysis.activities import ACTIVITY_TABLE
-from tui.keys import Scope, bindings_for
-from tui.screens.kernels import LaunchScreen
-from tui.screens.master_detail import Level, linked_pane
+from tui.screens.base import ViewBody
+from tui.screens.linked_tables import Level, LinkedTables
 from tui.widgets.notices import Draw, HeadLines
 from tui.widgets.tab_bar import TabBar
+from tui.widgets.table.pane import TablePane
 from tui.widgets.table.stack import CURRENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
-    from textual.widget import Widget
+    from textual.app import ComposeResult
 
-    from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.view import TableState
-    from tui.widgets.details.pane import Details
-    from tui.widgets.table.pane import TablePane
+    from tui.screens.base import ViewScreen
 
 
 def always(_profile: Profile) -> str:
-    """A part that says itself why it is empty."""
+    """A tab whose tables say why they are empty."""
     return ""
 
 
 def no_head(_profile: Profile) -> Draw | None:
-    """A part without lines above its tables."""
+    """A tab without lines above its tables."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One part of a view."""
+    """One tab of a view."""
 
     name: str
     """As ``ranks``."""
     title: str
     """Its name for people."""
     levels: tuple[Level, ...]
-    """Its tables; the names of levels are told apart over all parts of the view."""
-    lacks: Callable[[Profile], str] = always
-    """Why the input cannot feed it, told without working anything out; empty where it can."""
+    """Its tables; the names of levels are unique over all tabs of the view."""
+    why_not: Callable[[Profile], str] = always
+    """Why the input cannot feed it, found without computing rows; empty where it can."""
     head: Callable[[Profile], Draw | None] = no_head
     """What stands above the tables."""
 
 
-class PartsScreen(LaunchScreen):
-    """Parts on a line, the tables of one of them below; the keys of `Scope.PARTS` go from part to part."""
+class TabbedTables(ViewBody):
+    """Tabs on a line, the tables of one of them below.
 
-    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
-    DEFAULT_CSS = """
-    PartsScreen TablePane.-elsewhere { display: none; }
+    Args:
+        tabs: The tabs.
     """
-    PARTS: ClassVar[tuple[Tab, ...]]
 
-    def __init__(self) -> None:
+    DEFAULT_CSS = """
+    TabbedTables TablePane.-other-tab { display: none; }
+    """
+
+    def __init__(self, tabs: Sequence[Tab]) -> None:
         super().__init__()
-        self._part = 0
+        self.tabs = tuple(tabs)
+        self.tables = LinkedTables(self.tabs[0].levels)
+        self._place = 0
+        """The place of the tab that is shown."""
         self._arrived = 0
-        """The part that a way from elsewhere led to: leaving it leaves the view."""
+        """The tab that a way from elsewhere led to: leaving it leaves the view."""
         self._filled: set[str] = set()
-        """The parts that show the present profile."""
+        """The tabs that show the present profile."""
         self._levels_reached: dict[str, int] = {}
-        self._states_left: dict[str, TableState] = {}
-        """How tables were left of parts that have not been shown yet, by the ids of their panes."""
+        self._unmade_states: dict[str, TableState] = {}
+        """How tables were left of tabs that have not been shown yet, by the ids of their panes."""
 
-    @property
-    def part(self) -> Tab:
-        """The part that is shown."""
-        return self.PARTS[self._part]
-
-    @property
-    def levels(self) -> tuple[Level, ...]:
-        """The tables of the part that is shown."""
-        return self.part.levels
-
-    def compose_body(self) -> Iterable[Widget]:
-        """The line of parts, what stands above the tables, and the tables of the part that is shown."""
-        if len(self.PARTS) > 1:
-            yield TabBar([part.title for part in self.PARTS], id="parts")
+    def compose(self) -> ComposeResult:
+        """The line of tabs, what stands above the tables, and the tables of the tab that is shown."""
+        if len(self.tabs) > 1:
+            yield TabBar([tab.title for tab in self.tabs], id="parts")
         yield HeadLines(id="head")
-        yield from super().compose_body()
+        yield self.tables
 
-    def _make_panes(self) -> None:
-        """Make the tables of the part that is shown, where they are not there yet."""
-        tables = self.query_one("#tables")
-        for level in self.levels:
-            if not self.query(f"#{level.name}"):
-                pane = linked_pane(level)
-                pane.mount_in(tables)
-                state = self._states_left.pop(level.name, None)
-                if state is not None:
-                    pane.state = state
-                self.explorer.navigator.widgets_made()
+    @property
+    def tab(self) -> Tab:
+        """The tab that is shown."""
+        return self.tabs[self._place]
+
+    @property
+    def table(self) -> TablePane | None:
+        """The table of the present level."""
+        return self.tables.table
 
     def populate(self) -> None:
-        """Fill the part that is shown; the others when they are gone to."""
+        """Fill the tab that is shown; the others when they are gone to."""
+        profile = self.view.profile
         self._filled.clear()
-        self._selected.clear()
-        if self._part == 0 and self.part.lacks(self.profile):
-            # The view opens with the first part that the input feeds.
-            fed = (place for place, part in enumerate(self.PARTS) if not part.lacks(self.profile))
-            self._arrived = self._part = next(fed, 0)
-        self._show_part(self._part)
+        self.tables.forget_selected()
+        if self._place == 0 and self.tab.why_not(profile):
+            # The view opens with the first tab that the input feeds.
+            fed = (place for place, tab in enumerate(self.tabs) if not tab.why_not(profile))
+            self._arrived = self._place = next(fed, 0)
+        self._show(self._place)
 
-    def show_part(self, name: str) -> None:
-        """Show the part of a name, for who comes from another view."""
-        self._arrived = next(place for place, part in enumerate(self.PARTS) if part.name == name)
-        self._show_part(self._arrived)
+    def show_tab(self, name: str) -> None:
+        """Show the tab of a name, for who comes from another view."""
+        self._arrived = next(place for place, tab in enumerate(self.tabs) if tab.name == name)
+        self._show(self._arrived)
 
-    def _show_part(self, place: int) -> None:
-        self._levels_reached[self.part.name] = self._level
-        if self._filling is not None and place != self._part:
-            # What is being made is not waited for: it is made when the part is shown again.
-            self._filled.discard(self.part.name)
-            for level in self.levels:
-                self._selected.pop(level.name, None)
-        self._part = place
-        self._level = self._levels_reached.get(self.part.name, 0)
-        self._make_panes()
-        own = {level.name for level in self.levels}
-        for pane in self.panes:
-            pane.set_class(pane.id not in own, "-elsewhere")
+    def step(self, step: int) -> None:
+        """Show the next tab (1) or the one before (-1); after the last the first."""
+        self._show((self._place + step) % len(self.tabs))
+
+    def to_first_tab(self) -> None:
+        """Show the tab that the view opens with."""
+        self._arrived = 0
+        if self._place:
+            self._show(0)
+
+    def _show(self, place: int) -> None:
+        tables, profile = self.tables, self.view.profile
+        self._levels_reached[self.tab.name] = tables.current
+        if tables.is_making_rows and place != self._place:
+            # What is being made is not waited for: it is made when the tab is shown again.
+            self._filled.discard(self.tab.name)
+            tables.forget_selected()
+        self._place = place
+        tables.switch(self.tab.levels, self._levels_reached.get(self.tab.name, 0))
+        for pane in tables.make_panes():
+            state = self._unmade_states.pop(pane.id or "", None)
+            if state is not None:
+                pane.state = state
+            self.view.explorer.navigator.widgets_made()
+        own = {level.name for level in tables.levels}
+        for pane in tables.query_children(TablePane):
+            pane.set_class(pane.id not in own, "-other-tab")
             pane.remove_class(CURRENT)
         for bar in self.query(TabBar):
-            bar.show(place, [not part.lacks(self.profile) for part in self.PARTS])
-        if self.part.name not in self._filled:
-            self._filled.add(self.part.name)
-            self._level = 0
-            self._make_head()
-            self._fill(0)
-        else:
-            self._make_head()
-        self._show_level(self._level)
+            bar.show(place, [not tab.why_not(profile) for tab in self.tabs])
+        self._show_head()
+        if self.tab.name not in self._filled:
+            self._filled.add(self.tab.name)
+            tables.current = 0
+            tables.fill(0)
+        tables.show_level(tables.current)
 
-    def to_first_part(self) -> None:
-        """Show the part that the view opens with."""
-        self._arrived = 0
-        if self._part:
-            self._show_part(0)
+    @on(TabBar.Chosen)
+    def _tab_chosen(self, event: TabBar.Chosen) -> None:
+        event.stop()
+        self._show(event.place)
+
+    def show_failure(self, words: str) -> None:
+        """Show why rows could not be computed."""
+        self.tables.show_failure(words)
+
+    # --- what stands above the tables --------------------------------------------------------------------------------
+
+    def _show_head(self) -> None:
+        head, profile = self.query_one(HeadLines), self.view.profile
+        if self.tab.head is no_head:
+            head.show(None)
+        elif self.view.is_large:
+            head.show(None)
+            make = partial(self._make_head, self.tab, profile)
+            self.run_worker(make, thread=True, exclusive=True, group="head")
+        else:
+            head.show(self.tab.head(profile))
+
+    def _make_head(self, tab: Tab, profile: Profile) -> None:
+        draw = tab.head(profile)
+        self.app.call_from_thread(self._take_head, tab, profile, draw)
+
+    def _take_head(self, tab: Tab, profile: Profile, draw: Draw | None) -> None:
+        if self.is_attached and tab is self.tab and profile is self.view.profile:
+            self.query_one(HeadLines).show(draw)
+
+    # --- where the user is -------------------------------------------------------------------------------------------
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether rows of its tables are still to come."""
+        return self.tables.is_filling
 
     @property
     def has_level_above(self) -> bool:
-        """Whether there are details to close, a level above or a part to go back to."""
-        return super().has_level_above or self._part not in (0, self._arrived)
+        """Whether there is a level above, or a tab to go back to."""
+        return self.tables.has_level_above or self._place not in (0, self._arrived)
 
     def leave_level(self) -> bool:
-        """Close the details, go one level up, or back to the first part."""
-        if super().leave_level():
+        """Go one level up, or back to the first tab."""
+        if self.tables.leave_level():
             return True
         if not self.has_level_above:
             return False
-        self._show_part(self._arrived)
+        self._show(self._arrived)
         return True
 
-    def action_next_part(self) -> None:
-        """The next part; after the last the first."""
-        self._show_part((self._part + 1) % len(self.PARTS))
-
-    def action_previous_part(self) -> None:
-        """The part before; before the first the last."""
-        self._show_part((self._part - 1) % len(self.PARTS))
-
-    @on(TabBar.Chosen)
-    def _part_chosen(self, event: TabBar.Chosen) -> None:
-        self._show_part(event.place)
-
     def path(self) -> list[str]:
-        """The part, where it is not the first, and the rows that have been gone into."""
-        return [*([self.part.title] if self._part else []), *super().path()]
+        """The tab, where it is not the first, and the rows that have been gone into."""
+        return [*([self.tab.title] if self._place else []), *self.tables.path()]
 
-    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of single GPU work its launch config, as in every view."""
-        return self.launch(row["activity"]) if pane.spec is ACTIVITY_TABLE else super().details(pane, row)
+    @property
+    def level(self) -> str:
+        """The name of the level that the user is on."""
+        return self.tables.level
 
-    # --- what takes a while ------------------------------------------------------------------------------------------
+    def restore_tab(self, level: str) -> None:
+        """Return to the tab that a table is in."""
+        for place, tab in enumerate(self.tabs):
+            if place != self._place and level in {each.name for each in tab.levels}:
+                self._show(place)
 
-    def _make_head(self) -> None:
-        head = self.query_one(HeadLines)
-        if self.part.head is no_head:
-            head.show(None)
-        elif self.is_large:
-            head.show(None)
-            self._draw_in_thread(self.part, self.profile)
-        else:
-            head.show(self.part.head(self.profile))
+    def restore_level(self, level: str) -> None:
+        """Return to a table."""
+        self.tables.restore_level(level)
 
-    @work(thread=True, exclusive=True, group="head")
-    def _draw_in_thread(self, part: Tab, profile: Profile) -> None:
-        draw = part.head(profile)
-        self.app.call_from_thread(self._take_head, part, profile, draw)
+    def unmade_states(self) -> tuple[tuple[str, TableState], ...]:
+        """How tables were left that have not been made yet."""
+        return tuple(self._unmade_states.items())
 
-    def _take_head(self, part: Tab, profile: Profile, draw: Draw | None) -> None:
-        if self.is_attached and part is self.part and profile is self.profile:
-            self.query_one(HeadLines).show(draw)
+    def keep_state(self, pane_id: str, state: TableState) -> bool:
+        """Keep how a table was left, if its tab has not been shown yet."""
+        if any(pane.id == pane_id for pane in self.tables.query_children(TablePane)):
+            return False
+        self._unmade_states[pane_id] = state
+        return True
 
-    # --- place -------------------------------------------------------------------------------------------------------
 
-    def place(self) -> Place:
-        """The place, with the tables that have not been made yet as they were left."""
-        place = super().place()
-        return replace(place, states=(*place.states, *self._states_left.items()))
+def next_tab(view: ViewScreen) -> None:
+    """Show the next tab; after the last the first."""
+    view.query_one(TabbedTables).step(1)
 
-    def arrange_pane(self, pane_id: str, state: TableState) -> None:
-        """Arrange a table as it was left, or as soon as it is made."""
-        if self.query(f"#{pane_id}"):
-            super().arrange_pane(pane_id, state)
-        else:
-            self._states_left[pane_id] = state
 
-    def restore(self, place: Place) -> None:
-        """Return to a part and a level with its tables as they were."""
-        for number, part in enumerate(self.PARTS):
-            if place.level in {level.name for level in part.levels} and number != self._part:
-                self._show_part(number)
-        super().restore(place)
+def previous_tab(view: ViewScreen) -> None:
+    """Show the tab before; before the first the last."""
+    view.query_one(TabbedTables).step(-1)

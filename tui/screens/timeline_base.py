@@ -128,12 +128,12 @@ class TimelineBase(ViewScreen):
         self.lanes.redraw()
         self._make_lanes(self.profile, self._session)
 
-    def say_lack(self, words: str) -> None:
+    def show_failure(self, words: str) -> None:
         """Leave no word that the lanes are being put in order."""
         if self.lanes.shown is None:
             self.lanes.message = words
             self.lanes.redraw()
-        super().say_lack(words)
+        super().show_failure(words)
 
     @work(thread=True, exclusive=True, group="lanes")
     def _make_lanes(self, profile: Profile, session: int | None) -> None:

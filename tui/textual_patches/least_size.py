@@ -11,15 +11,13 @@ Checked against Textual 8.2.8.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.screen import Screen
 
-    Base = Screen[Any]
-else:
-    Base = object
+ScreenClass = TypeVar("ScreenClass", bound="type[Screen[Any]]")
 
 MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
@@ -31,9 +29,13 @@ def is_too_small(size: Size) -> bool:
     return size.width < MIN_WIDTH or size.height < MIN_HEIGHT
 
 
-class LeastSize(Base):
-    """Mixed into a screen, before Textual's class: it is laid out as soon as there is room."""
+def skip_small_layouts(screen_class: ScreenClass) -> ScreenClass:
+    """Have the screens of a class laid out only as soon as there is room; a decorator."""
+    usual = screen_class._refresh_layout
 
-    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
+    def _refresh_layout(self: Screen[Any], size: Size | None = None, scroll: bool = False) -> None:
         if not is_too_small(self.app.size):
-            super()._refresh_layout(size, scroll)
+            usual(self, size, scroll)
+
+    screen_class._refresh_layout = _refresh_layout  # type: ignore[method-assign]
+    return screen_class

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from textual import work
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.worker import get_current_worker
@@ -14,7 +14,7 @@ from tui.analysis.dashboard_parts import Parts, parts
 from tui.analysis.gpu_time.breakdown import utilization, wall_bounds
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.utilization_over_time import busy_over_time
-from tui.screens.base import ViewScreen
+from tui.screens.base import ViewBody
 from tui.screens.dashboard import input_entries as of_input
 from tui.screens.dashboard import time_entries as of_time
 from tui.screens.dashboard import work_entries as of_work
@@ -34,10 +34,10 @@ from tui.widgets.panel import Columns
 from tui.widgets.stat_strip import StatStrip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     import polars as pl
-    from textual.widget import Widget
+    from textual.app import ComposeResult
 
     from tui.analysis.dashboard import Dashboard
     from tui.analysis.dashboard_parts import Advice, IterationCourse
@@ -53,21 +53,19 @@ KEYS_OF_LINES: Final = frozenset(
 """What does something with the line under the cursor, or goes to another one."""
 
 
-class LoadedDashboard(ViewScreen):
-    """Panels in one, two or three columns; what takes a while fills in from a thread."""
-
-    VIEW = "dashboard"
-    AUTO_FOCUS = ""
+class DashboardPanels(ViewBody):
+    """Panels in one, two or three columns; what takes a while is filled in from a thread."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked = 0
-        self._board: Dashboard | None = None
-        self._is_filling = True
-        """Some of it is still being worked out."""
+        self.board: Dashboard | None = None
+        """The figures, once they are there."""
+        self._request = 0
+        self._is_computing = True
+        """Some of it is still being computed."""
 
-    def compose_body(self) -> Iterable[Widget]:
-        """What is wrong above, all else in columns, the most telling first."""
+    def compose(self) -> ComposeResult:
+        """Findings above, all else in columns, the most informative first."""
         with VerticalScroll(id="dashboard", can_focus=False):
             yield AdvicePanel("Expert Systems", "findings", id="findings-panel")
             with Columns(id="columns"):
@@ -91,22 +89,22 @@ class LoadedDashboard(ViewScreen):
                 yield TextPanel("Not recorded in this profile", id="missing-panel")
 
     def populate(self) -> None:
-        """Have everything worked out; until it is there, a sign stands in its place."""
-        self._asked += 1
-        self._board = None
-        self._is_filling = True
+        """Have everything computed; until it is there, a sign stands in its place."""
+        self._request += 1
+        self.board = None
+        self._is_computing = True
         for panel in self.query(ChartPanel):
             panel.fill([])
         for panel_id, lines in (("findings", 5), ("wall", 7), ("ops", 10)):
             self._panel(panel_id).wait(lines)
         self.query_one(StatPanel).wait()
-        if self.focused is None:
+        if self.screen.focused is None:
             self._panel("findings").bars.focus(scroll_visible=False)
-        self._work_out(self._asked, self.profile, self.explorer.options.gpu)
+        compute = partial(self._compute, self._request, self.view.profile, self.view.explorer.options.gpu)
+        self.run_worker(compute, thread=True, exclusive=True, group="dashboard")
 
-    @work(thread=True, exclusive=True, group="dashboard")
-    def _work_out(self, asked: int, profile: Profile, gpu: str | None) -> None:
-        """Work out one part after another, the quick ones first; each is shown as soon as it is there."""
+    def _compute(self, request: int, profile: Profile, gpu: str | None) -> None:
+        """Compute one part after another, the quick ones first; each is shown as soon as it is there."""
         shows = Parts(
             board=self._show_board,
             courses=lambda courses: self._show_iterations(courses, is_all=False),
@@ -120,11 +118,11 @@ class LoadedDashboard(ViewScreen):
         for show, made in zip(shows, parts(profile, gpu=gpu), strict=True):
             if worker.is_cancelled:
                 return
-            self.app.call_from_thread(self._take, asked, show, made)
+            self.app.call_from_thread(self._take, request, show, made)
 
-    def _take(self, asked: int, show: Callable[[Any], None], made: Any) -> None:
+    def _take(self, request: int, show: Callable[[Any], None], made: Any) -> None:
         # Another session may have been chosen, or the file read again, in the meantime.
-        if asked == self._asked and self.is_attached:
+        if request == self._request and self.is_attached:
             show(made)
 
     def _panel(self, name: str) -> ChartPanel:
@@ -132,16 +130,16 @@ class LoadedDashboard(ViewScreen):
 
     @property
     def _several(self) -> bool:
-        return self.profile["sessions"].height > 1
+        return self.view.profile["sessions"].height > 1
 
     def _show_board(self, board: Dashboard) -> None:
-        self._board = board
-        whole = self.explorer.profile_session.whole_profile
-        if whole is not None and whole["sessions"].height > 1 and self.explorer.profile_session.session is None:
+        self.board = board
+        whole = self.view.explorer.profile_session.whole_profile
+        if whole is not None and whole["sessions"].height > 1 and self.view.explorer.profile_session.session is None:
             self._panel("sessions").fill(of_input.session_entries(whole), note="GPU time")
         self.query_one(StatPanel).show(board.performance)
-        self._show_top("ops", board, ORDERS[0])
-        self._show_top("kernels", board, ORDERS[0])
+        self.show_top("ops", board, ORDERS[0])
+        self.show_top("kernels", board, ORDERS[0])
         self._panel("uses").fill(of_work.use_entries(board))
         self._panel("tensor-cores").fill(of_work.tensor_core_entries(board), note=of_work.tensor_core_note(board))
         self._panel("utilization").fill(
@@ -155,13 +153,15 @@ class LoadedDashboard(ViewScreen):
         self._panel("copies").fill(of_work.copy_entries(board))
         counted = of_work.counted_note("calls", ORDERS[0])
         self._panel("api").fill(of_work.api_entries(board), note=f"CPU time, overlaps GPU time, {counted}")
-        self._panel("layers").fill(of_input.layer_entries(self.profile), note=of_input.layers_note(self.profile))
+        self._panel("layers").fill(
+            of_input.layer_entries(self.view.profile), note=of_input.layers_note(self.view.profile)
+        )
         self._show_tool(board)
-        self._panel("input").fill(of_input.input_entries(board, self.profile))
+        self._panel("input").fill(of_input.input_entries(board, self.view.profile))
         self._show_texts(board)
         self._keep_focus()
 
-    def _show_top(self, name: str, board: Dashboard, order: str) -> None:
+    def show_top(self, name: str, board: Dashboard, order: str) -> None:
         """The top ops or kernels in an order."""
         if name == "ops":
             entries = of_work.op_entries(board, order)
@@ -182,9 +182,9 @@ class LoadedDashboard(ViewScreen):
         self._show_missing(frozenset())
 
     def _show_missing(self, reasons: Collection[str]) -> None:
-        if self._board is not None:
+        if self.board is not None:
             panel = self.query_one("#missing-panel", TextPanel)
-            panel.fill_texts(*of_input.need_entries(self._board.missing, reasons))
+            panel.fill_texts(*of_input.need_entries(self.board.missing, reasons))
 
     def _show_iterations(self, courses: Sequence[IterationCourse], *, is_all: bool = True) -> None:
         panel = self.query_one(IterationsPanel)
@@ -216,10 +216,10 @@ class LoadedDashboard(ViewScreen):
     def _show_wall(self, rows: pl.DataFrame) -> None:
         panel = self._panel("wall")
         if rows["session"].n_unique() > 1:
-            panel.fill(of_time.wall_of_sessions(rows, self.profile), note="of each session's wall time")
+            panel.fill(of_time.wall_of_sessions(rows, self.view.profile), note="of each session's wall time")
         else:
             panel.fill(
-                of_time.wall_entries(rows, self.profile),
+                of_time.wall_entries(rows, self.view.profile),
                 note=of_time.wall_note(rows),
             )
         self._keep_focus()
@@ -239,14 +239,14 @@ class LoadedDashboard(ViewScreen):
             entries = of_time.finding_entries(found, several=self._several)
             panel.fill(entries, note=found.summary)
             panel.say(found.guidance)
-            there = self.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
+            there = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
             self._show_missing(found.reasons if there else ())
         self._keep_focus()
         self._is_filled()
 
     def _keep_focus(self) -> None:
         """Where what had the focus has gone away, or has no lines, the first chart with lines has it."""
-        focused = self.focused
+        focused = self.screen.focused
         if focused is None or (isinstance(focused, BarList) and not (focused.rows or focused.is_waiting)):
             first = next((p.bars for p in self.query(ChartPanel) if p.entries and p.display), None)
             if first is not None:
@@ -255,15 +255,14 @@ class LoadedDashboard(ViewScreen):
 
     def has_to_wait(self, key: str) -> bool:
         """Whether a key is for lines, and what has the focus has none yet."""
-        focused = self.focused
+        focused = self.screen.focused
         is_empty = focused is None or (isinstance(focused, BarList | StatStrip) and not focused.has_lines)
-        return self._is_filling and is_empty and key in KEYS_OF_LINES
+        return self._is_computing and is_empty and key in KEYS_OF_LINES
 
-    def say_lack(self, words: str) -> None:
+    def show_failure(self, words: str) -> None:
         """No key waits for what does not come."""
-        super().say_lack(words)
         self._is_filled()
 
     def _is_filled(self) -> None:
-        self._is_filling = False
+        self._is_computing = False
         self.app.post_message(KeysReady())

@@ -14,8 +14,9 @@ from tui.analysis.dashboard_facts import definition
 from tui.analysis.dashboard_parts import iteration_spreads
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
+from tui.screens.base import ViewScreen
 from tui.screens.dashboard.links import Link, link_of_fact
-from tui.screens.dashboard.panel_loading import LoadedDashboard
+from tui.screens.dashboard.panel_loading import DashboardPanels
 from tui.screens.dashboard.panels import ChartPanel, StatPanel
 from tui.widgets.charts.bar_list import BarList
 from tui.widgets.details.pane import DetailPane
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from tui.state.notes import RowPlace
 
 
-class DashboardScreen(LoadedDashboard):
+class DashboardScreen(ViewScreen):
     """Its lines are links, have details, and can be had in several orders."""
 
+    VIEW = "dashboard"
+    AUTO_FOCUS = ""
     HELP: ClassVar = (
         "The profile at a glance. j and k go through the lines of all panels, tab from panel to panel, enter to the "
         "rows behind a line.\n"
@@ -49,6 +52,19 @@ class DashboardScreen(LoadedDashboard):
         for binding in bindings_for(Scope.APP)
         if isinstance(binding, Binding) and binding.id == "app.next-pane"
     ] + [binding for binding in bindings_for(Scope.APP) if getattr(binding, "id", "") == "app.write-note"]
+
+    def make_body(self) -> DashboardPanels:
+        """The panels."""
+        return DashboardPanels()
+
+    @property
+    def panels(self) -> DashboardPanels:
+        """The panels."""
+        return self.query_one(DashboardPanels)
+
+    def has_to_wait(self, key: str) -> bool:
+        """Whether a key is for lines that are still to come."""
+        return self.panels.has_to_wait(key)
 
     def links(self) -> list[Link]:
         """Every link of what is shown."""
@@ -81,7 +97,8 @@ class DashboardScreen(LoadedDashboard):
         self._link_of(event.fact).go(self.explorer)
 
     def _link_of(self, fact: Fact) -> Link:
-        facts = self._board.performance if self._board is not None else ()
+        board = self.panels.board
+        facts = board.performance if board is not None else ()
         left_out = replayed_sessions(self.profile)
         # More than one session has them only where each has its own, and the figures are of none.
         iterated = iteration_spreads(without_sessions(self.profile, left_out))["session"]
@@ -89,9 +106,10 @@ class DashboardScreen(LoadedDashboard):
 
     @on(ChartPanel.SortRequested)
     def _sort(self, event: ChartPanel.SortRequested) -> None:
-        if self._board is None:
-            return
-        self._show_top((event.panel.id or "").removesuffix("-panel"), self._board, event.panel.next_order(ORDERS))
+        board = self.panels.board
+        if board is not None:
+            name = (event.panel.id or "").removesuffix("-panel")
+            self.panels.show_top(name, board, event.panel.next_order(ORDERS))
 
     @on(ChartPanel.DetailRequested)
     @on(StatPanel.DetailRequested)
@@ -161,7 +179,7 @@ class DashboardScreen(LoadedDashboard):
         self._show_remarks()
 
     def populate(self) -> None:
-        """Have everything worked out; what was written on panels is there."""
+        """Have everything computed; what was written on panels is there."""
         super().populate()
         self._show_remarks()
 

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
 from tui.textual_patches.dim_background import dimmed_background
-from tui.textual_patches.least_size import LeastSize
+from tui.textual_patches.least_size import skip_small_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Dialog(LeastSize, ModalScreen[Result | None], Generic[Result]):
+@skip_small_layouts
+class Dialog(ModalScreen[Result | None], Generic[Result]):
     """A box with a title, a body and a line that names the keys; ``esc`` leaves it without a result."""
 
     TITLE_TEXT: ClassVar[str] = ""

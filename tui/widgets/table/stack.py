@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
-from textual.widget import Widget
 
 from tui.widgets.table.pane import FOLDED_BELOW, TablePane
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual.layout import ArrangeResult
+    from textual.widget import Widget
 
 
 CURRENT: Final = "-current"
@@ -91,10 +91,13 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
     return heights
 
 
-class _StackLayout(Layout):
+class StackLayout(Layout):
+    """Tables that are shown share the lines, by the ``fr`` of their heights."""
+
     name = "stack"
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
+        """Place the tables."""
         parent.pre_layout(self)
         tables = [child for child in children if isinstance(child, TablePane)]
         heights = _folded(tables, size.height) if size.height < ENOUGH_LINES else _shared(tables, size.height)
@@ -128,21 +131,3 @@ def _folded(tables: Sequence[TablePane], room: int) -> dict[TablePane, int]:
 def _share(table: TablePane) -> float:
     height = table.styles.height
     return height.value if height is not None else 1.0
-
-
-class TableStack(Widget):
-    """Holds tables alone; those that are shown share its lines, by the ``fr`` of their heights."""
-
-    DEFAULT_CSS = """
-    TableStack { height: 1fr; width: 1fr; }
-    """
-
-    def __init__(self, *children: Widget, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(*children, id=id)
-        # Textual finds layouts that are named in CSS in a table of its own.
-        self._stack = _StackLayout()
-
-    @property
-    def layout(self) -> Layout:
-        """One below the other."""
-        return self._stack

@@ -1,30 +1,32 @@
-"""Views made of linked tables: what is selected in one decides what the next one shows."""
+"""Linked tables: what is selected in one decides what the next one shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from textual import on, work
+from textual import on
 from textual.worker import get_current_worker
 
 from tui.analysis.sessions import replayed_sessions
 from tui.cache.spill import spill_to_disk
-from tui.screens.base import NOTHING_ABOVE, WORKING, ViewScreen
+from tui.screens.base import NOTHING_ABOVE, WORKING, ViewBody
 from tui.tables import table
 from tui.widgets.table.cells import measure
 from tui.widgets.table.filtering import BUSY_AFTER
 from tui.widgets.table.pane import TablePane
-from tui.widgets.table.stack import CURRENT, TableStack
+from tui.widgets.table.stack import CURRENT, StackLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
+    from textual.app import ComposeResult
+    from textual.layout import Layout
+    from textual.screen import Screen
     from textual.timer import Timer
-    from textual.widget import Widget
 
-    from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
 
@@ -76,44 +78,52 @@ def linked_pane(level: Level) -> TablePane:
     return pane
 
 
-class MasterDetailScreen(ViewScreen):
+def linked_tables(screen: Screen[Any]) -> LinkedTables | None:
+    """The linked tables of a view; None where it has none."""
+    return next(iter(screen.query(LinkedTables)), None)
+
+
+class LinkedTables(ViewBody):
     """Tables below each other; on a short screen those that are not gone into make way for the one that is.
 
     ``enter`` goes one level deeper, ``q`` and ``esc`` one up; the tables below follow the cursor.
+
+    Args:
+        levels: The tables, each following the one before it.
     """
 
-    LEVELS: ClassVar[tuple[Level, ...]]
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, levels: Sequence[Level]) -> None:
+        super().__init__(id="tables")
+        # Textual finds layouts that are named in CSS in a table of its own.
+        self._layout = StackLayout()
+        self.levels = tuple(levels)
+        self.current = 0
+        """The place of the level that the user is on."""
         self._selected: dict[str, Row] = {}
         self._rows_of: dict[str, pl.DataFrame] = {}
         """The rows that each level shows, by its name."""
         self._was_fed: set[str] = set()
         """The levels that have had rows: they keep their lines where a row has nothing below it."""
-        self._level = 0
         self._fill_request = 0
         self._filling: Level | None = None
         """The level whose rows are being made; those from it on show what has been selected before."""
-        self._said_later: Timer | None = None
+        self._busy_timer: Timer | None = None
         self._when_filled: Callable[[], None] | None = None
 
-    def compose_body(self) -> Iterable[Widget]:
-        """One pane a level."""
-        yield TableStack(*(linked_pane(level) for level in self.levels), id="tables")
-
     @property
-    def levels(self) -> tuple[Level, ...]:
-        """The tables, each following the one before it."""
-        return self.LEVELS
+    def layout(self) -> Layout:
+        """One below the other."""
+        return self._layout
+
+    def compose(self) -> ComposeResult:
+        """One pane a level."""
+        yield from map(linked_pane, self.levels)
 
     @property
     def table(self) -> TablePane | None:
-        """The focused table, or the one of the present level while something else has the focus."""
-        pane, focused = super().table, self.focused
-        if pane is None or (self._is_level(pane) and focused is not None and pane in focused.ancestors_with_self):
-            return pane
-        return self.pane(self._level)
+        """The table of the present level."""
+        name = self.levels[self.current].name
+        return next((pane for pane in self.query_children(TablePane) if pane.id == name), None)
 
     @property
     def selected(self) -> Mapping[str, Row]:
@@ -123,30 +133,31 @@ class MasterDetailScreen(ViewScreen):
     def populate(self) -> None:
         """Fill the first table; the others follow from its cursor."""
         self._selected.clear()
-        self._fill(0)
-        self._show_level(min(self._level, len(self.levels) - 1))
+        self.fill(0)
+        self.show_level(min(self.current, len(self.levels) - 1))
 
     def pane(self, index: int) -> TablePane:
         """The table of a level."""
         return self.query_one(f"#{self.levels[index].name}", TablePane)
 
-    def _fill(self, index: int) -> None:
+    def fill(self, index: int) -> None:
         """Make the rows of a level; in a thread where there are many launches or calls."""
         level = self.levels[index]
         self._fill_request += 1
         self._filling = None
-        if self._said_later is not None:
-            self._said_later.stop()
-        if not self.is_large:
-            self._take_rows(self._fill_request, level, level.rows(self.profile, self._selected))
+        if self._busy_timer is not None:
+            self._busy_timer.stop()
+        if not self.view.is_large:
+            self._take_rows(self._fill_request, level, level.rows(self.view.profile, self._selected))
             return
         self._filling = level
         if self.pane(index).frame.is_empty():
             self._say_working()
         else:
             # Rows that are there soon replace the old ones without an empty table in between.
-            self._said_later = self.set_timer(BUSY_AFTER, self._say_working)
-        self._fill_in_thread(self._fill_request, level, self.profile, dict(self._selected))
+            self._busy_timer = self.set_timer(BUSY_AFTER, self._say_working)
+        make = partial(self._fill_in_thread, self._fill_request, level, self.view.profile, dict(self._selected))
+        self.run_worker(make, thread=True, exclusive=True, group="fill")
 
     def _say_working(self) -> None:
         """Take away rows of what was selected before."""
@@ -154,17 +165,15 @@ class MasterDetailScreen(ViewScreen):
             if self._shows_old_rows(index):
                 self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING, is_coming=True)
 
-    def say_lack(self, words: str) -> None:
+    def show_failure(self, words: str) -> None:
         """Show no rows of what was selected before."""
-        if self._said_later is not None:
-            self._said_later.stop()
+        if self._busy_timer is not None:
+            self._busy_timer.stop()
         for index in range(len(self.levels)):
             if self._shows_old_rows(index):
                 self.pane(index).show(self.pane(index).frame.clear(), empty=words)
         self._filling = None
-        super().say_lack(words)
 
-    @work(thread=True, exclusive=True, group="fill")
     def _fill_in_thread(self, request: int, level: Level, profile: Profile, above: dict[str, Row]) -> None:
         if get_current_worker().is_cancelled:
             return
@@ -192,7 +201,7 @@ class MasterDetailScreen(ViewScreen):
     @property
     def is_filling(self) -> bool:
         """Whether rows of its tables are still to come, as those below a row that has just been gone to."""
-        return super().is_filling or not all(self._is_followed(self.pane(index)) for index in range(len(self.levels)))
+        return not all(self._is_followed(self.pane(index)) for index in range(len(self.levels)))
 
     def _is_followed(self, pane: TablePane) -> bool:
         """Whether the row under the cursor of a table is the one that is selected in it."""
@@ -215,7 +224,7 @@ class MasterDetailScreen(ViewScreen):
     def _show_rows(self, index: int, rows: pl.DataFrame) -> None:
         level = self.levels[index]
         self._rows_of[level.name] = rows
-        spec = level.spec_for(self.profile) if level.spec_for is not None else None
+        spec = level.spec_for(self.view.profile) if level.spec_for is not None else None
         pane = self.pane(index)
         if not rows.is_empty():
             self._was_fed.add(level.name)
@@ -223,17 +232,17 @@ class MasterDetailScreen(ViewScreen):
         if pane.has_had_no_rows != unfed:
             pane.has_had_no_rows = unfed
             pane.refresh(layout=True)
-        pane.model.excluded_sessions = replayed_sessions(self.profile)
+        pane.model.excluded_sessions = replayed_sessions(self.view.profile)
         pane.show(rows, empty=self._why_empty(index) if rows.is_empty() else "", spec=spec)
         if rows.is_empty() and index + 1 < len(self.levels):
             # No row of it will be selected: what stands below is of another row above.
-            self._fill(index + 1)
+            self.fill(index + 1)
 
     def _why_empty(self, index: int) -> str:
         """Why a table has no rows; what a table above says of itself is not said again."""
-        why = self.levels[index].empty(self.profile)
+        why = self.levels[index].empty(self.view.profile)
         above = (level for level in self.levels[:index] if self._rows_of[level.name].is_empty())
-        return NOTHING_ABOVE if any(level.empty(self.profile) == why for level in above) else why
+        return NOTHING_ABOVE if any(level.empty(self.view.profile) == why for level in above) else why
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:
@@ -252,9 +261,9 @@ class MasterDetailScreen(ViewScreen):
             self._selected.pop(below.name, None)
         self._selected[name] = event.row
         if index + 1 < len(self.levels):
-            self._fill(index + 1)
+            self.fill(index + 1)
         self._describe_folded()
-        self.show_crumbs()
+        self.view.show_crumbs()
 
     def _forget(self, index: int) -> None:
         """Nothing is selected in a level, as where its filter keeps no row: the tables below show nothing."""
@@ -265,23 +274,24 @@ class MasterDetailScreen(ViewScreen):
             if place > index:
                 pane = self.pane(place)
                 pane.show(pane.frame.clear(), empty=NOTHING_ABOVE)
-        self.show_crumbs()
+        self.view.show_crumbs()
 
     @on(TablePane.RowOpened)
     def _go_deeper(self, event: TablePane.RowOpened) -> None:
         if not self._is_level(event.pane):
             return
         index = self._index_of(event.pane)
-        if self._shows_old_rows(index):
+        if index + 1 == len(self.levels) and not self._shows_old_rows(index):
+            # The view shows its details.
             return
-        if index + 1 == len(self.levels):
-            event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
+        event.stop()
+        if self._shows_old_rows(index):
             return
         if event.row != self._selected.get(self.levels[index].name):
             self._selected[self.levels[index].name] = event.row
-            self._fill(index + 1)
-        self._show_level(index + 1)
-        self.explorer.navigator.visit(self.place())
+            self.fill(index + 1)
+        self.show_level(index + 1)
+        self.view.explorer.navigator.visit(self.view.place())
 
     def _is_level(self, pane: TablePane) -> bool:
         """Whether it is one of the tables that are looked at."""
@@ -290,57 +300,84 @@ class MasterDetailScreen(ViewScreen):
     def _index_of(self, pane: TablePane) -> int:
         return next(index for index, level in enumerate(self.levels) if level.name == pane.id)
 
-    def _show_level(self, index: int) -> None:
-        self._level = index
+    def show_level(self, index: int) -> None:
+        """Have the user be on a level: give its table the focus."""
+        self.current = index
         for position in range(len(self.levels)):
             self.pane(position).set_class(position == index, CURRENT)
         self._describe_folded()
         # Who has how many lines depends on which one it is.
         self.pane(index).refresh(layout=True)
         self.pane(index).focus_table()
-        self.show_crumbs()
+        self.view.show_crumbs()
 
     def _describe_folded(self) -> None:
         """Tables that a short screen has no room for say what is selected in them, and the way to them."""
         for position, level in enumerate(self.levels):
-            row = self._selected.get(level.name) if position < self._level else None
-            way = BACK if position < self._level else ON
+            row = self._selected.get(level.name) if position < self.current else None
+            way = BACK if position < self.current else ON
             self.pane(position).describe_folded(at=level.crumb(row) if row is not None else "", way=way)
 
     def on_descendant_focus(self) -> None:
         """The focused table is the level that the user is on."""
-        focused = self.table
+        focused = next((pane for pane in self.query_children(TablePane) if pane.has_focus_within), None)
         if focused is not None and self._is_level(focused):
             index = self._index_of(focused)
-            if index != self._level:
-                self._show_level(index)
+            if index != self.current:
+                self.show_level(index)
 
     @property
     def has_level_above(self) -> bool:
-        """Whether there are details to close, or a level above."""
-        return super().has_level_above or self._level > 0
+        """Whether there is a level above."""
+        return self.current > 0
 
     def leave_level(self) -> bool:
-        """Close the details, or go one level up."""
-        if super().leave_level():
-            return True
-        if self._level == 0:
+        """Go one level up."""
+        if self.current == 0:
             return False
-        self._show_level(self._level - 1)
+        self.show_level(self.current - 1)
         return True
 
     def path(self) -> list[str]:
         """The rows that have been gone into."""
-        above = self.levels[: self._level]
+        above = self.levels[: self.current]
         crumbs = [level.crumb(self._selected[level.name]) for level in above if level.name in self._selected]
-        return [*crumbs, self.levels[self._level].spec.title.lower()] if self._level else []
+        return [*crumbs, self.levels[self.current].spec.title.lower()] if self.current else []
 
-    def place(self) -> Place:
-        """The level, and how every table is arranged."""
-        return replace(super().place(), level=self.levels[self._level].name)
+    @property
+    def level(self) -> str:
+        """The name of the level that the user is on."""
+        return self.levels[self.current].name
 
-    def restore(self, place: Place) -> None:
-        """Return to a level with its tables as they were."""
-        super().restore(place)
-        names = [level.name for level in self.levels]
-        self._show_level(names.index(place.level) if place.level in names else 0)
+    def restore_level(self, level: str) -> None:
+        """Return to a level."""
+        names = [each.name for each in self.levels]
+        self.show_level(names.index(level) if level in names else 0)
+
+    # --- other tables ------------------------------------------------------------------------------------------------
+
+    def forget_selected(self) -> None:
+        """Nothing is selected any more: what the tables show is of rows of another kind."""
+        self._selected.clear()
+
+    @property
+    def is_making_rows(self) -> bool:
+        """Whether a thread makes the rows of a level."""
+        return self._filling is not None
+
+    def switch(self, levels: Sequence[Level], current: int) -> None:
+        """Have other tables, of which those that are not there yet are made; they are still to be filled.
+
+        Args:
+            levels: The tables.
+            current: The place of the level that the user is on.
+        """
+        self.levels, self.current = tuple(levels), current
+
+    def make_panes(self) -> list[TablePane]:
+        """Make the tables of the levels that are not there yet."""
+        there = {pane.id for pane in self.query_children(TablePane)}
+        made = [linked_pane(level) for level in self.levels if level.name not in there]
+        for pane in made:
+            pane.mount_in(self)
+        return made
