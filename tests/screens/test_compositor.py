@@ -14,8 +14,7 @@ from tests.screens.opening import app_of, opened, press, settled
 from tui.textual_patches.compositor import SparingCompositor
 from tui.theme import DARK, LIGHT
 from tui.widgets.charts.iteration_chart import IterationChart
-from tui.widgets.direct_render import DirectRender
-from tui.widgets.table.view import FrameTable
+from tui.widgets.table.view import FrameTable, LineScrollBar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -78,7 +77,7 @@ async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.
 
             return draw
 
-        for drawer in (Widget, DirectRender):
+        for drawer in (Widget, FrameTable, LineScrollBar):
             monkeypatch.setattr(drawer, "render_lines", noted(drawer.render_lines))
         row = Region(table.region.x, table.region.y + 2, table.region.width, 1)
         list(painter(pilot)._get_renders(row))
@@ -91,15 +90,15 @@ async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.
 
 
 async def test_what_lines_leave_free_is_drawn_below_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    render_lines = DirectRender.render_lines
+    render_lines = FrameTable.render_lines
 
-    def narrow(widget: DirectRender, crop: Region) -> list[Strip]:
+    def narrow(widget: FrameTable, crop: Region) -> list[Strip]:
         """As of a widget that has become wider and longer since."""
         return [strip.crop(0, strip.cell_length - 3) for strip in render_lines(widget, crop)[:-2]]
 
     async with opened(LOG) as pilot:
         await press(pilot, "4")
-        monkeypatch.setattr(DirectRender, "render_lines", narrow)
+        monkeypatch.setattr(FrameTable, "render_lines", narrow)
         ours, textuals = both_ways(pilot, None)
         assert ours == textuals
         chops = painter(pilot)._render_chops(painter(pilot).size.region, lambda _line: True)

@@ -15,8 +15,8 @@ from tui.screens.compare_menu import CompareDialog
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.dialogs.note import NoteDialog
-from tui.widgets.entered_line import EntersText
 from tui.widgets.table.view import FrameTable
+from tui.widgets.text_input import HasEntry
 
 if TYPE_CHECKING:
     import pytest
@@ -78,7 +78,7 @@ async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: 
     async with opened(LOG) as pilot:
         await press(pilot, "colon", *"kernels")
         line = pilot.app.focused
-        assert isinstance(line, EntersText)
+        assert isinstance(line, HasEntry)
         pilot.app.post_message(events.Key("enter", "\r"))
         pilot.app.post_message(events.Key("colon", ":"))
         await until(pilot, lambda: bool(passing) and bool(app_of(pilot).key_queue._queue), "the colon")

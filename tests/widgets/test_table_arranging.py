@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -13,6 +12,7 @@ from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.model.columns import columns
 from tui.model.view import TableState
 from tui.state.arrangements import Arrangements
+from tui.widgets.app_services import AppServices, provide_services
 from tui.widgets.dialogs.columns import ColumnChooser
 from tui.widgets.query_bar import QueryMode
 
@@ -25,7 +25,9 @@ class RememberingApp(TableApp):
 
     def __init__(self) -> None:
         super().__init__()
-        self.profile_session = SimpleNamespace(arrangements=Arrangements())
+        services = AppServices()
+        services.arrangements = Arrangements()
+        provide_services(self, services)
 
 
 def placed(app: TableApp) -> list[str]:

@@ -29,6 +29,7 @@ from tui.text import plain
 from tui.textual_patches.escape_key import use_escape_parser
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, kind_defaults, theme_name
 from tui.views import VIEWS
+from tui.widgets.app_services import AppServices, provide_services
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.output_filters import output_filters
 
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Severity
     from tui.state.arrangements import Arrangements
-    from tui.widgets.entered_line import KeysReady
     from tui.widgets.table.pane import TablePane
+    from tui.widgets.text_input import KeysReady
 
 MESSAGE_SECONDS: Final = 3.0
 WARNING_SECONDS: Final = 8.0
@@ -57,6 +58,38 @@ TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
 VIEW_KEYS: Final = frozenset(view.key for view in VIEWS if view.key)
 AT_ONCE: Final = frozenset({"go", "command_line"})
 """Actions that are carried out before the next key is looked at: what is typed ahead belongs to where they lead."""
+
+
+class _WidgetServices(AppServices):
+    """What tables and charts ask of this application."""
+
+    def __init__(self, app: ProftuiApp) -> None:
+        self._app = app
+        self.color = app.options.color
+
+    @property
+    def opened_name(self) -> str:  # type: ignore[override]
+        """What is open as the user named it, for exports."""
+        return self._app.profile_session.opened_name
+
+    @property
+    def carried(self) -> str:  # type: ignore[override]
+        """The filter that applies to every view."""
+        return self._app.profile_session.carried
+
+    @property
+    def arrangements(self) -> Arrangements:  # type: ignore[override]
+        """How tables were arranged, from run to run."""
+        return self._app.profile_session.arrangements
+
+    def carry_filter(self, text: str) -> bool:
+        """Filter every view; empty: no longer."""
+        self._app.profile_session.carry_filter(text)
+        return True
+
+    def noted_keys(self, pane: TablePane) -> Sequence[tuple[object, ...]]:
+        """The keys of the rows of a table that have notes."""
+        return self._app.notes.noted_keys(pane)
 
 
 class ProftuiApp(App[None]):
@@ -106,6 +139,7 @@ class ProftuiApp(App[None]):
             self, options, self.profile_session, self.navigator, views, self._loaded, say
         )
         self.navigator.on_shown = self.session_restore.view_shown
+        provide_services(self, _WidgetServices(self))
         self._output_filters = output_filters(options.color, ascii_only=options.ascii_only)
         self._use_theme()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from textual.events import Callback, Key, Paste
 from textual.widgets import Input, TextArea
 
-from tui.widgets.entered_line import EntersText
+from tui.widgets.text_input import Entry, HasEntry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -73,7 +73,7 @@ class KeyQueue:
         self._under_way: tuple[int, float] | None = None
         """The key that is being carried out, by its number, and since when."""
         self._number = 0
-        self._line: tuple[EntersText, float] | None = None
+        self._line: tuple[Entry, float] | None = None
         """The line that was typed into last, and when."""
         self._is_held_for_line = False
         """Whether keys wait for what was entered there; a key that comes long after acts on what is shown."""
@@ -152,7 +152,7 @@ class KeyQueue:
 
     def _is_line_entered(self) -> bool:
         """Whether a line was entered and is being carried out: what was typed right after it is for where it leads."""
-        if self._line is None or not self._line[0].is_entered or not self._line[0].is_attached:
+        if self._line is None or not self._line[0].is_pending or not self._line[0].widget.is_attached:
             self._is_held_for_line = False
         elif time.monotonic() - self._line[1] <= LONGEST_S:
             self._is_held_for_line = True
@@ -193,8 +193,8 @@ class KeyQueue:
 
     async def _act(self, typed: Typed) -> None:
         focused = self._app.focused or self._app.screen
-        if isinstance(focused, EntersText):
-            self._line = focused, time.monotonic()
+        if isinstance(focused, HasEntry):
+            self._line = focused.entry, time.monotonic()
         await self._act_now(typed)
         if isinstance(typed, Paste):
             return

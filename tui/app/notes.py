@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 from tui.app.session_restore import NO_FILE
 from tui.model.history import Place
 from tui.text import plain
+from tui.widgets.app_services import HostsTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +98,11 @@ class RowNotes:
         if self._restore.files is None or not self.store.all:
             return []
         above = self._above(pane)
-        own = [note.place for note in self.store.all.values() if note.place.view == getattr(screen, "VIEW", "")]
+        own = [
+            note.place
+            for note in self.store.all.values()
+            if note.place.view == (screen.VIEW if isinstance(screen, HostsTables) else "")
+        ]
         return [
             place.trail[-1][2]
             for place in own

@@ -29,7 +29,7 @@ from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
 from tui.widgets.details.pane import DetailPane, Details, below_note, row_details, sections
-from tui.widgets.direct_render import DirectRender
+from tui.widgets.direct_render import DrawsAhead
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.notices import WarningLine
 from tui.widgets.table.filtering import BUSY_AFTER
@@ -329,8 +329,8 @@ class ViewScreen(Screen[None]):
 
     def draw_ahead(self) -> bool:
         """Draw a little of what the next key may show; whether there is more."""
-        focused = self.focused
-        return isinstance(focused, DirectRender) and focused.draw_ahead()
+        focused: object = self.focused
+        return isinstance(focused, DrawsAhead) and focused.draw_ahead()
 
     def has_to_wait(self, key: str) -> bool:
         """Whether what a key acts on is still being worked out: it is typed again when the view says so.

@@ -112,7 +112,7 @@ class SqlScreen(ViewScreen):
         pane.show(found, spec=result_spec(found), empty="The query finds no rows.")
         rows = f"{count(found.height)} row{'' if found.height == 1 else 's'}"
         self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
-        self.query_one(SqlEditor).entry_done()
+        self.query_one(SqlEditor).entry.done()
 
     def _show_none(self, why: str, *, is_coming: bool = False) -> None:
         """Say why there are no rows, where none were shown yet."""
@@ -124,7 +124,7 @@ class SqlScreen(ViewScreen):
         self._show_none(NOT_YET)
         self._say(f"! {said}", wrong=True)
         self.type_on()
-        self.query_one(SqlEditor).entry_done()
+        self.query_one(SqlEditor).entry.done()
 
     def type_on(self) -> None:
         """Go to the query, wherever here the user was."""
@@ -139,7 +139,7 @@ class SqlScreen(ViewScreen):
     def _to_rows(self) -> None:
         self.query_one("#result", TablePane).focus_table()
         if not self._is_running():
-            self.query_one(SqlEditor).entry_done()
+            self.query_one(SqlEditor).entry.done()
 
     def _is_running(self) -> bool:
         return any(worker.group == "sql" and not worker.is_finished for worker in self.workers)
@@ -151,7 +151,7 @@ class SqlScreen(ViewScreen):
             # Polars cannot be interrupted; what memory a join may take is bounded.
             self._show_none(NOT_YET)
             self._say("given up: it computes on unseen until it is done or you quit")
-            self.query_one(SqlEditor).entry_done()
+            self.query_one(SqlEditor).entry.done()
             return True
         return super().undo_smallest()
 

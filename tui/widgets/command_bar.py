@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from tui.widgets.entered_line import EnteredLine
+from tui.widgets.text_input import EnteredLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,7 @@ class CommandBar(Horizontal):
 
     def entry_done(self) -> None:
         """What was typed after the line goes to where it has led."""
-        self.query_one(_Line).entry_done()
+        self.query_one(_Line).entry.done()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the command on."""

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui.widgets.entered_line import EnteredLine
+from tui.widgets.text_input import EnteredLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -65,7 +65,7 @@ class FindBar(Horizontal):
 
     def entry_done(self) -> None:
         """The text has been looked for: what was typed after it goes to where it was found."""
-        self.query_one(EnteredLine).entry_done()
+        self.query_one(EnteredLine).entry.done()
 
     def action_leave(self) -> None:
         """Leave without a text."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 from tui.fitting import cell_width
 from tui.keys import Scope, bindings_for
 from tui.widgets.app_services import later
-from tui.widgets.entered_line import EnteredLine
+from tui.widgets.text_input import EnteredLine
 
 QUIET: Final = 0.01
 """Seconds without a key before what is typed takes effect."""
@@ -187,7 +187,7 @@ class QueryBar(Horizontal):
 
     def entry_done(self) -> None:
         """What was accepted has been carried out: what was typed since goes to the rows."""
-        self._input.entry_done()
+        self._input.entry.done()
 
     def answer(self, words: str, *, fault: tuple[int, int] | None = None, wrong: bool = False) -> None:
         """Say how the text is read, or what is wrong with it.

@@ -8,8 +8,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from tui.query.sql.sql_text import suggestion
-from tui.widgets.entered_line import EntersText
-from tui.widgets.text_input import PlainEditor
+from tui.widgets.text_input import Entry, PlainEditor
 
 if TYPE_CHECKING:
     from textual import events
@@ -22,7 +21,7 @@ EXAMPLE: Final = "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMI
 """What stands where nothing is typed, unless there are no kernels."""
 
 
-class SqlEditor(EntersText, PlainEditor):
+class SqlEditor(PlainEditor):
     """A few lines of SQL.
 
     Args:
@@ -56,6 +55,7 @@ class SqlEditor(EntersText, PlainEditor):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__("", placeholder=EXAMPLE, id=id)
+        self.entry = Entry(self)
         self.border_title = "SQL"
         self.tables: Tables | None = None
         """What can be named, for completion."""
@@ -80,7 +80,9 @@ class SqlEditor(EntersText, PlainEditor):
         self.suggestion = suggestion(self.text, self.tables) if self.tables is not None and at_end else ""
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key in ("enter", "tab") and not self.is_entered:
+        if self.entry.is_pending and event.key == "escape":
+            self.entry.cancel()
+        elif event.key in ("enter", "tab") and not self.entry.is_pending:
             # Here and now: as bindings they would come before the keys typed ahead of them, or after those that follow.
             event.stop()
             event.prevent_default()
@@ -91,7 +93,7 @@ class SqlEditor(EntersText, PlainEditor):
 
     def on_focus(self) -> None:
         """Type into it."""
-        self.begin()
+        self.entry.cancel()
 
     def action_run(self) -> None:
         """Run the text."""
@@ -101,8 +103,8 @@ class SqlEditor(EntersText, PlainEditor):
             self.post_message(self.Run(text))
 
     def action_leave(self) -> None:
-        """Go to the rows; `entry_done` is to be called when they are there."""
-        self.entry_begun()
+        """Go to the rows; `entry.done` is to be called when they are there."""
+        self.entry.begin()
         self.post_message(self.Left())
 
     def action_cursor_up(self, select: bool = False) -> None:

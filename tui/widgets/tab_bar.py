@@ -9,6 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.fitting import cell_width, clip
+from tui.widgets.app_services import services_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,7 @@ class TabBar(Widget):
             most -= 1
         # Dim twice, it could hardly be read; the sixteen colors have no gray, and some terminals show nothing as dim.
         unfed_style = "dim" if self.app.native_ansi_color else "$text-muted"
-        unfed_signs = "()" if getattr(getattr(self.app, "options", None), "color", "") == "none" else "  "
+        unfed_signs = "()" if services_of(self).color == "none" else "  "
         parts = []
         for place, title in enumerate(self._titles):
             if place == self._current:

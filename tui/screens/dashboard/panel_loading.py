@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from textual import on
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.worker import get_current_worker
@@ -18,20 +19,14 @@ from tui.screens.base import ViewBody
 from tui.screens.dashboard import input_entries as of_input
 from tui.screens.dashboard import time_entries as of_time
 from tui.screens.dashboard import work_entries as of_work
-from tui.screens.dashboard.panels import (
-    AdvicePanel,
-    ChartPanel,
-    IterationsPanel,
-    StatPanel,
-    TextPanel,
-    UtilizationPanel,
-)
+from tui.screens.dashboard.panels import ChartPanel, Guidance, StatPanel
 from tui.text import plain
 from tui.widgets.charts.bar_list import BarList, SortableBarList
-from tui.widgets.charts.sparkline import BusyLane
-from tui.widgets.entered_line import KeysReady
+from tui.widgets.charts.iteration_overview import TimesChart
+from tui.widgets.charts.sparkline import BusyChart, BusyLane
 from tui.widgets.panel import Columns
 from tui.widgets.stat_strip import StatStrip
+from tui.widgets.text_input import KeysReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -63,20 +58,24 @@ class DashboardPanels(ViewBody):
         self._request = 0
         self._is_computing = True
         """Some of it is still being computed."""
+        self._courses: Sequence[IterationCourse] = ()
+        """The iterations of each session."""
+        self._are_uses_known = False
+        """Whether it is computed what the iterations were used for."""
 
     def compose(self) -> ComposeResult:
         """Findings above, all else in columns, the most informative first."""
         with VerticalScroll(id="dashboard", can_focus=False):
-            yield AdvicePanel("Expert Systems", "findings", id="findings-panel")
+            yield ChartPanel("Expert Systems", "findings", id="findings-panel", above=Guidance())
             with Columns(id="columns"):
                 yield ChartPanel("Sessions", "sessions", id="sessions-panel")
                 yield ChartPanel("Resource usage", "breakdown", stacked=True, id="wall-panel")
                 yield StatPanel("Performance summary", id="performance-panel")
                 yield ChartPanel("Top 10 GPU ops", "top_ops", sortable=True, id="ops-panel")
-                yield IterationsPanel("Iterations", "iteration_times", id="iterations-panel")
+                yield ChartPanel("Iterations", "iteration_times", id="iterations-panel", above=TimesChart())
                 yield ChartPanel("Total GPU time", "gpu_uses", stacked=True, id="uses-panel")
                 yield ChartPanel("Tensor cores", "tc_efficiency_pct", id="tensor-cores-panel")
-                yield UtilizationPanel("GPU utilization", "busy_pct", id="utilization-panel")
+                yield ChartPanel("GPU utilization", "busy_pct", id="utilization-panel", below=BusyChart(id="busy"))
                 yield ChartPanel("Top 10 kernels", "top_kernels", sortable=True, id="kernels-panel")
                 yield ChartPanel("Longest idle gaps", "gaps", id="gaps-panel")
                 yield ChartPanel("GPU time by kind of work", "split", stacked=True, id="split-panel")
@@ -85,8 +84,8 @@ class DashboardPanels(ViewBody):
                 yield ChartPanel("Layers", "layers", id="layers-panel")
                 yield ChartPanel("As the tool says", "tool_headlines", id="tool-report-panel")
                 yield ChartPanel("Input", "", id="input-panel")
-                yield TextPanel("System", id="system-panel")
-                yield TextPanel("Not recorded in this profile", id="missing-panel")
+                yield ChartPanel("System", "", id="system-panel", as_text=True)
+                yield ChartPanel("Not recorded in this profile", "", id="missing-panel", as_text=True)
 
     def populate(self) -> None:
         """Have everything computed; until it is there, a sign stands in its place."""
@@ -178,25 +177,38 @@ class DashboardPanels(ViewBody):
         panel.retitle(f"As {plain(tools)} says")
 
     def _show_texts(self, board: Dashboard) -> None:
-        self.query_one("#system-panel", TextPanel).fill_texts(*of_input.system_entries(board))
+        self._panel("system").fill_texts(*of_input.system_entries(board))
         self._show_missing(frozenset())
 
     def _show_missing(self, reasons: Collection[str]) -> None:
         if self.board is not None:
-            panel = self.query_one("#missing-panel", TextPanel)
-            panel.fill_texts(*of_input.need_entries(self.board.missing, reasons))
+            self._panel("missing").fill_texts(*of_input.need_entries(self.board.missing, reasons))
 
     def _show_iterations(self, courses: Sequence[IterationCourse], *, is_all: bool = True) -> None:
-        panel = self.query_one(IterationsPanel)
+        panel = self._panel("iterations")
         panel.fill(of_time.iteration_entries(courses))
-        panel.show_courses(courses, is_all=is_all)
+        self._courses, self._are_uses_known = courses, is_all
+        session = panel.current.values.get("session") if panel.current is not None else None
+        here = [course for course in courses if course.session == session]
+        self._draw_iterations(next(iter([*here, *courses]), None))
+
+    @on(ChartPanel.Highlighted)
+    def _session_highlighted(self, event: ChartPanel.Highlighted) -> None:
+        """Draw the iterations of the session under the cursor."""
+        if event.panel is self._panel("iterations") and len(self._courses) > 1:
+            session = event.entry.values["session"]
+            self._draw_iterations(next(course for course in self._courses if course.session == session))
+
+    def _draw_iterations(self, course: IterationCourse | None) -> None:
+        self._panel("iterations").annotate(of_time.iteration_note(self._courses, course))
+        self.query_one(TimesChart).show(course.times if course is not None else None, is_all=self._are_uses_known)
 
     def _show_busy(self, profile: Profile) -> None:
         """A lane for each GPU; sessions have clocks of their own, so there are none over several."""
         busy = busy_time(profile)
-        chart = self.query_one(UtilizationPanel)
+        chart = self.query_one(BusyChart)
         if busy.is_empty() or self._several:
-            chart.show_lanes([], 0)
+            chart.show([], 0)
             return
         # Over the wall time, which the share in front of the lane is of.
         first, last = wall_bounds(profile)[busy["session"][0]]
@@ -211,7 +223,7 @@ class DashboardPanels(ViewBody):
 
             return BusyLane(f"GPU {row['device'] if row['device'] is not None else '?'}", row["busy_pct"], shares)
 
-        chart.show_lanes([lane(row) for row in busy.iter_rows(named=True)], last - first)
+        chart.show([lane(row) for row in busy.iter_rows(named=True)], last - first)
 
     def _show_wall(self, rows: pl.DataFrame) -> None:
         panel = self._panel("wall")
@@ -231,16 +243,18 @@ class DashboardPanels(ViewBody):
         )
 
     def _show_advice(self, found: Advice | str) -> None:
-        panel = self.query_one(AdvicePanel)
+        panel, guidance = self._panel("findings"), self.query_one(Guidance)
         if isinstance(found, str):
             panel.fill([])
-            panel.say(found)
+            words = found
         else:
             entries = of_time.finding_entries(found, several=self._several)
             panel.fill(entries, note=found.summary)
-            panel.say(found.guidance)
+            words = found.guidance
             there = self.view.explorer.navigator.availability.get("expert-systems", "ok") == "ok"
             self._show_missing(found.reasons if there else ())
+        guidance.show(words)
+        panel.display = bool(words or panel.entries)
         self._keep_focus()
         self._is_filled()
 

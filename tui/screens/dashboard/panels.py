@@ -12,24 +12,19 @@ from textual.widgets import Static
 from tui.analysis.dashboard_facts import definition
 from tui.fmt import format_value
 from tui.screens.dashboard.entries import Entry, entry_details, meaning
-from tui.screens.dashboard.time_entries import iteration_note
 from tui.text import plain
 from tui.widgets.charts.bar_list import BarList, SortableBarList, TextList
 from tui.widgets.charts.bars import StackedBar
-from tui.widgets.charts.iteration_overview import TimesChart
-from tui.widgets.charts.sparkline import BusyChart
 from tui.widgets.details.pane import Details, sections
 from tui.widgets.panel import Panel
 from tui.widgets.stat_strip import StatStrip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from textual.widget import Widget
 
     from tui.analysis.dashboard_facts import Fact
-    from tui.analysis.dashboard_parts import IterationCourse
-    from tui.widgets.charts.sparkline import BusyLane
 
 
 WAITING: Final = "…"
@@ -44,7 +39,9 @@ class ChartPanel(Panel):
         metric: The name of the figure, in `tui.analysis.dashboard_facts`.
         stacked: A bar of all lines as parts of a whole stands above them.
         sortable: The lines can be had in several orders.
-        bars: What shows the lines, where it is not a bar chart.
+        as_text: Labels and values instead of bars.
+        above: What stands above the lines.
+        below: What stands below them.
         id: The widget's id: that of its lines has ``-panel`` taken off.
     """
 
@@ -87,19 +84,18 @@ class ChartPanel(Panel):
         id: str,  # noqa: A002
         stacked: bool = False,
         sortable: bool = False,
-        bars: BarList | None = None,
+        as_text: bool = False,
+        above: Widget | None = None,
+        below: Widget | None = None,
     ) -> None:
-        self.bars = bars or (SortableBarList if sortable else BarList)(id=id.removesuffix("-panel"))
+        kind = TextList if as_text else SortableBarList if sortable else BarList
+        self.bars: BarList = kind(id=id.removesuffix("-panel"))
         self._stack = StackedBar() if stacked else None
-        super().__init__(title, *self.above(), self.bars, id=id)
+        super().__init__(title, *(one for one in (above, self._stack, self.bars, below) if one is not None), id=id)
         self.metric = metric
         self.entries: Sequence[Entry] = ()
         """The lines."""
         self._order = 0
-
-    def above(self) -> Sequence[Widget]:
-        """What stands above the lines."""
-        return [self._stack] if self._stack is not None else []
 
     def next_order(self, orders: Sequence[str]) -> str:
         """The order after the one that the lines are in."""
@@ -126,6 +122,12 @@ class ChartPanel(Panel):
             self._stack.display = any("total_ns" in entry.values for entry in self.entries)
         self.annotate(note)
         self.display = bool(self.entries)
+
+    def fill_texts(self, entries: Sequence[Entry], texts: Sequence[Details]) -> None:
+        """Show other lines of text; how each is written comes beside it."""
+        self.fill(entries)
+        if isinstance(self.bars, TextList):
+            self.bars.show_texts([entry.row for entry in entries], texts)
 
     @property
     def current(self) -> Entry | None:
@@ -265,82 +267,14 @@ def fact_details(fact: Fact) -> Details:
     )
 
 
-class AdvicePanel(ChartPanel):
-    """Where to begin, above the gravest findings."""
+class Guidance(Static):
+    """Where to begin, above the most severe findings."""
 
     DEFAULT_CSS = """
-    AdvicePanel .guidance { height: auto; text-style: bold; }
+    Guidance { height: auto; text-style: bold; }
     """
 
-    def above(self) -> Sequence[Widget]:
-        """The sentence."""
-        return [Static(classes="guidance")]
-
-    def say(self, guidance: str) -> None:
-        """Say where to begin, or why nothing can be said."""
-        self.query_one(".guidance", Static).update(Content(plain(guidance)))
-        self.query_one(".guidance").display = bool(guidance)
-        self.display = bool(guidance or self.entries)
-
-
-class IterationsPanel(ChartPanel):
-    """The iterations of a session and what each was used for; of several sessions, of the one under the cursor."""
-
-    _courses: Sequence[IterationCourse] = ()
-    _is_all = False
-
-    def above(self) -> Sequence[Widget]:
-        """The chart."""
-        return [TimesChart()]
-
-    def show_courses(self, courses: Sequence[IterationCourse], *, is_all: bool) -> None:
-        """Draw the iterations of the session under the cursor, or else of the first.
-
-        Args:
-            courses: Of each session.
-            is_all: What they were used for is not still being worked out.
-        """
-        self._courses, self._is_all = courses, is_all
-        session = self.current.values.get("session") if self.current is not None else None
-        here = [course for course in courses if course.session == session]
-        self._draw(next(iter([*here, *courses]), None))
-
-    @on(ChartPanel.Highlighted)
-    def _draw_session(self, event: ChartPanel.Highlighted) -> None:
-        if len(self._courses) > 1:
-            session = event.entry.values["session"]
-            self._draw(next(course for course in self._courses if course.session == session))
-
-    def _draw(self, course: IterationCourse | None) -> None:
-        self.annotate(iteration_note(self._courses, course))
-        self.query_one(TimesChart).show(course.times if course is not None else None, is_all=self._is_all)
-
-
-class TextPanel(ChartPanel):
-    """Labels and values instead of bars, as long as they are.
-
-    Args:
-        title: Our own words.
-        id: The widget's id.
-    """
-
-    def __init__(self, title: str, *, id: str) -> None:  # noqa: A002
-        self._list = TextList(id=id.removesuffix("-panel"))
-        super().__init__(title, "", id=id, bars=self._list)
-
-    def fill_texts(self, entries: Sequence[Entry], texts: Sequence[Details]) -> None:
-        """Show other lines; how each is written comes beside it."""
-        self.fill(entries)
-        self._list.show_texts([entry.row for entry in entries], texts)
-
-
-class UtilizationPanel(ChartPanel):
-    """Busy time over time, below the shares."""
-
-    def compose(self) -> Iterable[Widget]:
-        """The chart."""
-        yield BusyChart(id="busy")
-
-    def show_lanes(self, lanes: Sequence[BusyLane], span_ns: int) -> None:
-        """Draw GPUs over the same span of time."""
-        self.query_one(BusyChart).show(lanes, span_ns)
+    def show(self, words: str) -> None:
+        """Show where to begin, or why that is not known; nothing where there are no words."""
+        self.update(Content(plain(words)))
+        self.display = bool(words)

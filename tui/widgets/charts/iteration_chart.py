@@ -16,6 +16,7 @@ from tui.analysis.iterations.tables import sources
 from tui.analysis.iterations.times import USES
 from tui.fmt import count, duration, percent
 from tui.keys import Scope, bindings_for
+from tui.widgets.app_services import services_of
 from tui.widgets.charts.iteration_bars import (
     LABEL,
     SMOOTH,
@@ -26,13 +27,14 @@ from tui.widgets.charts.iteration_bars import (
     drawn,
     drawn_bars,
 )
-from tui.widgets.direct_render import DirectRender
+from tui.widgets.direct_render import direct_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.style import Style
     from textual import events
+    from textual.geometry import Region
 
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
@@ -164,7 +166,7 @@ WINDOWS_KEPT: Final = 12
 """Stretches of iterations whose bars are drawn, or were."""
 
 
-class IterationChart(DirectRender, Widget, can_focus=True):
+class IterationChart(Widget, can_focus=True):
     """Bars from left to right in order of time; the cursor stands on a row of the frame that it shows."""
 
     BINDINGS: ClassVar = bindings_for(Scope.CHART)
@@ -402,6 +404,10 @@ class IterationChart(DirectRender, Widget, can_focus=True):
         }
         return {**parts, "": base}
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a part of it, as they are drawn."""
+        return direct_lines(self, crop, super().render_lines)
+
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
         if not self._lines:
@@ -427,7 +433,7 @@ class IterationChart(DirectRender, Widget, can_focus=True):
 
     def _drawing(self, window: tuple[int, int]) -> Drawing:
         """How the bars of a window are drawn, without the cursor."""
-        colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
+        colors = services_of(self).color
         if not self._styles:
             self._styles = self._looked_up()
         bars = self._bars_in(window)

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from tui.analysis.iterations.chart import BarRows
 from tui.fitting import ELLIPSIS, cell_width
 from tui.fmt import brief_duration
+from tui.widgets.app_services import services_of
 from tui.widgets.charts.iteration_bars import (
     CUT,
     SMOOTH,
@@ -93,7 +94,7 @@ class TimesChart(Widget):
         """Draw the columns with their scale at the left, and below them their ends and their parts."""
         if self._rows is None:
             return Content("")
-        colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
+        colors = services_of(self).color
         room = max(ROOM_LEAST, self.content_size.width - SCALE)
         shown = BarRows(self._rows).bars(0, self._rows.height, room)
         longest = round_scale_ns(shown)

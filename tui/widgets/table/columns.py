@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tui.fmt import UNITS
 from tui.state.arrangements import PLAIN, Arrangement, Arrangements
 from tui.text import plain
+from tui.widgets.app_services import HostsTables, services_of
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.columns import ColumnChoice, ColumnChooser
 
@@ -216,9 +217,10 @@ class ArrangementController:
 
     def _memory(self) -> Arrangements | None:
         """What remembers; None in an app that has nothing of the kind."""
-        memory = getattr(getattr(self._pane.app, "profile_session", None), "arrangements", None)
-        return memory if isinstance(memory, Arrangements) else None
+        return services_of(self._pane).arrangements
 
     def _remembered_as(self) -> str:
         """The table's name in what is remembered: the same frame is another table in another view."""
-        return "/".join((getattr(self._pane.screen, "VIEW", ""), self._pane.id or "", self._model.spec.name))
+        screen = self._pane.screen
+        view = screen.VIEW if isinstance(screen, HostsTables) else ""
+        return "/".join((view, self._pane.id or "", self._model.spec.name))

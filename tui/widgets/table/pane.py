@@ -17,7 +17,7 @@ from tui.model.columns import Column, ColumnKind
 from tui.output.about import About
 from tui.text import plain
 from tui.views import VIEWS
-from tui.widgets.app_services import copy_text, later
+from tui.widgets.app_services import HostsTables, copy_text, later, services_of
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.cell import CellDialog
 from tui.widgets.dialogs.export import ExportDialog, file_name
@@ -279,8 +279,7 @@ class TablePane(Vertical):
 
     def show_notes(self) -> None:
         """Put signs before the rows that have notes."""
-        keys_of = getattr(getattr(self.app, "notes", None), "noted_keys", None)
-        keys = keys_of(self) if keys_of is not None else ()
+        keys = services_of(self).noted_keys(self)
         self.table.note(self.model.find_keys(keys) if keys else ())
 
     def show_status(self) -> None:
@@ -344,12 +343,8 @@ class TablePane(Vertical):
 
     @property
     def carried(self) -> str:
-        """The filter that the user carries from view to view."""
-        return str(getattr(self._session, "carried", ""))
-
-    @property
-    def _session(self) -> object:
-        return getattr(self.app, "profile_session", None)
+        """The filter that applies to every view."""
+        return services_of(self).carried
 
     def apply_again(self) -> None:
         """The filter of all views has changed: filter anew."""
@@ -570,8 +565,9 @@ class TablePane(Vertical):
             scopes.insert(0, ("marked", f"{count(marked)} marked", marked))
         if shown != whole:
             scopes.append(("all", f"all {count(whole)}", whole))
-        profile = str(getattr(self._session, "opened_name", ""))
-        dialog = ExportDialog(file_name(profile, self.spec.name), scopes, self._rows_of, self._about)
+        dialog = ExportDialog(
+            file_name(services_of(self).opened_name, self.spec.name), scopes, self._rows_of, self._about
+        )
         open_dialog(self.app, dialog, self._exported)
 
     def _rows_of(self, scope: str, all_columns: bool) -> pl.DataFrame:
@@ -582,13 +578,13 @@ class TablePane(Vertical):
         return self.model.shown_frame(all_columns=all_columns)
 
     def _about(self, scope: str) -> About:
-        name = getattr(self.screen, "VIEW", "")
+        view_screen = self.screen if isinstance(self.screen, HostsTables) else None
+        name = view_screen.VIEW if view_screen is not None else ""
         titles = [view.title for view in VIEWS if view.name == name]
         if self.spec.title not in titles:
             titles.append(self.spec.title)
-        tells = getattr(self.screen, "about", None)
-        facts = tells(self.spec.title) if tells is not None else {}
-        about = About(str(getattr(self._session, "opened_name", "")), ", ".join(titles), name, **facts)
+        facts = view_screen.about(self.spec.title) if view_screen is not None else {}
+        about = About(services_of(self).opened_name, ", ".join(titles), name, **facts)
         status = self.status_line.status
         if scope == "marked":
             return replace(about, rows=f"{count(len(self.model.marks))} marked of {count(status.total)} rows")

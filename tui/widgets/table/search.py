@@ -12,6 +12,7 @@ from tui.query.parse import parse
 from tui.query.texts import smart_case
 from tui.query.write import equals_filter, narrowed
 from tui.text import plain
+from tui.widgets.app_services import services_of
 from tui.widgets.query_bar import QueryBar, QueryMode
 
 if TYPE_CHECKING:
@@ -126,18 +127,18 @@ class SearchController:
 
     def toggle_global_filter(self) -> None:
         """Carry the filter of this table into every view; without one, carry nothing any longer."""
-        carry = getattr(getattr(self._pane.app, "profile_session", None), "carry_filter", None)
-        if carry is None:
-            return
+        services = services_of(self._pane)
         own, carried = self._model.state.filter, self._pane.carried
         if not own:
-            carry("")
+            if not services.carry_filter(""):
+                return
             said = "the filter is no longer carried" if carried else "no filter to carry: f sets one"
             self._pane.notify(said, markup=False)
             return
         try:
             spelled_out = as_global_filter(own, columns=self._model.spec.columns, units=self._model.units())
-            carry(narrowed(carried, spelled_out) if carried else spelled_out)
+            if not services.carry_filter(narrowed(carried, spelled_out) if carried else spelled_out):
+                return
         except QueryError as error:
             self._pane.notify(plain(f"the filter is not finished: {error}"), severity="warning", markup=False)
             return

@@ -5,26 +5,25 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.style import Style
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.strip import Strip
 
 from tui.keys import Scope, actions_of, bindings_for
-from tui.widgets.direct_render import DirectRender
+from tui.widgets.direct_render import direct_lines
 from tui.widgets.table.layout import TableLayout, lay_out
 from tui.widgets.table.painter import PLAIN, RowLook, TablePainter, TableStyles
-from tui.widgets.table.scroll import LineScrollBar, thumb_position
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable
 
     import polars as pl
-    from rich.style import Style
     from textual import events
-    from textual.scrollbar import ScrollBar
-    from textual.strip import Strip
 
     from tui.widgets.table.cells import CellWriter
     from tui.widgets.table.model import TableModel
@@ -38,7 +37,59 @@ AHEAD_ROWS: Final = 8
 """So many rows are drawn ahead at a time: a key that comes meanwhile hardly waits."""
 
 
-class FrameTable(DirectRender, ScrollView, can_focus=True):
+STEPS: Final = 8
+"""Places of a thumb within a cell."""
+
+
+def thumb_position(top: float, last: float, lines: int, height: int) -> float:
+    """The line to tell a scrollbar, the same for all lines whose thumb is drawn alike: others would be drawn in vain.
+
+    Args:
+        top: The first line on the screen.
+        last: The largest that this can be.
+        lines: How many lines there are.
+        height: How many of them the screen shows.
+
+    >>> [round(thumb_position(top, 999_980, 1_000_000, 20)) for top in (0, 20, 40, 999_980)]
+    [0, 3289, 3289, 999980]
+    """
+    places = STEPS * (height - max(1, height * height / max(1, lines)))
+    step = last / max(1, places)
+    # The middle between two steps: rounding leads to neither.
+    return top if step < 1 or top <= 0 or top >= last else (top // step + 0.5) * step
+
+
+class LineScrollBar(ScrollBar):
+    """A vertical scrollbar of a cell that hands its lines to the screen as they are, where its thumb has moved."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a part of it."""
+        self._lines = self._drawn()
+        return direct_lines(self, crop, super().render_lines)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        return self._lines[y]
+
+    def _drawn(self) -> list[Strip]:
+        bar = self.render()
+        assert isinstance(bar, ScrollBarRender)
+        style = bar.style
+        assert isinstance(style, Style)
+        assert style.color is not None
+        assert style.bgcolor is not None
+        drawn = bar.render_bar(
+            self.size.height,
+            bar.virtual_size,
+            bar.window_size,
+            bar.position,
+            back_color=style.bgcolor,
+            bar_color=style.color,
+        )
+        return [Strip([segment], 1) for segment in drawn.segments]
+
+
+class FrameTable(ScrollView, can_focus=True):
     """The rows of a `TableModel` below a heading, with a cursor that keys and mouse move.
 
     Only the rows on the screen become Python values, and only the lines that change are drawn again.
@@ -259,6 +310,10 @@ class FrameTable(DirectRender, ScrollView, can_focus=True):
         self.redraw()
 
     # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a part of it, as they are drawn."""
+        return direct_lines(self, crop, super().render_lines)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""

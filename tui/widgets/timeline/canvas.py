@@ -16,6 +16,7 @@ from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.shown import within
 from tui.analysis.timeline.window import exactly, labeled, ruler
 from tui.fitting import clip, pad
+from tui.widgets.app_services import services_of
 from tui.widgets.output_filters import LEVELS, SolidFills
 from tui.widgets.timeline.lanes import HEAD, LEGEND_FROM, SHARE_CELLS, TimelineLanes
 
@@ -182,7 +183,7 @@ class TimelineCanvas(TimelineLanes):
 
     @property
     def _has_sixteen_colors(self) -> bool:
-        return getattr(getattr(self.app, "options", None), "color", "") == "16"
+        return services_of(self).color == "16"
 
     def _look_of(self, name: str) -> Style:
         """The style of a part, on the widget's own; Textual takes long to work it out."""

@@ -14,10 +14,12 @@ from tui.analysis.timeline.shown import Shown, fitting_lanes, label
 from tui.analysis.timeline.window import Window, whole_window
 from tui.fitting import cell_width
 from tui.text import plain
-from tui.widgets.direct_render import DirectRender
+from tui.widgets.direct_render import direct_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from textual.strip import Strip
 
     from tui.analysis.timeline.lookup import Hits
     from tui.model.profile import Profile
@@ -41,7 +43,7 @@ Marks = tuple[tuple[int, str], ...]
 """Moments by the ruler, and what stands there."""
 
 
-class TimelineLanes(DirectRender, Widget, can_focus=True):
+class TimelineLanes(Widget, can_focus=True):
     """What is looked at; how it is drawn is in `tui.widgets.timeline.canvas`."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
@@ -197,6 +199,10 @@ class TimelineLanes(DirectRender, Widget, can_focus=True):
         """A lane's cells, and how long it was busy on the screen."""
         assert self.window is not None
         return self._drawn_in(self.window, place)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a part of it, as they are drawn."""
+        return direct_lines(self, crop, super().render_lines)
 
     def draw_ahead(self) -> bool:
         """Work out some lanes of what lies closer, further away, at the gaps beside and to both sides."""

@@ -1,0 +1,63 @@
+"""How classes of the user interface are built: shallow, and without the application's classes."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+from textual.app import App
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("app", "screens", "widgets")
+DEEPEST = 2
+"""Classes of this program on the way from a class to Textual's, itself included."""
+DEEPER = {
+    "tui.screens.timeline.TimelineScreen": 4,
+    "tui.screens.timeline_finding.TimelineFinding": 3,
+    "tui.screens.timeline_gaps.TimelineGaps": 3,
+    "tui.widgets.timeline.view.TimelineView": 3,
+}
+"""Classes that are not flat yet: this only ever shrinks."""
+
+
+TEXTUAL = App[None]()
+
+
+def files(folder: str) -> list[Path]:
+    return sorted((ROOT / "tui" / folder).rglob("*.py"))
+
+
+def depth(one: type) -> int:
+    """How many classes of this program there are from a class to one of Textual's or Python's."""
+    if not one.__module__.startswith("tui."):
+        return 0
+    return 1 + max(map(depth, one.__bases__))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_classes_inherit_two_deep_at_most(folder: str) -> None:
+    found = {}
+    for path in files(folder):
+        module = importlib.import_module(
+            ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        )
+        for name, one in inspect.getmembers(module, inspect.isclass):
+            if one.__module__ == module.__name__ and depth(one) > DEEPEST:
+                found[f"{module.__name__}.{name}"] = depth(one)
+    assert found == {name: deep for name, deep in DEEPER.items() if name.startswith(f"tui.{folder}.")}
+
+
+@pytest.mark.parametrize("folder", ["screens", "widgets"])
+def test_screens_and_widgets_know_the_app_by_its_protocols_alone(folder: str) -> None:
+    for path in files(folder):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
+                assert "app" not in ast.unparse(node.args[0]).split("."), f"{where}: {ast.unparse(node)}"
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self.app":
+                assert node.attr in dir(TEXTUAL), f"{where}: {ast.unparse(node)} is not of Textual's App"
+            if isinstance(node, ast.ImportFrom):
+                assert not (node.module or "").startswith("tui.app"), f"{where} imports {node.module}"
