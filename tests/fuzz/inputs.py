@@ -1,36 +1,131 @@
-"""Small inputs of every format that has a sample, a generator or, beside the checkout, real files."""
+"""Small inputs of every format: samples, made ones and, beside the checkout, real ones; files, and folders of files."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from tests.corpus import SHARED
+from tests.dataset.converting import convert, files
+from tests.loaders import (
+    test_memory_snapshot,
+    test_perfetto,
+    test_proton,
+    test_tensorrt,
+    test_torch_table,
+    test_unitrace,
+)
+from tests.loaders.ascend import test_ascend_csv, test_ascend_database
 from tests.loaders.dlprof import twin as dlprof
+from tests.loaders.ncu import test_ncu_report
+from tests.loaders.nsys import test_folder
 from tests.loaders.nsys import twin as nsys
+from tests.loaders.nvprof_db import build as nvprof_db
+from tests.loaders.nvprof_db import test_nvprof_database
+from tests.loaders.rocpd import build as rocpd
+from tests.loaders.rocpd import test_rocpd
+from tests.loaders.rocprof import test_rocprofv3_json
+from tests.loaders.xla import test_xplane
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 MOST_BYTES = 300_000
 MOST_EVENTS = 400
 SQLITE = b"SQLite format 3\0"
+PARQUET = b"PAR1"
 NO_INPUTS = ("expected.json", "SOURCES.tsv", "INDEX.md", "README.md", "sealed.bin")
+
+Tree = dict[str, bytes]
+"""The files of a folder, by where they lie in it."""
 
 
 @cache
 def inputs() -> dict[str, tuple[str, bytes]]:
     """For each input its file name and content."""
     found = {path.name: (path.name, content(path)) for path in sorted(SAMPLES.iterdir()) if path.is_file()}
+    found |= {name: (name, data) for name, data in _made().items()}
     with tempfile.TemporaryDirectory() as folder:
-        for name, made in (
-            ("nsys.sqlite", nsys.write(Path(folder, "nsys.sqlite"), "2023.4")),
-            ("dlprof.sqlite", dlprof.write(Path(folder, "dlprof.sqlite"))),
-        ):
-            found[name] = (name, made.read_bytes())
+        for name in _DATABASES:
+            path = Path(folder, name)
+            _write_database(path)
+            found[name] = (name, path.read_bytes())
     return found
+
+
+def _made() -> dict[str, bytes]:
+    """An input of each format whose tests make one, by file name."""
+    rocprofv3 = {"rocprofiler-sdk-tool": [test_rocprofv3_json.PROCESS]}
+    return {
+        "snapshot.pickle": pickle.dumps(test_memory_snapshot.snapshot(), 4),
+        "host.xplane.pb": test_xplane.WHOLE,
+        "trace.pftrace": test_perfetto.INCREMENTAL + test_perfetto.BODY,
+        "report.ncu-rep": test_ncu_report.REPORT,
+        "run.hatchet": json.dumps(test_proton.TREE).encode(),
+        "trtexec.log": (test_tensorrt.NAME_LAST + test_tensorrt.NAME_FIRST + test_tensorrt.SEVEN).encode(),
+        "trtexec.json": test_tensorrt.EXPORTED.encode(),
+        "unitrace.txt": (test_unitrace.SUMMARY + test_unitrace.TIMELINE).encode(),
+        "key_averages.txt": test_torch_table.usual().encode(),
+        "1_results.json": json.dumps(rocprofv3).encode(),
+        **{
+            f"ascend_{number}.csv": text.encode()
+            for number, text in enumerate(
+                (
+                    test_ascend_csv.KERNELS,
+                    test_ascend_csv.STATISTIC,
+                    test_ascend_csv.CALLS,
+                    test_ascend_csv.MEMORY,
+                    test_ascend_csv.STEPS,
+                )
+            )
+        },
+    }
+
+
+_DATABASES = ("nsys.sqlite", "dlprof.sqlite", "run.nvprof", "run.rocpd.db", "ascend_pytorch_profiler_0.db")
+
+
+def _write_database(path: Path) -> None:
+    match path.name:
+        case "nsys.sqlite":
+            nsys.write(path, "2023.4")
+        case "dlprof.sqlite":
+            dlprof.write(path)
+        case "run.nvprof":
+            nvprof_db.write(
+                path, test_nvprof_database.training_tables(), version=12, strings=test_nvprof_database.STRINGS
+            )
+        case "run.rocpd.db":
+            rocpd.write(path, test_rocpd.recording())
+        case _:
+            test_ascend_database.write(path)
+
+
+@cache
+def folders() -> dict[str, Tree]:
+    """Folders that are opened as one input: ranks, a mixture, an export of Nsight Systems, a dataset."""
+    some = inputs()
+    ranks = {path.name.removesuffix(".gz"): content(path) for path in sorted((SAMPLES / "ddp_ranks").iterdir())}
+    mixed = ("caffe_conv1.nvprof.log", "gemm.ncu.csv", "nsys.sqlite", "trace.pftrace", "snapshot.pickle")
+    with tempfile.TemporaryDirectory() as folder:
+        parquet = files(test_folder.write(Path(folder, "parquet")))
+        traces = []
+        for name, data in ranks.items():
+            traces.append(str(Path(folder, name)))
+            Path(folder, name).write_bytes(data)
+        dataset = files(Path(convert(Path(folder, "dataset"), *traces)))
+    ascend = {"kernel_details.csv": some["ascend_0.csv"][1], "ASCEND/step_trace_time.csv": some["ascend_4.csv"][1]}
+    ascend["ascend_pytorch_profiler_0.db"] = some["ascend_pytorch_profiler_0.db"][1]
+    return {
+        "ranks": ranks,
+        "mixed": {name: some[name][1] for name in mixed},
+        "parquet": parquet,
+        "dataset": dataset,
+        "ascend": ascend,
+    }
 
 
 def real_inputs() -> list[str]:
@@ -57,4 +152,5 @@ def content(path: Path) -> bytes:
             *[event for event in events if event.get("ph") != "M"][:MOST_EVENTS],
         ]
         return json.dumps(tree).encode()
-    return data[: data.rindex(b"\n", 0, MOST_BYTES) + 1]
+    end = data.rfind(b"\n", 0, MOST_BYTES)
+    return data[: end + 1 or MOST_BYTES]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import pickle
 import re
 import sqlite3
 from collections.abc import Callable
@@ -11,7 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import polars as pl
 from hypothesis import strategies as st
+
+from tui.loaders.memory_snapshot import safe_pickle
 
 HOSTILE = (
     "\x1b]52;c;QUJD\x07",
@@ -99,14 +104,27 @@ def nest(random: Random, data: bytes) -> bytes:
 
 
 def change_types(random: Random, data: bytes) -> bytes:
-    """Values of JSON become values of other types; what is no JSON has other words instead."""
+    """Values of JSON, a pickle or Parquet become values of other types; a text has other numbers instead."""
+    if data.startswith(b"PAR1"):
+        return change_parquet(random, data)
+    if data.startswith(b"\x80"):
+        try:
+            tree = safe_pickle.load(data)
+        except (safe_pickle.DamagedPickleError, safe_pickle.UnsafePickleError):
+            return flip_bytes(random, data)
+        _change_values(random, tree)
+        return pickle.dumps(tree, 4)
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):
         return change_numbers(random, data)
+    _change_values(random, tree)
+    return json.dumps(tree).encode("utf-8", "surrogatepass")
+
+
+def _change_values(random: Random, tree: Any) -> None:
     for _ in range(random.randrange(1, 6)):
         _change_value(random, tree)
-    return json.dumps(tree).encode("utf-8", "surrogatepass")
 
 
 def _change_value(random: Random, tree: Any) -> None:
@@ -120,6 +138,61 @@ def _change_value(random: Random, tree: Any) -> None:
             continue
         tree[key] = random.choice(VALUES)
         return
+
+
+TYPES: tuple[pl.DataType | type[pl.DataType], ...] = (
+    *(pl.Int8, pl.UInt64, pl.Float64, pl.String, pl.Binary, pl.Boolean, pl.Null, pl.Categorical, pl.Date),
+    *(pl.Datetime("ns", "UTC"), pl.Duration("us"), pl.Decimal(38, 9), pl.List(pl.Int64), pl.List(pl.List(pl.String))),
+    *(pl.Struct({"a": pl.Int64}), pl.Struct({"a": pl.Struct({"b": pl.List(pl.String)})}), pl.Array(pl.Int64, 2)),
+)
+"""Types of columns, few of which belong where they are put."""
+
+
+def change_parquet(random: Random, data: bytes) -> bytes:
+    """Columns of Parquet are of other types, are missing, come twice under other names, or have no rows."""
+    try:
+        rows = pl.read_parquet(io.BytesIO(data), use_statistics=False)
+    except Exception:
+        return flip_bytes(random, data)
+    for _ in range(random.randrange(1, 4)):
+        if not rows.columns:
+            break
+        name = random.choice(rows.columns)
+        match random.randrange(8):
+            case 0:
+                rows = rows.drop(name)
+            case 1:
+                rows = rows.rename({name: name + random.choice(("", "x", *HOSTILE))})
+            case 2:
+                rows = rows.clear() if random.random() < 0.3 else pl.concat([rows, rows])
+            case _:
+                rows = rows.with_columns(_column(random, name, rows.height))
+    made = io.BytesIO()
+    rows.write_parquet(made)
+    return made.getvalue()
+
+
+def _column(random: Random, name: str, height: int) -> pl.Series:
+    """A column of some type: of values, or of nulls alone."""
+    dtype = random.choice(TYPES)
+    if random.random() < 0.4:
+        return pl.Series(name, [None] * height, dtype=dtype)
+    made: dict[Any, Any] = {
+        pl.String: random.choice(("x", "٢", "12", "\x1b]0;x\x07")),
+        pl.Binary: b"\xff\x00",
+        pl.Float64: random.choice((float("nan"), float("inf"), -1.5)),
+        pl.UInt64: 2**64 - 1,
+        pl.Boolean: True,
+        pl.Categorical: "x",
+        pl.List(pl.Int64): [1, 2],
+        pl.List(pl.List(pl.String)): [["x"]],
+        pl.Array(pl.Int64, 2): [1, 2],
+        pl.Struct({"a": pl.Int64}): {"a": 1},
+        pl.Struct({"a": pl.Struct({"b": pl.List(pl.String)})}): {"a": {"b": ["x"]}},
+    }
+    if dtype in made:
+        return pl.Series(name, [made[dtype]] * height, dtype=dtype)
+    return pl.Series(name, [random.choice((0, 1, -1, 100))] * height, dtype=pl.Int64).cast(dtype, strict=False)
 
 
 def _replace(random: Random, data: bytes, pattern: bytes, change: Callable[[bytes], bytes], most: int = 8) -> bytes:
@@ -144,6 +217,47 @@ def mutated(draw: st.DrawFn, data: bytes) -> bytes:
     for mutate in draw(st.lists(st.sampled_from(MUTATORS), min_size=1, max_size=3)):
         data = mutate(random, data)
     return data
+
+
+@st.composite
+def mutated_folder(draw: st.DrawFn, tree: dict[str, bytes]) -> dict[str, bytes | None]:
+    """A folder with damage; None is a folder where a file was."""
+    return damaged_folder(draw(st.randoms(use_true_random=False)), tree)
+
+
+def damaged(random: Random, data: bytes) -> bytes:
+    """An input with up to three kinds of damage."""
+    for _ in range(random.randrange(1, 4)):
+        data = random.choice(MUTATORS)(random, data)
+    return data
+
+
+def damaged_folder(random: Random, tree: dict[str, bytes]) -> dict[str, bytes | None]:
+    """Files of a folder are damaged, missing, there twice, exchanged, empty, or folders."""
+    changed: dict[str, bytes | None] = dict(tree)
+    for _ in range(random.randrange(1, 4)):
+        name = random.choice(sorted(changed))
+        data = changed[name]
+        match random.randrange(12):
+            case 0:
+                changed.pop(name)
+            case 1:
+                changed[name] = None
+            case 2:
+                changed[name] = b""
+            case 3:
+                changed[name + random.choice((".1", ".gz", "\x1b[31m", "٢"))] = data
+            case 4:
+                changed[name] = changed[random.choice(sorted(changed))]
+            case 5 if data:
+                changed[name] = change_types(random, data)
+            case _ if data:
+                changed[name] = damaged(random, data)
+            case _:
+                pass
+        if not changed:
+            break
+    return changed
 
 
 CELLS: tuple[Any, ...] = (

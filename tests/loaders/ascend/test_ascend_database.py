@@ -20,7 +20,10 @@ ZERO = 1_736_410_576_000_000_000
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
-    path = tmp_path / "ascend_pytorch_profiler_0.db"
+    return write(tmp_path / "ascend_pytorch_profiler_0.db")
+
+
+def write(path: Path) -> str:
     with sqlite3.connect(path) as made:
         made.executescript(
             """

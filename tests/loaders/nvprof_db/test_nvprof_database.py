@@ -43,9 +43,9 @@ def texts(profile: Profile, frame: str, *columns: str) -> list[tuple[object, ...
     return profile[frame].select(columns).rows()
 
 
-def training(path: Path, version: int) -> Profile:
+def training_tables() -> dict[str, list[dict[str, object]]]:
     """Two iterations with an op and a kernel each; a copy and a memset before them."""
-    tables = {
+    return {
         "CONCURRENT_KERNEL": [
             kernel(3, 21, T0 + 1000, T0 + 1500),
             # It runs while the next iteration has begun, or after the last.
@@ -81,7 +81,10 @@ def training(path: Path, version: int) -> Profile:
         "NAME": [{"objectKind": 1, "objectId": thread(7, 0), "name": 1}],
         "OVERHEAD": [{"start": T0, "end": T0 + 5, "objectId": b""}],
     }
-    return load_one(write(path, tables, version=version, strings=STRINGS))
+
+
+def training(path: Path, version: int) -> Profile:
+    return load_one(write(path, training_tables(), version=version, strings=STRINGS))
 
 
 def test_the_profilers_own_work_is_a_figure_of_the_process_that_it_was_in(tmp_path: Path) -> None:
