@@ -10,6 +10,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from tui.keys import ACTIONS, Scope
 from tui.model.aggregation import aggregation, is_range
 from tui.model.errors import CommandError, ProftuiError
+from tui.model.text_numbers import whole_number
 from tui.theme import theme_name
 from tui.views import VIEWS, find_view, view
 
@@ -42,12 +43,13 @@ def _sort(explorer: Explorer, rest: str) -> None:
 
 
 def _top(explorer: Explorer, rest: str) -> None:
-    if rest != "all" and not (rest.isdecimal() and int(rest)):
+    number = whole_number(rest)
+    if rest != "all" and not number:
         raise CommandError("Give a number of rows, or all.")
 
     def show(screen: ViewScreen) -> None:
         if screen.table is not None:
-            screen.table.change(most_rows=None if rest == "all" else int(rest))
+            screen.table.change(most_rows=number)
 
     _with_table(explorer, show)
 
@@ -59,12 +61,11 @@ def _group(explorer: Explorer, rest: str) -> None:
 
 
 def _session(explorer: Explorer, rest: str) -> None:
-    if rest in ("", "all"):
-        explorer.profile_session.choose_session(None)
-    elif rest.isdecimal():
-        explorer.profile_session.choose_session(int(rest))
+    number = whole_number(rest)
+    if rest in ("", "all") or number is not None:
+        explorer.profile_session.choose_session(number)
     else:
-        two = len(rest.split()) == 2 and all(one.isdecimal() for one in rest.split())
+        two = len(rest.split()) == 2 and all(whole_number(one) is not None for one in rest.split())
         form = f" To compare two: :compare sessions {' '.join(rest.split())}." if two else ""
         raise CommandError(f"Not a session: {rest}. Give a number, or all.{form}")
 
@@ -116,9 +117,10 @@ def _open(explorer: Explorer, rest: str) -> None:
 
 
 def _line(explorer: Explorer, rest: str) -> None:
-    if not rest.isdecimal():
+    number = whole_number(rest)
+    if number is None:
         raise CommandError(f"Not a line number: {rest}.")
-    explorer.navigator.go_to_line(int(rest))
+    explorer.navigator.go_to_line(number)
 
 
 def _forget(explorer: Explorer, _rest: str) -> None:
@@ -174,7 +176,7 @@ def run_command(explorer: Explorer, line: str) -> None:
     rest = rest.strip()
     if not word:
         return
-    if word.isdecimal():
+    if word.isdigit():
         _line(explorer, word)
         return
     if word in COMMANDS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.corpus import shared_file
@@ -98,6 +98,8 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON, JSON)
+@example(7, {}, {})
+@example(True, {}, {})
 def test_any_tree_is_read_or_declined(children: Any, metrics: Any, devices: Any) -> None:
     tree = [{**node("ROOT", node("k", count=1, time_ns=1), {"children": children, "metrics": metrics})}, devices]
     try:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from textual import events
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from tests.idle import Hold, until
-from tests.screens.opening import app_of, opened, press, settled
+from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.screens.test_typed_ahead import typed
 from tests.snapshots import screen_text
-from tui.app import comparison
+from tui.app import ProftuiApp, comparison
 from tui.screens.compare_menu import CompareDialog
 from tui.screens.help import HelpScreen
 from tui.screens.menu import MenuScreen
@@ -22,7 +24,6 @@ from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.dialogs.note import NoteDialog
 
 if TYPE_CHECKING:
-    import pytest
     from textual.pilot import Pilot
 
 LOG = "caffe_conv1.nvprof.log"
@@ -139,15 +140,68 @@ async def test_a_menu_of_views_unfolds_the_views_without_data() -> None:
         assert "Not recorded in this profile" in screen_text(pilot.app)
 
 
-async def test_another_file_is_opened_once_the_explorer_has_ended(tmp_path: Path) -> None:
+async def test_another_file_is_shown_once_it_has_been_read(tmp_path: Path) -> None:
     other = tmp_path / "other.log"
     async with opened(LOG, notifications=True) as pilot:
         app = app_of(pilot)
         app.run_line(f"open {other}")
         await settled(pilot)
         assert "No such file:" in screen_text(app)
-        assert app.file_to_open == ""
         other.write_text("x")
         app.run_line(f"open {other}")
-        assert app.file_to_open == str(other)
-        assert app.return_code == 0
+        await settled(pilot)
+        assert "no profile found" in screen_text(app)
+        assert app.next_input is None
+        assert app.return_code is None
+        other.write_bytes(Path(sample(LOG)).read_bytes())
+        app.run_line(f"open {other}")
+        await until(pilot, lambda: app.return_code is not None, "the end")
+    assert app.next_input is not None
+    options, read = app.next_input
+    assert (options.paths, app.return_code) == ((str(other),), 0)
+    # What was read is shown without being read again.
+    other.unlink()
+    next_app = ProftuiApp(options, read)
+    async with next_app.run_test() as pilot:
+        await until(pilot, lambda: next_app.view_screen is not None, "the dashboard")
+        assert next_app.profile_session.whole_profile is read.profile
+
+
+async def test_a_file_that_cannot_be_opened_leaves_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.log"
+    other.write_text("x")
+
+    open_any = os.open
+
+    def refuse(path: Any, flags: int, *how: Any, **more: Any) -> int:
+        if str(path) == str(other):
+            raise PermissionError(13, "Permission denied", path)
+        return open_any(path, flags, *how, **more)
+
+    async with opened(LOG, notifications=True) as pilot:
+        monkeypatch.setattr(os, "open", refuse)
+        app_of(pilot).run_line(f"open {other}")
+        await settled(pilot)
+        assert "permission denied" in screen_text(app_of(pilot)).lower()
+        assert app_of(pilot).return_code is None
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 19, "٢"])
+async def test_numbers_that_are_none_are_refused_in_words(number: str) -> None:
+    said = {
+        f":{number}": "Not a line number",
+        f":top {number}": "Give a number of rows",
+        f":session {number}": "Not a session",
+        f":line {number}": "Not a line number",
+        f":iterations {number}": "",
+        f":compare session {number}": "",
+        f":compare {number} {number}": "",
+    }
+    async with opened(LOG, notifications=True) as pilot:
+        for line, words in said.items():
+            app_of(pilot).run_line(line)
+            await settled(pilot)
+            assert words in screen_text(pilot.app)
+            assert app_of(pilot).fault is None

@@ -83,6 +83,7 @@ def test_the_last_note_that_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -
     [
         {"at": -1},
         {"at": 2**60},
+        {"at": 2**38},  # in the year 10680, which no calendar here has
         {"at": "now"},
         {"text": ""},
         {"text": "x" * 3_000},

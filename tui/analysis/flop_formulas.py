@@ -11,6 +11,9 @@ from typing import Final
 
 Shape = tuple[int, ...]
 
+_NUMBERS: Final = re.compile(r"[\[(]?(?:-?[0-9]{1,18}(?![0-9])|[, ])*[\])]?")
+"""A list of whole numbers."""
+
 ELEMENT_BYTES: Final[Mapping[str, float]] = MappingProxyType(
     {
         **dict.fromkeys(("float64", "int64", "complex64"), 8),
@@ -95,7 +98,7 @@ class Call:
             UnknownWorkError: It is not recorded as one.
         """
         text = self.value(index)
-        if not re.fullmatch(r"[\[(]?[-0-9, ]*[\])]?", text):
+        if not _NUMBERS.fullmatch(text):
             raise UnknownWorkError(f"the value of argument {index + 1} is {text[:40]!r}, not a list of numbers")
         return [int(number) for number in re.findall(r"-?[0-9]+", text)]
 

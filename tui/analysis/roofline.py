@@ -337,7 +337,8 @@ def _work_by_arguments(calls: pl.DataFrame) -> pl.DataFrame:
 def _work(op: str, shapes: str | None, types: str | None, values: str | None) -> Work | None:
     try:
         work = work_of(Call(op, _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))))
-    except UnknownWorkError:
+    except (UnknownWorkError, ArithmeticError, RecursionError, TypeError, ValueError):
+        # A dataset may hold any text in their place, and numbers that no program works out with.
         return None
     # Sizes come from the file: what no GPU can do is no work.
     return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else None

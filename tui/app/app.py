@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.actions import SkipAction
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from textual.filter import LineFilter
     from textual.screen import Screen
 
+    from tui.opening import Opened
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Severity
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 MESSAGE_SECONDS: Final = 3.0
 WARNING_SECONDS: Final = 8.0
 """How long a message stays on the screen."""
+MESSAGE_LENGTH: Final = 1_000
+"""Characters of a message at most: what was typed or read may be part of it."""
 FIRST_VIEW: Final = "dashboard"
 """What is shown once the files are read."""
 TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
@@ -97,6 +99,7 @@ class ProftuiApp(App[None]):
 
     Args:
         options: What the command line asked for.
+        opened: What its files hold, where they have been read already.
     """
 
     TITLE = "proftui"
@@ -122,11 +125,11 @@ class ProftuiApp(App[None]):
         ),
     ]
 
-    def __init__(self, options: OpenOptions) -> None:
+    def __init__(self, options: OpenOptions, opened: Opened | None = None) -> None:
         super().__init__(css_path="app.tcss", ansi_color=True if options.color == "none" else None)
         self.options = options
-        self.file_to_open = ""
-        """What is to be opened once this application has ended."""
+        self.next_input: tuple[OpenOptions, Opened] | None = None
+        """What is to be shown once this application has ended."""
         views: dict[str, ViewScreen] = {}
         say = self.say
         self.profile_session = ProfileSession(self, options, views, say)
@@ -136,7 +139,7 @@ class ProftuiApp(App[None]):
         self.notes = RowNotes(self, self.profile_session, self.navigator, self.session_restore, views, say)
         self.comparison = Comparison(self, options, self.profile_session, self.navigator, views, say)
         self.loading_files = ProfileLoading(
-            self, options, self.profile_session, self.navigator, views, self._loaded, say
+            self, options, self.profile_session, self.navigator, views, self._loaded, say, opened
         )
         self.navigator.on_shown = self.session_restore.view_shown
         provide_services(self, _WidgetServices(self))
@@ -230,7 +233,9 @@ class ProftuiApp(App[None]):
         super().notify(message, **{"timeout": MESSAGE_SECONDS, **how})
 
     def say(self, message: str, *, severity: Severity = "information") -> None:
-        """Show a message for a few seconds; the text is never markup."""
+        """Show a message for a few seconds; the text is never markup, and its beginning is always seen."""
+        if len(message) > MESSAGE_LENGTH:
+            message = f"{message[: MESSAGE_LENGTH - 1]}…"
         seconds = MESSAGE_SECONDS if severity == "information" else WARNING_SECONDS
         self.notify(message, severity=severity, markup=False, timeout=seconds)
 
@@ -246,15 +251,19 @@ class ProftuiApp(App[None]):
         return command_words()
 
     def open_file(self, path: str) -> None:
-        """End, so that another file is opened in place of this one.
+        """Read another file, then end, so that it is shown in place of this one; where it cannot be read, say so.
 
         Raises:
             CommandError: There is no such file.
         """
         if not path_exists(path):
             raise CommandError(f"No such file: {plain(path)}")
-        self.file_to_open = str(user_path(path).absolute())
-        self.exit()
+
+        def show(options: OpenOptions, opened: Opened) -> None:
+            self.next_input = options, opened
+            self.exit()
+
+        self.loading_files.open_other(str(user_path(path).absolute()), show)
 
     def forget(self) -> None:
         """Delete what is kept of these files."""
@@ -482,9 +491,8 @@ def run_app(options: OpenOptions, tell_of_fault: Callable[[Exception], int]) -> 
     """
     app = ProftuiApp(options)
     status = _run(app, tell_of_fault)
-    while app.file_to_open:
-        options = replace(options, paths=(app.file_to_open,), format_in=None, session=None, aggregation=Aggregation())
-        app = ProftuiApp(options)
+    while app.next_input is not None:
+        app = ProftuiApp(*app.next_input)
         status = _run(app, tell_of_fault)
     return status
 
@@ -499,7 +507,7 @@ def _run(app: ProftuiApp, tell_of_fault: Callable[[Exception], int]) -> int:
         for error in app.loading_files.errors:
             print(f"proftui: {plain(str(error))}", file=sys.stderr)
         if app.fault is not None and not is_developing():
-            app.file_to_open = ""
+            app.next_input = None
             return tell_of_fault(app.fault)
         return app.return_code or (2 if app.loading_files.errors else 0)
 

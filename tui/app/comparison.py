@@ -11,6 +11,7 @@ from textual.worker import get_current_worker
 
 from tui.model.aggregation import aggregation
 from tui.model.errors import CommandError, ProftuiError
+from tui.model.text_numbers import whole_number
 from tui.options import path_exists, user_path
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def check_form(words: str) -> None:
         CommandError: It says which form is.
     """
     word, *rest = words.split()
-    numbers = [one for one in words.split() if one.isdecimal()]
+    numbers = [one for one in words.split() if whole_number(one) is not None]
     is_numbers = len(numbers) == len(rest) + 1
     if not (is_numbers or word in OF_THIS_INPUT) or path_exists(words):
         return
@@ -140,9 +141,9 @@ class Comparison:
         profile, whole, shown = self._session.profile, self._session.whole_profile, self._session.aggregation
         assert whole is not None
         word, *rest = what.split()
-        if word in OF_THIS_INPUT[:2] and 1 <= len(rest) <= 2 and all(one.isdecimal() for one in rest):
-            numbers = [self._session.session or 0, int(rest[0])] if len(rest) == 1 else [int(rest[0]), int(rest[1])]
-            return lambda: two_sessions(whole, numbers[0], numbers[1], shown)
+        if word in OF_THIS_INPUT[:2] and 1 <= len(rest) <= 2 and None not in map(whole_number, rest):
+            first, second = [self._session.session or 0, *(int(one) for one in rest)][-2:]
+            return lambda: two_sessions(whole, first, second, shown)
         if word in OF_THIS_INPUT[2:] and 1 <= len(rest) <= 2:
             try:
                 ranges = [aggregation(one, shown.key) for one in rest]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.worker import get_current_worker
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
 
+OPENING: Final = "opening"
+"""The group of the thread that reads another file."""
 CACHE_AFTER_S: Final = 1.0
 """After so long what was read is cached: the first screen comes first."""
 
@@ -44,6 +48,7 @@ class ProfileLoading:
         views: The views that have been opened, by name.
         on_loaded: Called when the files have been read: True for the first time.
         say: Shows a message.
+        opened: What the files hold, where they have been read already.
     """
 
     def __init__(
@@ -55,10 +60,11 @@ class ProfileLoading:
         views: Mapping[str, ViewScreen],
         on_loaded: Callable[[bool], None],
         say: Say,
+        opened: Opened | None = None,
     ) -> None:
         self._app, self._options, self._session = app, options, session
         self._navigator, self._views = navigator, views
-        self._on_loaded, self._say = on_loaded, say
+        self._on_loaded, self._say, self._opened = on_loaded, say, opened
         self.is_reading_again = False
         """Whether the files are read while a profile is shown."""
         self.errors: tuple[ProftuiError, ...] = ()
@@ -84,8 +90,50 @@ class ProfileLoading:
             self._session.show_progress("reading", "reading again…")
             self.load()
 
+    def open_other(self, path: str, show: Callable[[OpenOptions, Opened], None]) -> None:
+        """Read another file; what is shown stays until it has been read, and where it cannot be.
+
+        Args:
+            path: The file.
+            show: Called with what was read.
+        """
+        chosen = replace(self._options, paths=(path,), format_in=None, session=None, aggregation=Aggregation())
+        self._app.run_worker(partial(self._read_other, chosen, show), thread=True, exclusive=True, group=OPENING)
+
+    def _read_other(self, options: OpenOptions, show: Callable[[OpenOptions, Opened], None]) -> None:
+        from tui.opening import open_profiles
+
+        worker = get_current_worker()
+
+        def report(progress: LoadProgress) -> bool:
+            share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else ""
+            self._app.call_later(self._show_opening, f"reading {Path(options.paths[0]).name}{share} (esc stops)")
+            return not worker.is_cancelled
+
+        opened = open_profiles(options, report, session=None)
+        if worker.is_cancelled:
+            return
+        self._app.call_from_thread(self._session.show_progress, OPENING, "")
+        if opened.profile is None:
+            self._app.call_from_thread(self._say, _lines(opened.errors), severity="error")
+        else:
+            self._app.call_from_thread(show, options, opened)
+
+    def _show_opening(self, words: str) -> None:
+        if self._is_opening:
+            self._session.show_progress(OPENING, words)
+
+    @property
+    def _is_opening(self) -> bool:
+        return any(worker.group == OPENING and not worker.is_finished for worker in self._app.workers)
+
     def stop(self) -> bool:
         """Stop reading and keep what has been read so far; False where nothing is read."""
+        if self._is_opening:
+            self._app.workers.cancel_group(self._app, OPENING)
+            self._session.show_progress(OPENING, "")
+            self._say("Stopped. Nothing else was opened.")
+            return True
         if self._session.whole_profile is not None and not self.is_reading_again:
             return False
         self._is_stopping = True
@@ -111,7 +159,8 @@ class ProfileLoading:
             return not worker.is_cancelled and not self._is_stopping
 
         is_first = self._session.whole_profile is None
-        opened = open_profiles(
+        opened, self._opened = self._opened, None
+        opened = opened or open_profiles(
             self._options,
             report,
             session=self._session.session if is_first else None,

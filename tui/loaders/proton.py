@@ -104,7 +104,8 @@ class _Tree:
             name = _name(node)
             metrics = node.get("metrics")
             metrics = metrics if isinstance(metrics, dict) else {}
-            children = [child for child in node.get("children") or () if isinstance(child, dict)]
+            below = node.get("children")
+            children = [child for child in below if isinstance(child, dict)] if isinstance(below, list) else []
             here = path if not path and name == "ROOT" else (*path, name)
             if len(here) > _DEEPEST:
                 self._too_deep += 1

@@ -6,11 +6,23 @@ which Polars cannot cast, so patterns say ``[0-9]``. A number that its type cann
 
 from __future__ import annotations
 
-from typing import TypeVar
+import re
+from typing import Final, TypeVar
 
 import polars as pl
 
+_WHOLE: Final = re.compile(r"[0-9]{1,18}")
+
 Texts = TypeVar("Texts", pl.Expr, pl.Series)
+
+
+def whole_number(text: str) -> int | None:
+    """The whole number that a text is; None where it is none, or has more digits than any number here.
+
+    >>> whole_number("120"), whole_number("٢"), whole_number("-1"), whole_number("9" * 5_000)
+    (120, None, None, None)
+    """
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataType] = pl.Int64) -> Texts:

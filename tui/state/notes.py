@@ -25,7 +25,7 @@ MOST_LINES: Final = 40
 """Of one note."""
 MOST_WORDS: Final = 400
 """Characters of what a row is called."""
-LATEST: Final = 2**40
+LATEST: Final = 2**37
 """Seconds since 1970: later moments were not written by this program."""
 NOTES_FOLDER: Final = DocumentFolder("notes", version=1, most_entries=MOST_NOTES, most_files=500, most_bytes=64 * 2**20)
 

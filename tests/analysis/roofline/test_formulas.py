@@ -139,6 +139,13 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         (call("aten::mm", ((8, -4), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
         (call("aten::mm", ((8, True), BF16, ""), tensor(4, 2)), "the shape of argument 1 is not recorded"),
         (
+            call(
+                "aten::convolution",
+                *(tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING, value(f"[{'9' * 5_000}, 1]")),
+            ),
+            rf"the value of argument 4 is '\[{'9' * 39}', not a list of numbers",
+        ),
+        (
             call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING),
             "the value of argument 4 is not recorded",
         ),

@@ -157,3 +157,11 @@ def test_the_calls_behind_a_shape() -> None:
     assert (shape["calls"], shape["gpu_ns"]) == (2, 5000)
     assert calls_of_shape(made, shape)["gpu_ns"].to_list() == [3000, 2000]
     assert calls_of_shape(made, None).is_empty()
+
+
+@pytest.mark.parametrize(
+    "shapes", ["x", "7", "[" * 2_000, f"[[{'9' * 5_000}, 2], [2, 3]]", f"[[{'9' * 400}, 2], [2, 3]]"]
+)
+def test_shapes_that_no_program_writes_are_unknown(shapes: str) -> None:
+    made = profile(ops=[op("aten::mm", 0, **{**MM, "input_shapes": shapes})], activities=[launched(0, 2000)])
+    assert op_work(made).is_empty()

@@ -126,6 +126,13 @@ def test_a_report_that_is_cut_keeps_what_is_whole() -> None:
     assert "the report is damaged" in profile["issues"].filter(severity="error")["reason"][0]
 
 
+def test_a_result_without_metrics_is_no_launch() -> None:
+    bare = integer(1, 77) + part(6, "f") + part(10, shape(1, 1, 1)) + part(11, shape(128, 1, 1))
+    profile = read(b"NVR\0" + sized(integer(1, 7)) + block(integer(1, 1) + integer(2, 1), b"a source", bare))
+    assert profile["sessions"]["pid"].to_list() == [77]
+    assert profile["activities"].is_empty()
+
+
 @pytest.mark.parametrize("data", [b"NVR\0", b"NVR\0" + sized(integer(1, 7)), b"NVR\0" + b"\xff" * 40])
 def test_a_report_without_results_is_declined(data: bytes) -> None:
     with pytest.raises(ProftuiError, match="a report of Nsight Compute"):

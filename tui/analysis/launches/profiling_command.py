@@ -17,6 +17,7 @@ from tui.analysis.memo import once_per_profile
 from tui.model.constant_columns import column_view
 from tui.model.names import short_name
 from tui.model.profile import rows_of_session
+from tui.model.text_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,8 +81,8 @@ def profiling_command(profile: Profile, activity: int) -> ProfilingCommand:
     several = _devices(profile).filter(pl.col("session") == row["session"]).height > 1
     program = _program(session["command"])
     capability = str(facts_row.get("compute_capability") or "")
-    major = capability.partition(".")[0]
-    if major.isdecimal() and int(major) < NCU_SINCE:
+    major = whole_number(capability.partition(".")[0])
+    if major is not None and major < NCU_SINCE:
         # A colon would end the name in nvprof's filter.
         chosen = shlex.quote(f"::{function.replace(':', '.')}:{before + 1}")
         device = f"--devices {row['device']} " if several else ""

@@ -10,6 +10,7 @@ import polars as pl
 
 from tui.loaders.kineto.events import matching
 from tui.loaders.multi_file.ranks import FROM_NAME, ranks_in_names
+from tui.model.text_numbers import whole_number
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Value
@@ -129,8 +130,8 @@ def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _whole(value: object, allowed: range) -> int | None:
     """A number that can be true."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
-        value = int(value)
+    if isinstance(value, str):
+        value = whole_number(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value in allowed else None
 
 

@@ -298,7 +298,8 @@ def _rows(results: list[_Result], reading: _Reading) -> pl.DataFrame:
         pl.lit(None, pl.UInt32).alias("line")
     )
     rows = _with_blocks(rows)
-    units = {unit: base_unit(unit) for unit in rows["unit"].unique()}
+    # Results may have no metrics: without a unit Polars would give the columns another type.
+    units = {unit: base_unit(unit) for unit in ("", *rows["unit"].unique())}
     number_of = pl.col("value").cast(pl.Float64, strict=False)
     factor = rows["unit"].replace_strict(list(units), [units[unit][0] for unit in units], return_dtype=pl.Float64)
     base = rows["unit"].replace_strict(list(units), [units[unit][1] for unit in units], return_dtype=pl.String)
