@@ -7,13 +7,14 @@ which Polars cannot cast, so patterns say ``[0-9]``. A number that its type cann
 from __future__ import annotations
 
 import re
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
 
-Texts = TypeVar("Texts", pl.Expr, pl.Series)
+Texts = TypeVar("Texts", "pl.Expr", "pl.Series")
 
 
 def whole_number(text: str) -> int | None:
@@ -25,16 +26,20 @@ def whole_number(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
-def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataType] = pl.Int64) -> Texts:
+def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataType] | None = None) -> Texts:
     r"""The number that a group of a pattern finds in each text; null where there is none, or none that fits.
 
     Args:
         texts: A column of texts.
         pattern: A regular expression.
         group: The group that holds the number.
-        dtype: The type of the result.
+        dtype: The type of the result; by default Int64.
 
+    >>> import polars as pl
     >>> number_in(pl.Series(["GPU 2", "GPU ٢", "GPU 99999999999999999999", "CPU"]), "GPU ([0-9]+)").to_list()
     [2, None, None, None]
     """
-    return texts.str.extract(pattern, group).cast(dtype, strict=False)
+    # Numbers that a person types are read before Polars is there.
+    from polars import Int64
+
+    return texts.str.extract(pattern, group).cast(dtype or Int64, strict=False)
