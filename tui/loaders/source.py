@@ -22,6 +22,7 @@ from tui.loaders.text.cleaning import clean_line, has_markup, is_notebook, unquo
 from tui.loaders.text.line_tags import later_tag, lines_of_others, tag_of
 from tui.loaders.text.lines import Encoding, as_utf8, encoding_of, has_bare_returns, whole_lines, with_newlines
 from tui.loaders.text.stored_text import StoredText
+from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -201,6 +202,29 @@ class Source(RawInput):
             return None
         return self._begin_at + self.bytes_read
 
+    def packed_file(self) -> FileRange | None:
+        """The file where it is compressed and lies where others can open it, too; its text is in UTF-8."""
+        if (
+            self.compression is None
+            or self.encoding != "utf-8"
+            or self._status is None
+            or self._begin_at
+            or self.name == STANDARD_INPUT
+            or is_replaced(self.name, self._status)
+        ):
+            return None
+        status = self._status
+        return FileRange(self.name, status.st_dev, status.st_ino, 0, status.st_size)
+
+    @property
+    def mark_size(self) -> int:
+        """Bytes of the byte order mark before its text."""
+        return self._encoding.mark_size
+
+    def set_bytes_read(self, count: int) -> None:
+        """Note how much of the input has been read by another process."""
+        self.bytes_read = count
+
     def text(self) -> StoredText:
         """The lines of the input, as far as `blocks` has come."""
         return self._text
@@ -231,7 +255,7 @@ class Source(RawInput):
     def chunks(self) -> Iterator[bytes]:
         """What the input holds, decompressed, in pieces of any size."""
         yield from self._chunks
-        self._note_change()
+        self.note_change()
 
     def blocks(self, *, block_size: int = BLOCK_SIZE, line_limit: int = LINE_LIMIT) -> Iterator[Block]:
         """The text of the input as whole lines.
@@ -298,20 +322,25 @@ class Source(RawInput):
                 yield from self._unpacked(self.compression)
         except DamagedStreamError as error:
             if not self.stopped:
-                self._end_early(str(error))
+                self.end_early(str(error))
         except OSError as error:
-            self._end_early(f"reading failed ({error.strerror or error})")
+            self.end_early(f"reading failed ({error.strerror or error})")
 
     def _unpacked(self, compression: str) -> Iterator[bytes]:
         size = 0
         for piece in decompressed(compression, self):
             size += len(piece)
-            if size > BOMB_SIZE and size > BOMB_RATIO * self.bytes_read:
-                raise DamagedStreamError(
-                    f"it unpacks to more than {BOMB_RATIO} times its size, which no profile does; if it is one, "
-                    "unpack it first"
-                )
+            if reason := self.unpacks_too_far(size):
+                raise DamagedStreamError(reason)
             yield piece
+
+    def unpacks_too_far(self, size: int) -> str:
+        """Why so many bytes of text are more than what has been read of the file can honestly hold, or empty."""
+        if size <= max(BOMB_SIZE, BOMB_RATIO * self.bytes_read):
+            return ""
+        return (
+            f"it unpacks to more than {BOMB_RATIO} times its size, which no profile does; if it is one, unpack it first"
+        )
 
     def _size_to_read(self) -> int:
         """How much of a plain input to read at once.
@@ -323,7 +352,8 @@ class Source(RawInput):
             return self._block_size + behind.find(b"\n") + 1
         return _READ_SIZE
 
-    def _end_early(self, reason: str) -> None:
+    def end_early(self, reason: str) -> None:
+        """Note why the input could not be read to its end."""
         self.cut_short = reason
         self.notes.append(ended_early(reason, self.bytes_read, self.size))
 
@@ -342,7 +372,8 @@ class Source(RawInput):
         is_plain &= not self._has_bare_returns
         return StoredText(self.called, os.dup(self._fd) if is_plain and self._fd is not None else None)
 
-    def _note_change(self) -> None:
+    def note_change(self) -> None:
+        """Note where the file is another one, or has grown, since it was opened."""
         if self._status is None or self._fd is None:
             return
         if has_changed(self._fd, None if self.name == STANDARD_INPUT else self.name, self._status):

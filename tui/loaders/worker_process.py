@@ -2,19 +2,23 @@
 
 `WorkerProcess` is the side of the program: it starts ``python -m tui.loaders.worker_process MODULE:FUNCTION``. The
 function is called with a `Channel`, and the process ends when the function returns, at the latest when the program
-ends. A message is its size in eight bytes, followed by the pickled object.
+ends. A message is the size of the pickled object, the number of its buffers and the size of each, in eight bytes each;
+then the object and the buffers. Arrays travel as buffers, which the receiver uses without a copy.
 """
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import pickle
+import re
 import select
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -25,7 +29,10 @@ if TYPE_CHECKING:
 _ROOT: Final = Path(__file__).parents[2]
 _SIZE_BYTES: Final = 8
 _PIPE_BYTES: Final = 1 << 20
-"""At most so much is written or read at once."""
+"""At most so much is written or read at once; pipes get this size where the system allows it."""
+_MOST_BUFFERS: Final = 1 << 16
+_AT_ONCE: Final = 256
+"""Buffers that one call of the system fills."""
 _MAX_ANSWER_BYTES: Final = 1 << 32
 _NICENESS: Final = 5
 """Lower priority than the screen."""
@@ -48,6 +55,81 @@ def worker_command() -> tuple[str, ...]:
 def available_cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """A part of a file, which another process reads itself; the file may have been replaced since."""
+
+    path: str
+    device: int
+    inode: int
+    begin: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def read(self) -> bytes:
+        """Its bytes; fewer where the file has become shorter.
+
+        Raises:
+            OSError: The file is gone, or another one.
+        """
+        file = self.open()
+        try:
+            return os.pread(file, len(self), self.begin)
+        finally:
+            os.close(file)
+
+    def open(self) -> int:
+        """The file, open for reading.
+
+        Raises:
+            OSError: The file is gone, or another one.
+        """
+        file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        status = os.fstat(file)
+        if (status.st_dev, status.st_ino) == (self.device, self.inode):
+            return file
+        os.close(file)
+        raise FileNotFoundError(self.path)
+
+
+_CGROUP: Final = Path("/sys/fs/cgroup")
+_UNKNOWN_BYTES: Final = 8 << 30
+_SHARE: Final = 2
+"""Loading takes at most this part of the free memory: what has been read needs room, too."""
+MEMORY_VARIABLE: Final = "PROFTUI_MEMORY"
+"""The environment variable with the memory that worker processes may take together, such as ``4G`` or ``800M``."""
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE: Final = re.compile(r"([0-9]{1,15})\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
+
+
+def memory_for_loading() -> int:
+    """Bytes of memory that worker processes may take together: as `MEMORY_VARIABLE` says, else half of what is free."""
+    told = _SIZE.fullmatch(os.environ.get(MEMORY_VARIABLE, "").strip())
+    if told is not None:
+        return int(told[1]) * _UNITS[told[2].upper()]
+    free = [found for found in (_free_of_machine(), _free_of_group()) if found is not None]
+    return min(free, default=_UNKNOWN_BYTES) // _SHARE
+
+
+def _free_of_machine() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def _free_of_group() -> int | None:
+    """What is left of the limit of a container."""
+    try:
+        most = int((_CGROUP / "memory.max").read_text())
+        return max(0, most - int((_CGROUP / "memory.current").read_text()))
+    except (OSError, ValueError):
+        return None
 
 
 class WorkerProcess:
@@ -87,6 +169,8 @@ class WorkerProcess:
         assert self.process.stdout is not None
         self._input, self._output = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self._input, False)
+        for pipe in (self._input, self._output):
+            _widen(pipe)
 
     def send(self, message: object) -> None:
         """Send a message.
@@ -95,7 +179,7 @@ class WorkerProcess:
             WorkerLostError: The process no longer reads.
         """
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        head = len(data).to_bytes(_SIZE_BYTES, "little")
+        head = _head(len(data), 0)
         with self._sending:
             try:
                 for part in (memoryview(head + data[:_PIPE_BYTES]), memoryview(data)[_PIPE_BYTES:]):
@@ -115,10 +199,15 @@ class WorkerProcess:
             WorkerLostError: There is none, or it is damaged.
         """
         try:
-            size = int.from_bytes(self._read(_SIZE_BYTES), "little")
-            if size > at_most:
+            size, count = self._numbers(2)
+            if size > at_most or count > _MOST_BUFFERS:
                 raise WorkerLostError("a message of an impossible size")
-            return pickle.loads(self._read(size))
+            sizes = self._numbers(count)
+            if size + sum(sizes) > at_most:
+                raise WorkerLostError("a message of an impossible size")
+            data, *buffers = parts = [bytearray(one) for one in (size, *sizes)]
+            self._fill(parts)
+            return pickle.loads(data, buffers=buffers)
         except (OSError, ValueError, LookupError, pickle.UnpicklingError) as error:
             raise WorkerLostError(str(error)) from error
         except EOFError as error:
@@ -138,15 +227,24 @@ class WorkerProcess:
                 with suppress(OSError):
                     stream.close()
 
-    def _read(self, size: int) -> bytearray:
-        data = bytearray()
-        while len(data) < size:
+    def _numbers(self, count: int) -> list[int]:
+        data = bytearray(_SIZE_BYTES * count)
+        self._fill([data])
+        return _numbers(data)
+
+    def _fill(self, parts: Sequence[bytearray]) -> None:
+        """Read what fills these, one after the other."""
+        left = [memoryview(part) for part in parts if part]
+        left.reverse()
+        while left:
             self._wait(self._output, select.POLLIN)
-            part = os.read(self._output, min(size - len(data), _PIPE_BYTES))
-            if not part:
+            size = os.readv(self._output, left[: -_AT_ONCE - 1 : -1])
+            if not size:
                 raise EOFError
-            data += part
-        return data
+            while left and size >= len(left[-1]):
+                size -= len(left.pop())
+            if size:
+                left[-1] = left[-1][size:]
 
     def _wait(self, descriptor: int, event: int) -> None:
         poll = select.poll()
@@ -164,6 +262,20 @@ class WorkerProcess:
         return f"the worker process ended {f'by signal {-status}' if status < 0 else f'with exit status {status}'}"
 
 
+def _head(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(_SIZE_BYTES, "little") for number in numbers)
+
+
+def _numbers(data: bytes | bytearray) -> list[int]:
+    return [int.from_bytes(data[at : at + _SIZE_BYTES], "little") for at in range(0, len(data), _SIZE_BYTES)]
+
+
+def _widen(pipe: int) -> None:
+    """Have a pipe take more at once: each time that one end waits for the other costs more than the bytes."""
+    with suppress(OSError, AttributeError):  # not on Linux, or the user has many wide pipes
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
 class Channel:
     """The worker's side: messages from the program, and answers to it."""
 
@@ -176,8 +288,10 @@ class Channel:
         Raises:
             EOFError: The program has ended, or wants no more.
         """
-        size = int.from_bytes(self._read(_SIZE_BYTES), "little")
-        return pickle.loads(self._read(size))
+        size, count = _numbers(self._read(2 * _SIZE_BYTES))
+        sizes = _numbers(self._read(_SIZE_BYTES * count))
+        data, *buffers = [self._read(one) for one in (size, *sizes)]
+        return pickle.loads(data, buffers=buffers)
 
     def send(self, message: object) -> None:
         """Answer.
@@ -185,9 +299,12 @@ class Channel:
         Raises:
             OSError: The program has ended.
         """
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._outgoing.write(len(data).to_bytes(_SIZE_BYTES, "little"))
-        self._outgoing.write(data)
+        buffers: list[pickle.PickleBuffer] = []
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
+        raw = [buffer.raw() for buffer in buffers]
+        self._outgoing.write(_head(len(data), len(raw), *(len(one) for one in raw)) + data)
+        for one in raw:
+            self._outgoing.write(one)
         self._outgoing.flush()
 
     def _read(self, size: int) -> bytes:

@@ -7,7 +7,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +17,14 @@ import tui.loaders.chrome_trace.read_trace
 import tui.loaders.raw_input
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tests.loaders.chrome_trace.test_round_trip import assert_same
-from tui.loaders.chrome_trace.decoder import Decoder
-from tui.loaders.chrome_trace.decoder_pool import DecoderPool, DecoderProcess
+from tui.loaders.chrome_trace import decoder_pool
+from tui.loaders.chrome_trace.decoder_pool import DecoderPool, DecoderProcess, Decoding, Task
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.source import Source
 from tui.loaders.worker_process import WorkerLostError
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.event_batches import Arg, Trace
+    from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.progress import LoadProgress
 
 EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n, "grid": [n % 3 + 1]}) for n in range(3000)]
@@ -51,14 +50,21 @@ def read_by(pool: partial[DecoderPool] | type[DecoderPool], document: str = DOCU
 
 def test_a_worker_decodes_as_it_is_done_here() -> None:
     text = json.dumps(EVENTS)[1:-1].encode()
-    worker = DecoderProcess(ARGS)
+    worker = DecoderProcess(Task(ARGS))
     try:
-        theirs, ours = worker.decode(text), Decoder(ARGS).decode(text)
+        theirs, ours = worker.decode(text), Decoding(Task(ARGS)).decode(text)
         assert theirs is not None
         assert ours is not None
-        assert (theirs.texts, theirs.events) == (ours.texts, ours.events) == (ours.texts, 3000)
+        assert (theirs.new_texts, theirs.events) == (ours.new_texts, ours.events) == (ours.new_texts, 3000)
+        assert theirs.is_first
         assert worker.decode(b"damaged") is None
-        assert worker.decode(text) is not None
+        again = worker.decode(text)
+        assert again is not None
+        assert (again.new_texts, again.is_first) == ([], False)
+        (rows,), (same,) = theirs.complete.values(), again.complete.values()
+        assert {name: column.tolist() for name, column in rows.columns.items()} == {
+            name: column.tolist() for name, column in same.columns.items()
+        }
     finally:
         worker.process.close()
 
@@ -100,8 +106,8 @@ class TestPools:
     def test_nothing_is_left_of_them(self) -> None:
         pools: list[DecoderPool] = []
 
-        def make(args: Sequence[Arg], count: int) -> DecoderPool:
-            pools.append(DecoderPool(args, count))
+        def make(task: Task, count: int) -> DecoderPool:
+            pools.append(DecoderPool(task, count))
             return pools[-1]
 
         read_trace(Source.open("x", stream=io.BytesIO(DOCUMENT.encode())), ARGS, make_pool=make)
@@ -134,8 +140,20 @@ def test_a_report_that_stops_keeps_what_was_read(
     assert len(seen) > 2
 
 
+@pytest.mark.parametrize(
+    ("cores", "memory", "size", "workers"),
+    [(2, "8G", 1 << 30, 2), (16, "8G", 1 << 30, 15), (16, "8G", 40 << 20, 3), (16, "1G", None, 8), (16, "1k", None, 1)],
+)
+def test_as_many_workers_as_cores_memory_and_work_allow(
+    cores: int, memory: str, size: int | None, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoder_pool, "available_cores", lambda: cores)
+    monkeypatch.setenv("PROFTUI_MEMORY", memory)
+    assert decoder_pool.most_workers(size) == workers
+
+
 def test_a_worker_that_is_lost_says_so() -> None:
-    worker = DecoderProcess(ARGS, (sys.executable, "-c", "raise SystemExit(1)"))
+    worker = DecoderProcess(Task(ARGS), (sys.executable, "-c", "raise SystemExit(1)"))
     with pytest.raises(WorkerLostError):
         worker.decode(b"x" * 10_000_000)
     worker.process.close()
@@ -153,7 +171,7 @@ def test_modules_of_the_working_folder_are_not_run(tmp_path: Path, monkeypatch: 
     for name in ("tui", "msgspec", "pickle", "gc"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(1)")
     monkeypatch.chdir(tmp_path)
-    worker = DecoderProcess(ARGS)
+    worker = DecoderProcess(Task(ARGS))
     try:
         piece = worker.decode(json.dumps(kernel()).encode())
     finally:

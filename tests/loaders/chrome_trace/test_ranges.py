@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import itertools
 import json
 from functools import partial
@@ -12,12 +14,15 @@ import pytest
 
 import tui.loaders.chrome_trace.read_trace
 import tui.loaders.chrome_trace.stream
+import tui.loaders.chrome_trace.unpacker
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tests.loaders.chrome_trace.test_round_trip import assert_same
-from tui.loaders.chrome_trace.decoder_pool import DecoderPool, FileRange
+from tui.loaders.chrome_trace.decoder_pool import DecoderPool
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.chrome_trace.stream import Ranges
+from tui.loaders.chrome_trace.unpacker import Slot, Unpacker
 from tui.loaders.source import Source
+from tui.loaders.worker_process import FileRange
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace
@@ -119,3 +124,50 @@ def test_another_file_is_not_read(tmp_path: Path) -> None:
     assert FileRange(str(path), status.st_dev, status.st_ino, 2, 5).read() == b"234"
     with pytest.raises(FileNotFoundError):
         FileRange(str(path), status.st_dev, status.st_ino + 1, 2, 5).read()
+
+
+@pytest.mark.parametrize(
+    ("document", "cut"),
+    [
+        (DOCUMENT, 0),
+        (DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'), 0),
+        (DOCUMENT.replace('"correlation": 1500\n   }\n  },', '"correlation": 1500\n   }\n  }], "further": ['), 0),
+        (DOCUMENT.replace("kernel 3", "k" * 200_000, 1).replace("kernel 5", "k" * 200_000), 0),
+        (DOCUMENT, 4000),
+    ],
+    ids=["whole", "damaged", "closed early", "long names", "cut"],
+)
+def test_a_packed_trace_is_that_of_a_pipe(
+    document: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tui.loaders.chrome_trace.unpacker, "SLOT_BYTES", 1 << 15)
+    slots: list[Slot] = []
+    free = Unpacker.free
+
+    def watched(self: Unpacker, slot: Slot) -> None:
+        slots.append(slot)
+        free(self, slot)
+
+    monkeypatch.setattr(Unpacker, "free", watched)
+    packed = gzip.compress(document.encode())
+    packed = packed[: len(packed) - cut] if cut else packed
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(packed)
+    trace = read_trace(Source.open(str(path)), ARGS)
+    expected_source = Source.open("trace.json.gz", stream=io.BytesIO(packed))
+    expected = read_trace(expected_source, ARGS, make_pool=None)
+    assert_same(trace, expected)
+    assert (list(trace.notes), trace.partial) == (list(expected.notes), expected.partial)
+    assert trace.metadata == expected.metadata
+    assert slots
+    assert all(slot.number < 64 for slot in slots)
+
+
+def test_a_packed_trace_whose_unpacker_ends_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(DOCUMENT.encode()))
+    monkeypatch.setattr(tui.loaders.chrome_trace.unpacker, "_SERVE", "tui.loaders.chrome_trace.unpacker:nothing")
+    source = Source.open(str(path))
+    trace = read_trace(source, ARGS)
+    assert 0 < trace.complete.height < 3000
+    assert "unpacking failed" in source.cut_short

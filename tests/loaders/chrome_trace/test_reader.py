@@ -14,7 +14,7 @@ import tui.loaders.chrome_trace.read_trace
 import tui.loaders.chrome_trace.stream
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tui.loaders.chrome_trace.decoder import Decoder
-from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Split
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.source import Source
 
@@ -240,19 +240,26 @@ def test_the_wanted_arguments_make_the_columns() -> None:
 
 
 def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.loaders.chrome_trace.frames._PART_ROWS", 1)
+    monkeypatch.setattr("tui.loaders.chrome_trace.frames._WATCHED_ROWS", 1)
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 300)
     events = [kernel(ts=50 + index, cat=cat) for index, cat in enumerate(("kernel", "cpu_op", "cpu_op", "kernel"))]
-    heights = []
-
-    def split(part: pl.DataFrame) -> dict[str, pl.DataFrame]:
-        heights.append(part.height)
-        is_kernel = pl.col("cat") == "kernel"
-        return {"gpu": part.filter(is_kernel).select("start_ns"), "other": part.filter(~is_kernel).select("line")}
-
+    seen: list[tuple[str, int]] = []
+    split = Split(
+        {"gpu": ("start_ns",), "other": ("line", "grid"), "on seven": ("name",)},
+        lambda category: "gpu" if category == "kernel" else "other",
+        lambda pid: "on seven" if pid == "7" else None,
+    )
     source = Source.open("x", stream=io.BytesIO("[\n{}\n]".format(",\n".join(map(json.dumps, events))).encode()))
-    trace = read_trace(source, ARGS, split=split, make_pool=None)
-    assert len(heights) > 1
-    assert (trace.complete.width, sum(heights), trace.origin_ns) == (0, 4, 50_000)
+    trace = read_trace(
+        source, ARGS, split=split, watch=lambda part, rows: seen.append((part, rows.height)), make_pool=None
+    )
+    assert seen == [("gpu", 1), ("other", 1), ("other", 1), ("gpu", 1)]
+    assert (trace.complete.width, trace.origin_ns) == (0, 50_000)
+    assert (trace.categories, sorted(trace.seen)) == (
+        {"kernel": 2, "cpu_op": 2},
+        ["correlation", "external_id", "grid", "occupancy"],
+    )
+    assert trace.parts["on seven"].columns == ["name"]
+    assert trace.parts["other"].columns == ["line", "grid_x", "grid_y", "grid_z"]
     assert trace.parts["gpu"]["start_ns"].to_list() == [0, 3000]
     assert trace.parts["other"]["line"].to_list() == [3, 4]

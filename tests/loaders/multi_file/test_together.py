@@ -225,7 +225,7 @@ def test_a_process_is_told_to_stop(elsewhere: Path) -> None:
 
 @pytest.mark.slow
 def test_large_files_are_read_one_after_the_other(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_files, "free_memory", lambda: 1)
+    monkeypatch.setattr(read_files, "memory_for_loading", lambda: 1)
     most: list[int] = []
 
     def report(progress: LoadProgress) -> bool:

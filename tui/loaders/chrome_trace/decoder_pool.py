@@ -3,91 +3,104 @@
 from __future__ import annotations
 
 import gc
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.chrome_trace.decoder import Decoder
-from tui.loaders.worker_process import WorkerLostError, WorkerProcess, available_cores
+from tui.loaders.chrome_trace.event_batches import PackedBatch, Packer
+from tui.loaders.worker_process import (
+    FileRange,
+    WorkerLostError,
+    WorkerProcess,
+    available_cores,
+    memory_for_loading,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from tui.loaders.chrome_trace.event_batches import Arg, EventBatch
+    from tui.loaders.chrome_trace.event_batches import Arg, EventBatch, Split
     from tui.loaders.worker_process import Channel
 
 TIMEOUT_S: Final = 60.0
 """A process that does not answer for so long is lost; a block takes it a tenth of a second."""
 _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 28)}
 """Tells the C library to reuse the memory of one block for the next, instead of giving it back in between."""
-_MOST_WORKERS: Final = 4
+_WORKER_BYTES: Final = 128 << 20
+"""What a process takes at most, with the block that it decodes and its answer."""
+_FEW_CORES: Final = 4
+_PAYS_BYTES: Final = 16 << 20
+"""So much text has to be there for another process to be worth its start."""
 
 
 @dataclass(frozen=True, slots=True)
-class FileRange:
-    """A part of a file, which another process reads itself; the file may have been replaced since."""
+class Task:
+    """What worker processes make of events."""
 
-    path: str
-    device: int
-    inode: int
-    begin: int
-    end: int
+    args: Sequence[Arg]
+    """Which arguments become columns."""
+    split: Split | None = None
+    flow_categories: Collection[str] | None = None
+    """The arrows that are wanted; None for all."""
 
-    def __len__(self) -> int:
-        return self.end - self.begin
 
-    def read(self) -> bytes:
-        """Its bytes; fewer where the file has become shorter.
+class Decoding:
+    """Decodes texts to packed batches, in this process."""
 
-        Raises:
-            OSError: The file is gone, or another one.
-        """
-        file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            status = os.fstat(file)
-            if (status.st_dev, status.st_ino) != (self.device, self.inode):
-                raise FileNotFoundError(self.path)
-            return os.pread(file, len(self), self.begin)
-        finally:
-            os.close(file)
+    def __init__(self, task: Task) -> None:
+        self._decoder = Decoder(task.args)
+        self._packer = Packer(task.args, task.split, task.flow_categories)
+
+    def decode(self, data: bytes) -> PackedBatch | None:
+        """What `Decoder.decode` makes of a text, packed."""
+        batch = self._decoder.decode(data)
+        return None if batch is None else self._packer.pack(batch)
+
+    def pack(self, batch: EventBatch) -> PackedBatch:
+        """Pack a batch that was made otherwise."""
+        return self._packer.pack(batch)
 
 
 def serve(channel: Channel) -> None:
-    """Decode for another process: the wanted arguments come first, then texts or `FileRange`s; answer with batches."""
+    """Decode for another process: its `Task` comes first, then texts or `FileRange`s; answer with packed batches."""
     gc.disable()  # decoding makes no cycles, but millions of objects
-    decoder = Decoder(channel.receive())
+    decoding = Decoding(channel.receive())
     while True:
         data = channel.receive()
-        channel.send(decoder.decode(data.read() if isinstance(data, FileRange) else data))
+        channel.send(decoding.decode(data.read() if isinstance(data, FileRange) else data))
         del data
 
 
 class DecoderProcess:
     """One worker process. Any thread may use it, one at a time."""
 
-    def __init__(self, args: Sequence[Arg], command: Sequence[str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, task: Task, command: Sequence[str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
         """Start it.
 
         Raises:
             OSError: It cannot be started.
         """
         self.process = WorkerProcess(f"{__name__}:serve", command=command, env=_KEEP_MEMORY, timeout_s=timeout_s)
-        self._args: Sequence[Arg] | None = tuple(args)
+        self._task: Task | None = task
 
-    def decode(self, data: bytes | FileRange) -> EventBatch | None:
-        """As `Decoder.decode`, of a text or of a part of a file.
+    def decode(self, data: bytes | FileRange) -> PackedBatch | None:
+        """As `Decoding.decode`, of a text or of a part of a file.
 
         Raises:
             WorkerLostError: The process is of no use any longer.
         """
-        if self._args is not None:
-            self.process.send(self._args)
-            self._args = None
+        if self._task is not None:
+            self.process.send(self._task)
+            self._task = None
         self.process.send(data)
-        batch: EventBatch | None = self.process.receive(at_most=64 * len(data) + (1 << 20))
+        batch: PackedBatch | None = self.process.receive(at_most=64 * len(data) + (1 << 20))
         return batch
+
+
+Answer = tuple[PackedBatch | None, object]
+"""What was decoded, and who packed it."""
 
 
 class DecoderPool:
@@ -95,30 +108,30 @@ class DecoderPool:
 
     def __init__(
         self,
-        args: Sequence[Arg],
+        task: Task,
         count: int,
         *,
         command: Sequence[str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self.size = count
-        self._args = args
+        self._task = task
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="decode")
         self._free: SimpleQueue[DecoderProcess] = SimpleQueue()
         self.workers: list[DecoderProcess] = []
         for _ in range(count):
             try:
-                worker = DecoderProcess(args, command, timeout_s)
+                worker = DecoderProcess(task, command, timeout_s)
             except OSError:  # no more processes: the work is done here
                 break
             self.workers.append(worker)
             self._free.put(worker)
 
-    def decode(self, data: bytes | FileRange) -> Future[EventBatch | None]:
-        """What `Decoder.decode` makes of a text or of a part of a file, later."""
+    def decode(self, data: bytes | FileRange) -> Future[Answer]:
+        """What `Decoding.decode` makes of a text or of a part of a file, later, and who did it."""
         return self._threads.submit(self._decode, data)
 
-    def _decode(self, data: bytes | FileRange) -> EventBatch | None:
+    def _decode(self, data: bytes | FileRange) -> Answer:
         try:
             worker = self._free.get_nowait()
         except Empty:
@@ -128,13 +141,14 @@ class DecoderPool:
         except WorkerLostError:
             return self._decoded_here(data)
         self._free.put(worker)
-        return batch
+        return batch, worker
 
-    def _decoded_here(self, data: bytes | FileRange) -> EventBatch | None:
+    def _decoded_here(self, data: bytes | FileRange) -> Answer:
+        decoding = Decoding(self._task)
         try:
-            return Decoder(self._args).decode(data if isinstance(data, bytes) else data.read())
+            return decoding.decode(data if isinstance(data, bytes) else data.read()), decoding
         except OSError:  # the file is another one now
-            return None
+            return None, decoding
 
     def close(self) -> None:
         """End all processes and threads, whatever they are doing."""
@@ -154,11 +168,19 @@ def share_cores(cores: int) -> None:
     _SHARE[:] = [cores]
 
 
-def most_workers() -> int:
-    """How many worker processes to start: as many as there are cores, up to a limit.
+def most_workers(size: int | None) -> int:
+    """How many worker processes to start for a text: as many as there are cores and memory, and work for.
 
-    0 where other processes read other files at the same time and there is one core for this one.
+    Args:
+        size: About so many bytes of text are left; None where that is not known.
+
+    Returns:
+        0 where other processes read other files at the same time and there is one core for this one.
     """
-    if _SHARE:
-        return min(_SHARE[0], _MOST_WORKERS) if _SHARE[0] > 1 else 0
-    return max(1, min(available_cores(), _MOST_WORKERS))
+    if _SHARE and _SHARE[0] <= 1:
+        return 0
+    cores = _SHARE[0] if _SHARE else available_cores()
+    # This process assembles what they decode.
+    wanted = cores if cores <= _FEW_CORES else cores - 1
+    enough = wanted if size is None else 1 + size // _PAYS_BYTES
+    return max(1, min(wanted, enough, memory_for_loading() // _WORKER_BYTES))

@@ -1,9 +1,9 @@
-"""An event as msgspec decodes it, batches of events as columns, and the trace that a loader gets."""
+"""An event as msgspec decodes it, batches of events as columns, packed ones, and the trace that a loader gets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -134,6 +134,158 @@ class EventBatch:
     """How many there are, with those that are left out."""
     newlines: int = 0
     """In the text of the part."""
+
+
+@dataclass(slots=True)
+class PackedRows:
+    """Events of one kind as columns by name, each with a value for every event."""
+
+    height: int
+    columns: dict[str, npt.NDArray[Any]]
+    """Codes of texts (int32), Int64 (`NULL` for null), Float64 (NaN for null) and lines (uint32, 0 for null).
+
+    A column that none of the events has a value for is missing.
+    """
+
+
+@dataclass(slots=True)
+class PackedBatch:
+    """The events of a part of a file, told apart, and in as few bytes as possible."""
+
+    new_texts: list[str]
+    """What the codes mean that were not in use before."""
+    is_first: bool
+    """Codes begin anew with this part."""
+    complete: dict[str, PackedRows]
+    """By the part of a `Split` that they belong to."""
+    instants: PackedRows
+    flows: PackedRows
+    names: list[tuple[str | None, str | None, str, str]]
+    odd: Mapping[Anomaly, Found]
+    categories: dict[str | None, int]
+    """How many complete events each category has."""
+    seen: frozenset[str]
+    """The arguments that complete events have values of."""
+    first_ns: int | None
+    """The earliest start of complete events."""
+    rows: int
+    events: int
+    newlines: int
+
+
+WHOLE: Final = ""
+"""The part that all events belong to where none are told apart."""
+_MOST_TEXT: Final = 1 << 25
+"""Characters of all texts that have codes; where there are more, codes begin anew."""
+
+
+class Packer:
+    """Packs batches one after the other: a text is sent once, and its code stays."""
+
+    def __init__(
+        self, args: Sequence[Arg], split: Split | None = None, flow_categories: Collection[str] | None = None
+    ) -> None:
+        self._args = args
+        self._split = split
+        self._flow_categories = flow_categories
+        self._codes: dict[str, int] = {}
+        self._characters = 0
+
+    def pack(self, batch: EventBatch) -> PackedBatch:
+        """Pack a batch, which is used up."""
+        is_first = not self._codes or self._characters > _MOST_TEXT
+        if is_first:
+            self._codes.clear()
+            self._characters = 0
+        known = len(self._codes)
+        local = [self._codes.setdefault(text, len(self._codes)) for text in batch.texts]
+        new_texts = [text for text, code in zip(batch.texts, local, strict=True) if code >= known]
+        self._characters += sum(map(len, new_texts))
+        # The last is that of `NO_TEXT`.
+        codes = np.array([*local, NO_TEXT], np.int32)
+        flows = self._wanted(batch.flows, batch.texts)
+        complete = batch.complete
+        counts = np.bincount(complete.cat + 1, minlength=1)
+        found = np.flatnonzero(counts).tolist()
+        return PackedBatch(
+            new_texts=new_texts,
+            is_first=is_first,
+            complete={
+                part: self._packed(rows, codes, columns) for part, rows, columns in self._parts(complete, batch.texts)
+            },
+            instants=self._packed(batch.instants, codes, None),
+            flows=self._packed(flows, codes, None),
+            names=batch.names,
+            odd=batch.odd,
+            categories={batch.texts[code - 1] if code else None: int(counts[code]) for code in found},
+            seen=frozenset(self._args[one.column].column for one in complete.args if _has_any(one.values)),
+            first_ns=int(complete.start_ns.min()) if len(complete) else None,
+            rows=len(complete) + len(batch.instants) + len(flows),
+            events=batch.events,
+            newlines=batch.newlines,
+        )
+
+    def _wanted(self, flows: EventRows, texts: Sequence[str]) -> EventRows:
+        if self._flow_categories is None or not len(flows):
+            return flows
+        wanted = np.array([*(text in self._flow_categories for text in texts), False])
+        return flows.only(wanted[flows.cat])
+
+    def _parts(self, rows: EventRows, texts: Sequence[str]) -> Iterator[tuple[str, EventRows, frozenset[str] | None]]:
+        if self._split is None:
+            yield WHOLE, rows, None
+            return
+        names = list(self._split.columns)
+        by_category = _part_of_each(rows.cat, texts, self._split.of_category, names)
+        by_process = _part_of_each(rows.pid, texts, self._split.of_process, names)
+        counts = np.bincount(by_category, minlength=len(names) + 1) + np.bincount(by_process, minlength=len(names) + 1)
+        for number, part in enumerate(names):
+            if counts[number]:
+                keep = (by_category == number) | (by_process == number)
+                yield part, rows.only(keep), frozenset(self._split.columns[part])
+
+    def _packed(self, rows: EventRows, codes: Codes, wanted: frozenset[str] | None) -> PackedRows:
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for name, values in (
+            *((name, None if (own := getattr(rows, name)) is None else codes[own]) for name in ("phase", *PLACE)),
+            *((name, getattr(rows, name)) for name in ("number", "start_ns", "duration_ns")),
+            ("line", None if rows.line is None else rows.line.astype(np.uint32)),
+        ):
+            if values is not None and (wanted is None or name in wanted):
+                columns[name] = np.ascontiguousarray(values)
+        for one in rows.args:
+            arg = self._args[one.column]
+            if not len(one.rows) or (wanted is not None and arg.column not in wanted):
+                continue
+            is_text = arg.kind in (ArgKind.TEXT, ArgKind.TRIPLE)
+            if arg.column not in columns:
+                null, dtype = (NO_TEXT, np.int32) if is_text else (np.nan, np.float64)
+                columns[arg.column] = (
+                    np.full(len(rows), NULL, np.int64)
+                    if arg.kind is ArgKind.INTEGER
+                    else np.full(len(rows), null, dtype)
+                )
+            columns[arg.column][one.rows] = codes[one.values] if is_text else one.values
+        return PackedRows(len(rows), columns)
+
+
+def _part_of_each(
+    codes: Codes, texts: Sequence[str], part_of: Callable[[str | None], str | None], parts: Sequence[str]
+) -> npt.NDArray[np.uint8]:
+    """The number of the part that each event belongs to; behind the last where it belongs to none."""
+    # As an index, that of no text is the last.
+    table = np.full(len(texts) + 1, len(parts), np.uint8)
+    for code in np.flatnonzero(np.bincount(codes + 1, minlength=1)).tolist():
+        part = part_of(texts[code - 1] if code else None)
+        if part is not None:
+            table[code - 1] = parts.index(part)
+    return table[codes]
+
+
+def _has_any(values: npt.NDArray[Any]) -> bool:
+    if values.dtype == np.float64:
+        return bool((~np.isnan(values)).any())
+    return bool((values != (NO_TEXT if values.dtype == np.int32 else NULL)).any())
 
 
 class Texts(dict[object, int]):
@@ -297,9 +449,23 @@ class Arg:
     kind: ArgKind
 
 
-Split = Callable[["pl.DataFrame"], Mapping[str, "pl.DataFrame"]]
-"""Makes several frames of one like `Trace.complete`, of which it gets a stretch at a time. The keys and the columns of
-the frames are always the same; ``start_ns``, where it is kept, counts from `Trace.origin_ns` only in the end."""
+PLACE: Final = ("cat", "name", "pid", "tid")
+"""The columns that say what an event is and where it ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Tells the events that have a duration apart, so that columns which some of them do not need take no memory.
+
+    Worker processes do so: they find the functions by name.
+    """
+
+    columns: Mapping[str, Collection[str]]
+    """The parts, and the columns of each; ``grid`` stands for the three of such an `ArgKind.TRIPLE`."""
+    of_category: Callable[[str | None], str | None]
+    """The part that the events of a category belong to, if any."""
+    of_process: Callable[[str | None], str | None]
+    """The same by ``pid``: an event can be in both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +483,14 @@ class Trace:
     filter before anything that copies. Without columns where a `Split` takes the events."""
 
     parts: dict[str, pl.DataFrame]
-    """What a `Split` made of `complete`, all stretches joined. In a large trace they are most of the memory: who takes
-    one out of here can let go of it."""
+    """The parts of a `Split`, with their columns alone. In a large trace they are most of the memory: who takes one out
+    of here can let go of it."""
+
+    categories: Mapping[str | None, int]
+    """How many events with a duration each category has."""
+
+    seen: Collection[str]
+    """The wanted arguments that at least one of them has."""
 
     instants: pl.DataFrame
     """Events without duration (``ph`` i, I, R): the same columns without duration_ns."""

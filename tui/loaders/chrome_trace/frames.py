@@ -1,18 +1,19 @@
-"""Assembles the batches of a trace to frames."""
+"""Assembles the packed batches of a trace to frames."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from tui.loaders.chrome_trace.event_batches import NO_TEXT, Arg, ArgKind, EventBatch, EventRows, Trace, Values
+from tui.loaders.chrome_trace.event_batches import NO_TEXT, PLACE, WHOLE, Arg, ArgKind, PackedBatch, PackedRows, Trace
 from tui.loaders.chrome_trace.microseconds import NULL
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -23,63 +24,94 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _AXES: Final = ("x", "y", "z")
-_WHOLE: Final = ""
-"""The key of a frame that is not split."""
-_PART_ROWS: Final = 1 << 16
+_PART_ROWS: Final = 1 << 18
 """Events of a part of the frames: large enough for what is done once a part, small against a large file."""
+_WATCHED_ROWS: Final = 1 << 16
+"""The same where somebody watches."""
 
 
 class Assembly:
-    """Takes the pieces of a trace in their order and makes its frames, part by part as they come."""
+    """Takes the batches of a trace in their order and makes its frames, part by part as they come."""
 
     def __init__(
-        self, args: Sequence[Arg], split: Split | None = None, flow_categories: Collection[str] | None = None
+        self,
+        args: Sequence[Arg],
+        split: Split | None = None,
+        watch: Callable[[str, pl.DataFrame], None] | None = None,
     ) -> None:
-        self._flow_categories = flow_categories
+        """Begin without a batch.
+
+        Args:
+            args: Which arguments are wanted.
+            split: What the batches are told apart by.
+            watch: Called with each stretch of a part of ``split`` as it comes.
+        """
         self._texts = _TextTable()
-        self._complete = _Frame(self._texts, args, ("start_ns", "duration_ns"), split=split)
-        self._instants = _Frame(self._texts, args, ("start_ns",))
-        self._flows = _Frame(self._texts, (), ("start_ns",), is_flow=True)
+        own = [arg.column for arg in args]
+        timed = (*PLACE, "start_ns", "duration_ns", "line")
+        every = {WHOLE: (*timed, *own)} if split is None else split.columns
+        kinds = {arg.column: arg.kind for arg in args}
+        self._complete = {
+            part: _Frame(self._texts, [name for name in (*timed, *own) if name in columns], kinds, part, watch)
+            for part, columns in every.items()
+        }
+        self._instants = _Frame(self._texts, [*PLACE, "start_ns", "line", *own], kinds)
+        self._flows = _Frame(self._texts, ["phase", *PLACE, "number", "start_ns"], {})
         self._names: list[tuple[str | None, str | None, str, str]] = []
+        self._codes: dict[object, Codes] = {}
+        self._categories: Counter[str | None] = Counter()
+        self._seen: set[str] = set()
+        self._first_ns: int | None = None
+        """The earliest start of events that have a duration."""
         self.rows = 0
         """How many events have been taken."""
         self.events = 0
         """The same, with those left out."""
 
-    def add(self, batch: EventBatch, lines_before: int) -> None:
-        """Take the next piece, which is used up; ``lines_before`` newlines stand before its text."""
-        codes = self._texts.codes_of(batch.texts)
-        self.rows += len(batch.complete) + len(batch.instants) + len(batch.flows)
+    def add(self, batch: PackedBatch, lines_before: int, packer: object = None) -> None:
+        """Take the next batch, which is used up.
+
+        Args:
+            batch: Of which ``lines_before`` newlines stand before the text.
+            lines_before: How many.
+            packer: Whose codes it has: those of one go on from batch to batch.
+        """
+        codes = self._texts.codes_of(batch.new_texts)
+        if not batch.is_first:
+            codes = np.concatenate([self._codes[packer], codes])
+        self._codes[packer] = codes
+        # As an index, that of no text is the last.
+        codes = np.append(codes, np.int32(NO_TEXT))
+        self.rows += batch.rows
         self.events += batch.events
+        self._categories.update(batch.categories)
+        self._seen |= batch.seen
+        if batch.first_ns is not None:
+            self._first_ns = batch.first_ns if self._first_ns is None else min(self._first_ns, batch.first_ns)
         for rows, frame in (
-            (batch.complete, self._complete),
+            *((rows, self._complete[part]) for part, rows in batch.complete.items()),
             (batch.instants, self._instants),
-            (self._wanted(batch.flows, batch.texts), self._flows),
+            (batch.flows, self._flows),
         ):
-            if len(rows):
+            if rows.height:
                 frame.add(rows, codes, lines_before)
         self._names += batch.names
 
-    def _wanted(self, flows: EventRows, texts: Sequence[str]) -> EventRows:
-        if self._flow_categories is None or not len(flows):
-            return flows
-        # The last is that of `NO_TEXT`.
-        wanted = np.array([*(text in self._flow_categories for text in texts), False])
-        return flows.only(wanted[flows.cat])
-
     def trace(self, metadata: Mapping[str, Any], notes: Sequence[Note], partial: str) -> Trace:
         """All that was taken, and what else a `Trace` has."""
-        every = (self._complete, self._instants, self._flows)
-        complete, instants, flows = (one.whole() for one in every)
-        first = [one.first_ns for one in every if one.first_ns is not None]
-        origin_ns = min(first, default=0) if self._complete.first_ns is None else self._complete.first_ns
+        complete = {part: frame.whole() for part, frame in self._complete.items()}
+        instants, flows = self._instants.whole(), self._flows.whole().rename({"phase": "ph", "number": "id"})
+        others = [frame.first_ns for frame in (self._instants, self._flows) if frame.first_ns is not None]
+        origin_ns = min(others, default=0) if self._first_ns is None else self._first_ns
         schema = {"pid": pl.Categorical, "tid": pl.Categorical, "name": pl.String, "value": pl.String}
         return Trace(
             metadata=metadata,
-            complete=_counted_from(origin_ns, complete.pop(_WHOLE, pl.DataFrame())),
-            parts={key: _counted_from(origin_ns, part) for key, part in complete.items()},
-            instants=_counted_from(origin_ns, instants[_WHOLE]),
-            flows=_counted_from(origin_ns, flows[_WHOLE]),
+            complete=_counted_from(origin_ns, complete.pop(WHOLE, pl.DataFrame())),
+            parts={part: _counted_from(origin_ns, rows) for part, rows in complete.items()},
+            categories=self._categories,
+            seen=self._seen,
+            instants=_counted_from(origin_ns, instants),
+            flows=_counted_from(origin_ns, flows),
             names=pl.DataFrame(self._names, schema=schema, orient="row"),
             origin_ns=origin_ns,
             notes=notes,
@@ -100,11 +132,11 @@ class _TextTable:
         self._categories = pl.Series([], dtype=pl.Categorical)
 
     def codes_of(self, texts: Sequence[str]) -> Codes:
-        """The code of each text, and behind them `NO_TEXT` for itself, which as an index is the last."""
+        """The code of each text."""
         known = len(self._code)
         codes = [self._code.setdefault(text, len(self._code)) for text in texts]
         self._new += [text for text, code in zip(texts, codes, strict=True) if code >= known]
-        return np.array([*codes, NO_TEXT], np.int32)
+        return np.array(codes, np.int32)
 
     def categorical(self, name: str, codes: Codes) -> pl.Series:
         """The texts of codes."""
@@ -131,24 +163,24 @@ class _Frame:
     def __init__(
         self,
         texts: _TextTable,
-        args: Sequence[Arg],
-        times: Sequence[str],
-        *,
-        is_flow: bool = False,
-        split: Split | None = None,
+        columns: Sequence[str],
+        kinds: Mapping[str, ArgKind],
+        part: str = WHOLE,
+        watch: Callable[[str, pl.DataFrame], None] | None = None,
     ) -> None:
         self.first_ns: int | None = None
         """The earliest start, of what has become frames."""
-        self._split = split
         self._texts = texts
-        self._args = args
-        self._times = times
-        self._is_flow = is_flow
-        self._waiting: list[EventRows] = []
+        self._columns = columns
+        self._kinds = kinds
+        self._part = part
+        self._watch = watch
+        self._most_rows = _PART_ROWS if watch is None else _WATCHED_ROWS
+        self._waiting: list[PackedRows] = []
         self._height = 0
-        self._parts: dict[str, list[pl.DataFrame]] = {}
+        self._parts: list[pl.DataFrame] = []
 
-    def add(self, rows: EventRows, codes: Codes, lines_before: int) -> None:
+    def add(self, rows: PackedRows, codes: Codes, lines_before: int) -> None:
         """Take some rows, which are used up.
 
         Args:
@@ -156,77 +188,72 @@ class _Frame:
             codes: The code of each of their codes.
             lines_before: What is added to their lines.
         """
-        for column in ("cat", "name", "pid", "tid", "phase"):
-            if (own := getattr(rows, column)) is not None:
-                setattr(rows, column, codes[own])
-        for one in rows.args:
-            if self._args[one.column].kind in (ArgKind.TEXT, ArgKind.TRIPLE):
-                one.values = codes[one.values]
-        if rows.line is not None:
-            rows.line = rows.line + lines_before
+        for name, values in rows.columns.items():
+            if values.dtype == np.int32:
+                rows.columns[name] = codes[values]
+        if "line" in rows.columns:
+            rows.columns["line"] = rows.columns["line"] + np.uint32(lines_before & 0xFFFFFFFF)
         self._waiting.append(rows)
-        self._height += len(rows)
-        if self._height >= _PART_ROWS:
+        self._height += rows.height
+        if self._height >= self._most_rows:
             self._build()
 
-    def whole(self) -> dict[str, pl.DataFrame]:
-        """All rows, as they are split or under `_WHOLE`."""
+    def whole(self) -> pl.DataFrame:
+        """All rows."""
         if self._height or not self._parts:
             self._build()
-        return {key: pl.concat(parts, rechunk=False) for key, parts in self._parts.items()}
+        return pl.concat(self._parts, rechunk=False)
 
     def _build(self) -> None:
-        parts, height = self._waiting, self._height
+        waiting, height = self._waiting, self._height
         self._waiting, self._height = [], 0
-        columns = [self._texts.categorical("ph", _joined(parts, "phase", np.int32))] if self._is_flow else []
-        columns += [
-            self._texts.categorical(column, _joined(parts, column, np.int32))
-            for column in ("cat", "name", "pid", "tid")
-        ]
-        if self._is_flow:
-            columns.append(_null_where("id", _joined(parts, "number", np.int64), NULL))
-        columns += [pl.Series(column, _joined(parts, column, np.int64)) for column in self._times]
-        if not self._is_flow:
-            columns.append(_lines(parts))
-        frame = pl.DataFrame(columns)
-        del columns
-        if not self._is_flow:
-            frame = frame.with_columns(self._arguments(parts, height))
-        self.first_ns = min(
-            (start for start in (self.first_ns, frame["start_ns"].min()) if isinstance(start, int)), default=None
-        )
-        for key, part in ({_WHOLE: frame} if self._split is None else self._split(frame)).items():
-            self._parts.setdefault(key, []).append(part)
+        columns: list[pl.Series] = []
+        missing: list[pl.Expr] = []
+        for name in self._columns:
+            if any(name in rows.columns for rows in waiting):
+                columns += self._column(name, waiting, height)
+            else:  # one value for all rows takes no memory
+                kind = self._kinds.get(name)
+                dtype = _BASE[name] if kind is None else _DTYPES[kind]
+                missing += [pl.lit(None, dtype).alias(one) for one in self._names_of(name)]
+        order = [one for name in self._columns for one in self._names_of(name)]
+        if columns:
+            frame = pl.DataFrame(columns).with_columns(missing).select(order)
+        else:
+            frame = pl.select(missing).clear().select(order)
+        first = frame["start_ns"].min() if "start_ns" in order else None
+        self.first_ns = min((one for one in (self.first_ns, first) if isinstance(one, int)), default=None)
+        if self._watch is not None and frame.height:
+            self._watch(self._part, frame)
+        self._parts.append(frame)
 
-    def _arguments(self, parts: Sequence[EventRows], height: int) -> Iterator[pl.Series | pl.Expr]:
-        values: list[list[tuple[int, Values]]] = [[] for _ in self._args]
+    def _names_of(self, name: str) -> list[str]:
+        return _axes(name) if self._kinds.get(name) is ArgKind.TRIPLE else [name]
+
+    def _column(self, name: str, waiting: Sequence[PackedRows], height: int) -> list[pl.Series]:
+        dtype = next(rows.columns[name].dtype for rows in waiting if name in rows.columns)
+        null = _NULLS[dtype.type]
+        values = np.empty(height, dtype)
         begin = 0
-        for part in parts:
-            for one in part.args:
-                values[one.column].append((begin, one))
-            begin += len(part)
-            part.args = []
-        for arg, own in zip(self._args, values, strict=True):
-            yield from self._argument(arg, own, height)
-            own.clear()
-
-    def _argument(
-        self, arg: Arg, values: Sequence[tuple[int, Values]], height: int
-    ) -> Sequence[pl.Series] | Sequence[pl.Expr]:
-        if not values:  # one value for all rows takes no memory, nor does a part of them
-            names = [f"{arg.column}_{axis}" for axis in _AXES] if arg.kind is ArgKind.TRIPLE else [arg.column]
-            return [pl.lit(None, _DTYPES[arg.kind]).alias(name) for name in names]
-        if arg.kind is ArgKind.INTEGER:
-            return [_null_where(arg.column, _scattered(values, height, NULL, np.int64), NULL)]
-        if arg.kind is ArgKind.NUMBER:
-            return [pl.Series(arg.column, _scattered(values, height, np.nan, np.float64), nan_to_null=True)]
-        codes = _scattered(values, height, NO_TEXT, np.int32)
-        if arg.kind is ArgKind.TEXT:
-            return [self._texts.categorical(arg.column, codes)]
-        triples = self._texts.triples(codes)
-        return [_null_where(f"{arg.column}_{axis}", triples[:, index], NULL) for index, axis in enumerate(_AXES)]
+        for rows in waiting:
+            values[begin : begin + rows.height] = rows.columns.pop(name, null)
+            begin += rows.height
+        if dtype == np.float64:
+            return [pl.Series(name, values, nan_to_null=True)]
+        if dtype != np.int32:
+            return [_null_where(name, values, null)]
+        if self._kinds.get(name) is not ArgKind.TRIPLE:
+            return [self._texts.categorical(name, values)]
+        triples = self._texts.triples(values)
+        return [_null_where(axis, triples[:, index], NULL) for index, axis in enumerate(_axes(name))]
 
 
+_NULLS: Final[dict[type, Any]] = {np.int32: NO_TEXT, np.int64: NULL, np.float64: np.nan, np.uint32: 0}
+_BASE: Final = {
+    **dict.fromkeys(("phase", *PLACE), pl.Categorical),
+    **dict.fromkeys(("start_ns", "duration_ns", "number"), pl.Int64),
+    "line": pl.UInt32,
+}
 _DTYPES: Final = {
     ArgKind.INTEGER: pl.Int64,
     ArgKind.NUMBER: pl.Float64,
@@ -235,23 +262,8 @@ _DTYPES: Final = {
 }
 
 
-def _joined(parts: Sequence[EventRows], column: str, dtype: type[np.int64 | np.int32]) -> npt.NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype), *(getattr(part, column) for part in parts)], dtype=dtype)
-
-
-def _lines(parts: Sequence[EventRows]) -> pl.Series:
-    lines = [np.zeros(len(part), np.uint32) if part.line is None else part.line for part in parts]
-    whole = np.concatenate([np.empty(0, np.uint32), *lines], dtype=np.uint32, casting="unsafe")
-    return _null_where("line", whole, 0)
-
-
-def _scattered(
-    values: Sequence[tuple[int, Values]], height: int, null: float, dtype: type[np.int64 | np.float64 | np.int32]
-) -> npt.NDArray[Any]:
-    whole = np.full(height, null, dtype)
-    for begin, one in values:
-        whole[begin + one.rows] = one.values
-    return whole
+def _axes(name: str) -> list[str]:
+    return [f"{name}_{axis}" for axis in _AXES]
 
 
 def _null_where(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:

@@ -12,21 +12,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.chrome_trace.anomalies import Anomalies, Anomaly
-from tui.loaders.chrome_trace.decoder import Decoder
-from tui.loaders.chrome_trace.decoder_pool import DecoderPool, FileRange, most_workers
-from tui.loaders.chrome_trace.event_batches import Arg
+from tui.loaders.chrome_trace.decoder_pool import Answer, DecoderPool, Decoding, Task, most_workers
 from tui.loaders.chrome_trace.frames import Assembly
 from tui.loaders.chrome_trace.stream import Block, Blocks, Lost, Stream, looks_like_trace, members
 from tui.loaders.chrome_trace.tolerant_parser import scan
+from tui.loaders.chrome_trace.unpacker import Slot, Unpacker
 from tui.loaders.chrome_trace.untyped_events import batch_of
 from tui.loaders.input_issues import Note, size_text
 from tui.loaders.progress import keep_going
 from tui.loaders.text.lines import as_utf8, encoding_of
+from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
 from tui.runtime import release_freed_memory
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.event_batches import EventBatch, Split, Trace
+    import polars as pl
+
+    from tui.loaders.chrome_trace.event_batches import Arg, PackedBatch, Split, Trace
     from tui.loaders.progress import Report
     from tui.loaders.source import Source
 
@@ -45,7 +47,7 @@ _LOOK_UP_EVERY_S: Final = 0.1
 _NEXT_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
 """Behind a list: without a comma between, one document has ended and another begins."""
 
-PoolMaker = Callable[[Sequence[Arg], int], DecoderPool]
+PoolMaker = Callable[[Task, int], DecoderPool]
 
 
 def read_trace(
@@ -55,6 +57,7 @@ def read_trace(
     *,
     split: Split | None = None,
     flow_categories: Collection[str] | None = None,
+    watch: Callable[[str, pl.DataFrame], None] | None = None,
     make_pool: PoolMaker | None = DecoderPool,
 ) -> Trace:
     """Read a file of trace events.
@@ -63,30 +66,32 @@ def read_trace(
         source: The input, of which nothing has been read.
         args: Which arguments of events become columns.
         report: Told of progress; its False ends the reading, and what was read is kept.
-        split: Takes the events that have a duration apart as they come, so that columns which some of them do not need
-            take no memory.
+        split: Tells the events that have a duration apart.
         flow_categories: The arrows that are wanted, by their categories; None for all.
+        watch: Called with each stretch of a part of ``split`` as it comes.
         make_pool: Starts the processes that decode a large input; None decodes it here.
 
     Raises:
         ProftuiError: It is no such file.
     """
     source.report_to(report)
-    return _Reading(source, args, Assembly(args, split, flow_categories), make_pool).trace()
+    task = Task(tuple(args), split, None if flow_categories is None else frozenset(flow_categories))
+    return _Reading(source, task, Assembly(args, split, watch), make_pool).trace()
 
 
 class _Reading:
     """One input on its way to a trace."""
 
-    def __init__(self, source: Source, args: Sequence[Arg], assembly: Assembly, make_pool: PoolMaker | None) -> None:
+    def __init__(self, source: Source, task: Task, assembly: Assembly, make_pool: PoolMaker | None) -> None:
         self._source = source
-        self._args = args
+        self._task = task
         self._make_pool = make_pool
         self._assembly = assembly
         self._anomalies = Anomalies()
         self._notes: list[Note] = []
         self._partial = ""
-        self._decoder = Decoder(args)
+        self._decoding = Decoding(task)
+        self._unpacker: Unpacker | None = None
         self._line = 0
         """Newlines before what is read next."""
         self._given = 0
@@ -97,7 +102,11 @@ class _Reading:
         """Bytes of it at which another try is worth the time."""
 
     def trace(self) -> Trace:
-        metadata = self._document(Stream(self._content()))
+        try:
+            metadata = self._document(Stream(self._content()))
+        finally:
+            if self._unpacker is not None:
+                self._unpacker.close()
         if self._source.stopped:
             size = self._source.size
             self._partial = f"stopped at {100 * self._source.bytes_read // size}%" if size else "stopped before its end"
@@ -165,15 +174,16 @@ class _Reading:
         """Read a list of events; whether it was closed, so that something may follow it."""
         blocks = Blocks(stream, self._source, _SMALL_BLOCK)
         started = pool = None
-        waiting: deque[tuple[Block, Future[EventBatch | None] | None]] = deque()
+        waiting: deque[tuple[Block, Future[Answer] | None]] = deque()
         try:
             while self._source.keep_going(self._assembly.rows):
                 if self._given == _BLOCKS_HERE or (not self._given and self._is_large):
                     started = started or self._new_pool()
-                if self._given == _BLOCKS_HERE and pool is not started:
+                if self._given == _BLOCKS_HERE and pool is not started and started is not None:
                     pool = started
                     blocks.use_file_ranges(_BLOCK)
-                while len(waiting) < (1 if pool is None else pool.size + 2) and (block := blocks.next()):
+                    self._unpacker = self._unpacker or blocks.use_unpacker(2 * pool.size + 1)
+                while len(waiting) < (1 if pool is None else 2 * pool.size) and (block := blocks.next()):
                     self._given += 1
                     waiting.append((block, None if pool is None else _decoding(block, pool)))
                 if not waiting:
@@ -185,6 +195,8 @@ class _Reading:
                 events = self._assembly.events
                 rest = self._take(block, batch)
                 blocks.learn(block.size, self._assembly.events - events)
+                if isinstance(block.content, Slot) and self._unpacker is not None:
+                    self._unpacker.free(block.content)
                 if rest is not None:
                     blocks.come_from_stream()
                     stream.push_back(b"".join([rest, *(self._text(block) for block, _ in waiting)]))
@@ -204,11 +216,14 @@ class _Reading:
         return size >= (_LARGE if self._source.compression is None else _LARGE_PACKED)
 
     def _new_pool(self) -> DecoderPool | None:
-        workers = most_workers()
-        return None if self._make_pool is None or not workers else self._make_pool(self._args, workers)
+        size = self._source.size if self._source.compression is None else None
+        workers = most_workers(size)
+        return None if self._make_pool is None or not workers else self._make_pool(self._task, workers)
 
     def _text(self, block: Block) -> bytes:
         content = block.content
+        if isinstance(content, Slot):
+            return content.read()
         if isinstance(content, FileRange):
             return self._source.read_at(content.begin, content.end)
         return content if isinstance(content, bytes) else b""
@@ -223,13 +238,13 @@ class _Reading:
         self._anomalies.add(Anomaly.TOO_LONG, line=line, text=event[:_SHOWN].decode("utf-8", "replace"))
         self._line += begun.count(b"\n") + lost.newlines
 
-    def _take(self, block: Block, decoding: Future[EventBatch | None] | None) -> bytes | None:
+    def _take(self, block: Block, decoding: Future[Answer] | None) -> bytes | None:
         """Add the events of the next block; the text behind the list where it ends in there, else None."""
         if not self._carried and not block.is_last:
-            batch = self._decoded(self._text(block)) if decoding is None else self._awaited(decoding)
+            batch, packer = self._decoded(self._text(block)) if decoding is None else self._awaited(decoding)
             # That it could be decoded proves that it ends after an event: the next one begins where it should.
             if batch is not None:
-                self._add(batch, batch.newlines)
+                self._add(batch, batch.newlines, packer)
                 return None
         self._carried.append(self._text(block))
         if not block.is_last and sum(map(len, self._carried)) < self._enough:
@@ -241,26 +256,27 @@ class _Reading:
         text = data.decode("utf-8", "surrogateescape")
         anomalies = Anomalies()
         found = scan(text, anomalies, is_last=is_last)
-        self._add(batch_of(found.events, found.lines, self._args, anomalies), text.count("\n", 0, found.end))
+        batch = batch_of(found.events, found.lines, self._task.args, anomalies)
+        self._add(self._decoding.pack(batch), text.count("\n", 0, found.end), self._decoding)
         rest = text[found.end :].encode("utf-8", "surrogateescape")
         self._carried = [] if found.is_closed or not rest else [rest]
         self._enough = 2 * len(rest)
         return rest if found.is_closed else None
 
-    def _decoded(self, data: bytes) -> EventBatch | None:
+    def _decoded(self, data: bytes) -> Answer:
         with _no_collection():
-            return self._decoder.decode(data)
+            return self._decoding.decode(data), self._decoding
 
-    def _awaited(self, decoding: Future[EventBatch | None]) -> EventBatch | None:
+    def _awaited(self, decoding: Future[Answer]) -> Answer:
         while True:
             try:
                 return decoding.result(_LOOK_UP_EVERY_S)
             except NotDoneError:
                 self._source.keep_going(self._assembly.rows)
 
-    def _add(self, batch: EventBatch, newlines: int) -> None:
+    def _add(self, batch: PackedBatch, newlines: int, packer: object) -> None:
         self._anomalies.add_all(batch.odd, lines_before=self._line)
-        self._assembly.add(batch, self._line)
+        self._assembly.add(batch, self._line, packer)
         self._line += newlines
 
     def _note_end(self, lost: int, *, may_be_open: bool) -> None:
@@ -283,7 +299,7 @@ def _second_document(line: int) -> Note:
     return Note("error", line, "", reason)
 
 
-def _decoding(block: Block, pool: DecoderPool) -> Future[EventBatch | None] | None:
+def _decoding(block: Block, pool: DecoderPool) -> Future[Answer] | None:
     """The block decoded by others, if it can be."""
     return None if block.is_last or isinstance(block.content, Lost) else pool.decode(block.content)
 

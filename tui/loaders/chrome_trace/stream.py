@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.loaders.chrome_trace.decoder_pool import FileRange
 from tui.loaders.chrome_trace.tolerant_parser import BOUNDARY_IN_BYTES, TOLERANT, cleaned
+from tui.loaders.chrome_trace.unpacker import Unpacker
+from tui.loaders.worker_process import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -110,6 +111,7 @@ class Stream:
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._text = bytearray()
+        self._read = 0
         self.is_at_end = False
         """Whether nothing more comes after what has been given out."""
         self.is_all_read = False
@@ -119,6 +121,16 @@ class Stream:
         """Give out this text first, again."""
         self._text = bytearray(data) + self._text
         self.is_at_end = False
+
+    @property
+    def position(self) -> int:
+        """Bytes of the text before what is given out next."""
+        return self._read - len(self._text)
+
+    def continue_from(self, chunks: Iterable[bytes]) -> None:
+        """Give out other text from here on."""
+        self._text.clear()
+        self._chunks = iter(chunks)
 
     def forget(self) -> int:
         """Give out no more of what has been read; how many bytes that was."""
@@ -132,6 +144,7 @@ class Stream:
             self.is_all_read = True
             return False
         self._text += chunk
+        self._read += len(chunk)
         return True
 
     def before_list(self, *, may_be_bare: bool) -> tuple[bytes, bool]:
@@ -305,7 +318,7 @@ class Blocks:
         self._largest = size
         self._fitting = _LARGEST_SIZE
         self._texts = stream.blocks(self._size)
-        self._ranges: Ranges | None = None
+        self._ranges: Ranges | Unpacker | None = None
 
     def use_file_ranges(self, size: int) -> None:
         """Give larger ones: ranges if they lie in a file that others can open."""
@@ -317,6 +330,18 @@ class Blocks:
             self._source.go_to(begin)
             self._ranges = Ranges(self._source, begin, seam=SEAM)
 
+    def use_unpacker(self, slots: int) -> Unpacker | None:
+        """Give blocks of a compressed file that another process unpacks, so many at a time, where that can be."""
+        if self._stream.is_all_read:
+            return None
+        try:
+            unpacker = Unpacker(self._source, self._source.mark_size + self._stream.position, slots)
+        except OSError:
+            return None
+        self._stream.continue_from(unpacker.texts())
+        self._ranges = unpacker
+        return unpacker
+
     def learn(self, size: int, events: int) -> None:
         """Give blocks of no more events than fit into the memory, after one of such a size with so many."""
         self._fitting = max(_LEAST_SIZE, _MOST_EVENTS * size // max(events, 1))
@@ -327,13 +352,20 @@ class Blocks:
     def next(self) -> Block | None:
         """The next block, if there is one."""
         if self._ranges is not None:
-            content = self._ranges.next(self._size())
+            content = self._next_range(self._ranges)
             if content is not None:
-                self._source.go_to(content.end)
                 return Block(content, is_last=False)
             self.come_from_stream()
         found = next(self._texts, None)
         return None if found is None else Block(*found)
+
+    def _next_range(self, ranges: Ranges | Unpacker) -> FileRange | None:
+        if isinstance(ranges, Unpacker):
+            return ranges.next()
+        content = ranges.next(self._size())
+        if content is not None:
+            self._source.go_to(content.end)
+        return content
 
     def come_from_stream(self) -> None:
         """Give no more ranges: the stream goes on where the last of them ended."""

@@ -7,13 +7,13 @@ from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
-from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Split
 from tui.model.errors import WHAT_OPENS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tui.loaders.chrome_trace.event_batches import Trace
 
 COLLECTIVE: Final = (
     Arg("collective", ("collective name",), ArgKind.TEXT),
@@ -71,6 +71,7 @@ FLOWS: Final = frozenset((FORWARD_TO_BACKWARD, CALL_TO_WORK))
 
 LEGACY: Final = ("CPU functions", "CUDA functions")
 """What the export of PyTorch's first profiler calls its processes."""
+_LEGACY_ROLE: Final = "legacy"
 
 _ROLES: Final = {
     "cpu_op": "op",
@@ -91,7 +92,7 @@ _FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
 GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 _PLACE: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "external_id")
-_OF_CALL: Final = (*_PLACE, "line", "correlation", "shared_bytes", "bytes", *GRID)
+_OF_CALL: Final = (*_PLACE, "line", "correlation", "shared_bytes", "bytes", "grid", "block")
 _OF_GPU: Final = (
     *_OF_CALL,
     *("device", "context", "stream", "registers", "bandwidth", "graph_node"),
@@ -130,35 +131,30 @@ class Era(Enum):
     """The id of GPU work is that of its op."""
 
 
+def _role(category: str | None) -> str | None:
+    if category is None:
+        return None
+    lower = category.lower()
+    return _ROLES.get(lower) or _BY_ENDING.get(lower.rpartition("_")[2])
+
+
+def _role_of_process(pid: str | None) -> str | None:
+    """``legacy`` for the events of PyTorch's first profiler."""
+    return _LEGACY_ROLE if pid in LEGACY else None
+
+
+SPLIT: Final = Split(
+    _COLUMNS | {_LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line")}, _role, _role_of_process
+)
+"""The events of each role, and ``legacy``: those of PyTorch's first profiler."""
+
+
 class Roles:
-    """Tells the events of a trace apart, stretch by stretch, and keeps what must be known of all of them."""
+    """What must be known of all events of a trace, whatever their roles."""
 
-    def __init__(self) -> None:
-        self._events: Counter[str | None] = Counter()
-        """How many of each category."""
-        self._has_record_functions = False
-
-    def split(self, events: pl.DataFrame) -> dict[str, pl.DataFrame]:
-        """The events of each role, and ``legacy``: those of PyTorch's first profiler. Each has the columns it needs.
-
-        Args:
-            events: With the columns of `tui.loaders.kineto.event_roles.WANTED`.
-        """
-        cat = events["cat"]
-        counts = cat.value_counts()
-        categories, names = counts["cat"], counts["cat"].cast(pl.String)
-        self._events.update(dict(zip(names, counts["count"], strict=True)))
-        self._has_record_functions |= events["record_function"].null_count() < events.height
-        roles = pl.Series([_role(name) for name in names], dtype=pl.String)
-        parts = {
-            role: _of_categories(events.select(columns), cat, categories.filter(roles == role))
-            for role, columns in _COLUMNS.items()
-        }
-        processes = events["pid"].unique()
-        legacy = processes.filter(processes.cast(pl.String).is_in(LEGACY))
-        of_legacy = events.select("name", "start_ns", "duration_ns", "pid", "tid", "line")
-        parts["legacy"] = _of_categories(of_legacy, events["pid"], legacy)
-        return parts
+    def __init__(self, trace: Trace) -> None:
+        self._events = Counter(trace.categories)
+        self._has_record_functions = "record_function" in trace.seen
 
     def era(self, metadata: Mapping[str, Any]) -> Era:
         """Which versions wrote the events that came, with what stands beside them."""
@@ -186,15 +182,3 @@ class Roles:
                 "of rocprof, open results.db; where there is none: rocprof --hip-trace ./app writes it",
             )
         return f"trace events of {', '.join(categories)}, none of PyTorch's profiler", WHAT_OPENS
-
-
-def _of_categories(rows: pl.DataFrame, values: pl.Series, wanted: pl.Series) -> pl.DataFrame:
-    """The rows whose value is a wanted one; of many parts of a trace there are none."""
-    return rows.filter(values.is_in(wanted.implode())) if len(wanted) else rows.clear()
-
-
-def _role(category: str | None) -> str | None:
-    if category is None:
-        return None
-    lower = category.lower()
-    return _ROLES.get(lower) or _BY_ENDING.get(lower.rpartition("_")[2])

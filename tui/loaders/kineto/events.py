@@ -106,8 +106,8 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
     """Put the events of a trace into order.
 
     Args:
-        trace: Of which ``roles`` has told the events apart. They are taken out of it: nothing else takes more memory.
-        roles: What knows them all.
+        trace: With its events by role. They are taken out of it: nothing else takes more memory.
+        roles: What is known of all of its events.
         called: What messages call the file.
 
     Raises:

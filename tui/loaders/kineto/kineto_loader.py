@@ -16,7 +16,7 @@ from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.base import Format
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
-from tui.loaders.kineto.event_roles import CALL_TO_WORK, FLOWS, GPU_ROLES, LEGACY, WANTED, Era, Roles
+from tui.loaders.kineto.event_roles import CALL_TO_WORK, FLOWS, GPU_ROLES, LEGACY, SPLIT, WANTED, Era, Roles
 from tui.loaders.kineto.events import KinetoEvents, map_names, memory_events, sort_out
 from tui.loaders.kineto.kineto_activities import activities_of, device_numbers, plain_name
 from tui.loaders.kineto.kineto_facts import (
@@ -108,8 +108,8 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
     """Put a trace into the collector, as one session, or one for each rank where several are merged in it.
 
     Args:
-        trace: Of which ``roles`` has told the events apart; they are taken out of it.
-        roles: What knows them all.
+        trace: With its events by role, which are taken out of it.
+        roles: What is known of all of its events.
         collector: Gets the frames and the issues.
         called: What messages call the file.
 
@@ -277,20 +277,20 @@ class KinetoLoader:
         Raises:
             ProftuiError: It holds nothing of PyTorch's profiler.
         """
-        roles = Roles()
 
-        def split(events: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
-            parts = roles.split(events)
-            if source.preview.is_wanted:
-                for role in GPU_ROLES:
-                    source.preview.add(summed(parts[role]))
-                for role, what in _OTHERS.items():
-                    source.preview.count(what, parts[role].height)
-            return parts
+        def watch(role: str, rows: pl.DataFrame) -> None:
+            if role in GPU_ROLES:
+                source.preview.add(summed(rows))
+            elif role in _OTHERS:
+                source.preview.count(_OTHERS[role], rows.height)
 
-        trace = read_trace(source, WANTED, report, split=split, flow_categories=FLOWS)
+        source.report_to(report)
+        is_watched = source.preview.is_wanted
+        trace = read_trace(
+            source, WANTED, report, split=SPLIT, flow_categories=FLOWS, watch=watch if is_watched else None
+        )
         collector = Collector(source.name)
-        convert(trace, roles, collector, called=source.called)
+        convert(trace, Roles(trace), collector, called=source.called)
         for note in (*source.notes, *trace.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=trace.partial)

@@ -8,7 +8,6 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -19,7 +18,7 @@ from tui.loaders.multi_file.profile_ipc import unpack
 from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess
 from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.worker_process import WorkerLostError, available_cores
+from tui.loaders.worker_process import WorkerLostError, available_cores, memory_for_loading
 from tui.model.errors import ProftuiError, path_text
 
 if TYPE_CHECKING:
@@ -35,10 +34,6 @@ _PACKED: Final = 12
 """Traces in JSON are packed to about so small a part; texts and databases to a larger one."""
 _BASE_BYTES: Final = 200 << 20
 """What a process takes with the libraries loaded."""
-_SHARE: Final = 2
-"""Files under way take at most this part of the memory: what has been read needs room, too."""
-_UNKNOWN_BYTES: Final = 8 << 30
-_CGROUP: Final = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +66,6 @@ def costs(path: str) -> Cost:
         return Cost(0, 0, is_file=False)
     # A name that is no text cannot be told to another process.
     return Cost(status.st_size, status.st_size * (_PACKED if packed else 1), is_file=path_text(path) == path)
-
-
-def free_memory() -> int:
-    """Bytes of memory that the files under way may take together."""
-    free = [found for found in (_free_of_machine(), _free_of_group()) if found is not None]
-    return min(free, default=_UNKNOWN_BYTES) // _SHARE
-
-
-def _free_of_machine() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), None)
-
-
-def _free_of_group() -> int | None:
-    """What is left of the limit of a container."""
-    try:
-        most = int((_CGROUP / "memory.max").read_text())
-        return max(0, most - int((_CGROUP / "memory.current").read_text()))
-    except (OSError, ValueError):
-        return None
 
 
 PAYS_BYTES: Final = 48 << 20
@@ -202,7 +174,7 @@ class _Reading:
         folders = {os.path.dirname(one.path) for one in wanted}  # noqa: PTH120 (as it was given)
         self._called = folders.pop() if len(folders) == 1 else wanted[0].path
         self._costs: list[Cost] = [costs(one.path) for one in wanted]
-        self._free_bytes = free_memory()
+        self._free_bytes = memory_for_loading()
         self._threads = min(available_cores(), len(wanted), _MOST_PROCESSES)
         files = [FileProgress(one.path, cost.size) for one, cost in zip(wanted, self._costs, strict=True)]
         self._state = _State(files, [None] * len(files), [0] * len(files))
