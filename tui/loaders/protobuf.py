@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -27,6 +27,8 @@ _MARGIN: Final = 16
 """Zero bytes behind the content, so that a varint at its end can be decoded like any other."""
 _LONGEST_VARINT: Final = 10
 _TOO_LONG: Final = 1 << 62
+_MESSAGES: Final = 1 << 16
+"""So many messages are read at once: what a step needs for them stays in the processor's cache."""
 _STEPS: Final = 4096
 """So many fields of each message are read in lockstep; the rest is cut one by one."""
 
@@ -133,8 +135,24 @@ class Wire:
     @classmethod
     def of(cls, *content: bytes) -> Wire:
         """Take a content, in pieces of any size; it is copied once."""
-        whole = b"".join((*content, bytes(_MARGIN)))
-        return cls(memoryview(whole), len(whole) - _MARGIN)
+        return cls.read(content)
+
+    @classmethod
+    def read(cls, content: Iterable[bytes], size: int = 0) -> Wire:
+        """Take a content piece by piece.
+
+        Args:
+            content: Pieces of any size.
+            size: About how many bytes come, where that is known: then nothing is moved as they come.
+        """
+        whole = bytearray(size + _MARGIN)
+        at = 0
+        for piece in content:
+            whole[at : min(at + len(piece), len(whole))] = piece
+            at += len(piece)
+        del whole[at:]
+        whole += bytes(_MARGIN)
+        return cls(memoryview(whole), at)
 
     def text(self, begin: int, end: int) -> str:
         """A text; damaged characters become U+FFFD. Texts that are alike are made once."""
@@ -222,6 +240,15 @@ class Wire:
             ends: Where each ends.
             wanted: The fields to read, by number.
         """
+        if len(begins) > _MESSAGES:
+            pieces = [
+                self._messages(begins[first : first + _MESSAGES], ends[first : first + _MESSAGES], wanted)
+                for first in range(0, len(begins), _MESSAGES)
+            ]
+            return _joined(pieces)
+        return self._messages(begins, ends, wanted)
+
+    def _messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, Kind]) -> Messages:
         count = len(begins)
         values: dict[int, npt.NDArray[np.int64] | npt.NDArray[np.float64]] = {
             number: np.zeros(count, np.float64) if kind is Kind.DOUBLE else np.zeros(count, np.int64)
@@ -303,6 +330,26 @@ class Wire:
             behind[more] += 1
             more = more[byte >= 128]
         return value.view(np.int64), behind
+
+
+def _joined(pieces: list[Messages]) -> Messages:
+    """Messages of one type that follow each other; the pieces are used up, column by column."""
+    firsts = np.cumsum([0, *(piece.count for piece in pieces)]).tolist()
+    first = pieces[0]
+    values = {number: np.concatenate([piece._values.pop(number) for piece in pieces]) for number in list(first._values)}
+    present = {
+        number: np.concatenate([piece._present.pop(number) for piece in pieces]) for number in list(first._present)
+    }
+    parts: dict[int, Parts] = {}
+    for number in {number for piece in pieces for number in piece._parts}:
+        found = [
+            (one.owner + before, one.begin, one.end)
+            for piece, before in zip(pieces, firsts, strict=False)
+            if (one := piece._parts.pop(number, None)) is not None
+        ]
+        owner, begin, end = zip(*found, strict=True)
+        parts[number] = Parts(np.concatenate(owner), np.concatenate(begin), np.concatenate(end))
+    return Messages(firsts[-1], values, present, parts)
 
 
 def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Parts:

@@ -217,6 +217,11 @@ class Source(RawInput):
         return FileRange(self.name, status.st_dev, status.st_ino, 0, status.st_size)
 
     @property
+    def unpacked_size(self) -> int:
+        """Bytes of its content; 0 where that is not known before it is read."""
+        return (self.size or 0) if self.compression is None else 0
+
+    @property
     def mark_size(self) -> int:
         """Bytes of the byte order mark before its text."""
         return self._encoding.mark_size

@@ -75,7 +75,7 @@ class PerfettoLoader:
             ProftuiError: It holds no event.
         """
         source.report_to(report)
-        wire = unpacked(Wire.of(*source.chunks()))
+        wire = unpacked(Wire.read(source.chunks(), source.unpacked_size))
         packets = read_packets(wire)
         events = read_track_events(packets)
         stages = render_stages(packets)

@@ -276,14 +276,15 @@ def _events(plane: _Plane, begins: Integers, ends: Integers, at_ns: int, tid: in
     start_ps = events.ints(2)
     columns: dict[str, pl.Series] = {
         "name": _named(plane.event_names, types),
-        "pid": pl.repeat(None, events.count, dtype=pl.Int64, eager=True),
-        "tid": pl.repeat(tid, events.count, dtype=pl.Int64, eager=True),
         "start_ns": pl.Series(at_ns + _rounded(start_ps)),
         "duration_ns": pl.Series(_rounded(events.ints(3))),
         **_stats(plane, events, types),
-        "line": pl.repeat(None, events.count, dtype=pl.UInt32, eager=True),
     }
-    return pl.DataFrame(columns).select(*_SCHEMA).filter(pl.col("duration_ns") >= 0)
+    rows = pl.DataFrame(columns)
+    if (rows["duration_ns"] < 0).any():
+        rows = rows.filter(pl.col("duration_ns") >= 0)
+    missing = (pl.lit(None, dtype).alias(name) for name, dtype in _SCHEMA.items() if name not in columns)
+    return rows.with_columns(*missing).with_columns(tid=pl.lit(tid, pl.Int64)).select(*_SCHEMA)
 
 
 def _rounded(ps: Integers) -> Integers:
@@ -329,6 +330,8 @@ def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Ser
                     fresh = ~has[rows]
                     values[rows[fresh]] = found[fresh]
                     has[rows[fresh]] = True
+        if not has.any():  # one value for all rows takes no memory
+            continue
         if is_text:
             columns[column] = _named(list(vocabulary), np.where(has, values, -1))
         else:

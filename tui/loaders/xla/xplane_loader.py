@@ -63,7 +63,7 @@ class XplaneLoader:
                 f"{source.called}: was copied as text, which replaced bytes: it cannot be read",
                 "copy it again as a binary file",
             )
-        wire = Wire.of(*source.chunks())
+        wire = Wire.read(source.chunks(), source.unpacked_size)
         space = read_space(wire, lambda _at: source.keep_going(0))
         if all(rows.is_empty() for rows in (space.events.gpu, space.events.host, space.accelerators)):
             raise ProftuiError(
