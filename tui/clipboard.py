@@ -1,7 +1,7 @@
 r"""Copying to the clipboard of the terminal that the user sits at, over any number of SSH connections.
 
 The terminal is sent an OSC 52 sequence (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Manipulate Selection
-Data"). It never answers: what is said to the user is that the text was sent, not that it was copied.
+Data"). It never answers: the user reads that the text was sent, not that it was copied.
 
 tmux passes the sequence on itself with ``set-clipboard on``, or lets it through wrapped in its own DCS with
 ``allow-passthrough on``; both forms are sent, since only one of them has an effect. GNU screen lets a DCS through, in
@@ -53,7 +53,7 @@ def sequences(encoded: str, multiplexer: str) -> str:
 
 
 class Clipboard:
-    """Copies texts, and says what became of each.
+    """Copies texts, and reports the result.
 
     Args:
         send: Writes to the terminal; None where there is none (then every text goes to a file).

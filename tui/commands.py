@@ -76,7 +76,7 @@ def _aggregate(explorer: Explorer, rest: str) -> None:
 
 
 def _key(explorer: Explorer, rest: str) -> None:
-    # Other iterations have other numbers: a range of the old ones says nothing.
+    # Other iterations have other numbers: a range of the old ones is meaningless.
     _choose_iterations(explorer, None, rest or None)
 
 
@@ -132,7 +132,7 @@ def _quit(explorer: Explorer, _rest: str) -> None:
 
 
 HOMES: Final = {Scope.TIMELINE: "timeline"}
-"""Views that are gone to for a key of theirs: its name tells what it does without them."""
+"""Views that are gone to for a key of theirs: its name is enough without them."""
 
 COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
     "filter": (_filter, "keep matching rows"),
@@ -152,7 +152,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
     "q": (_quit, "quit"),
     "quit": (_quit, "quit"),
 }
-"""Commands that take words of their own. Besides these: every view's name, and every key's."""
+"""Commands with arguments; every view and every key is a command as well."""
 
 
 def command_words() -> list[str]:
@@ -223,7 +223,7 @@ class ProftuiProvider(Provider):
     """Every view and every key of the present screen, for the command palette."""
 
     def _entries(self, *, elsewhere: bool = False) -> list[tuple[str, Callable[[], None], str]]:
-        """Titles, what they do, and what is said of them.
+        """Titles, actions and descriptions.
 
         Args:
             elsewhere: Also the keys of views that are gone to for them.

@@ -15,7 +15,7 @@ _MIN_ARGUMENTS: Final = 6
 """Template arguments are shown where there are so many cells for them."""
 
 PREFIXES: Final = ("autograd::engine::evaluate_function: ", "torch::autograd::", "autograd::")
-"""What many names begin with, and nobody reads: names that lack the room are cut behind it."""
+"""Common prefixes without information: names that do not fit are cut after them."""
 _BOILERPLATE: Final = re.compile(r"at::native::|\(anonymous namespace\)::")
 """Namespaces that nearly all kernels of PyTorch are in."""
 
@@ -90,7 +90,7 @@ def clip_name(text: str, width: int) -> str:
 
 
 def whole_pieces(text: str, width: int) -> str:
-    """Of a text whose pieces stand two blanks apart, as many as fit: a figure that is cut would be another figure.
+    """Of a text whose parts are separated by two blanks, as many as fit: a number that is cut would be another number.
 
     >>> whole_pieces("slowest 4: 53 ms  mean 42 ms  888 kernels", 32), whole_pieces("iteration 4", 6)
     ('slowest 4: 53 ms  mean 42 ms  …', 'itera…')
@@ -126,7 +126,7 @@ def shorten_symbol(name: str, width: int) -> str:
     """A C++ name in at most so many cells.
 
     Whole where it fits, else one of `symbol_forms`, the last with as much of its template arguments as there is room
-    for (they tell the instances of one kernel apart), then without them and the outer namespaces, else cut in the
+    for (they distinguish the instances of one kernel), then without them and the outer namespaces, else cut in the
     middle.
 
     >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 38)
@@ -146,7 +146,7 @@ def shorten_symbol(name: str, width: int) -> str:
         return inner + clip(arguments, spare)
     while cell_width(inner) > width:
         _namespace, separator, rest = inner.partition("::")
-        # A lambda or an operator says nothing without the function that it is in.
+        # A lambda or an operator is meaningless without its function.
         if not separator or rest.startswith(("{", "operator")):
             return clip_middle(inner, width)
         inner = rest
@@ -157,7 +157,7 @@ def shorten_symbol(name: str, width: int) -> str:
 def symbol_forms(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
     """What a C++ name is shortened to before anything is cut; each form in two parts: the name, its template arguments.
 
-    The first is without return type and parameters, the second also without namespaces that say little.
+    The first is without return type and parameters, the second also without uninformative namespaces.
 
     >>> symbol_forms("void at::native::fill<at::native::Functor<int> >(int)")[1]
     ('fill', '<Functor<int> >')

@@ -77,7 +77,7 @@ def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") 
         else:
             chosen = next((time for time in _TIMES[1:] if magnitude >= time.scale), NANOSECONDS)
         if kind is ColumnKind.TIME:
-            # Start times tell rows apart: they keep microseconds even where they are written in seconds.
+            # Start times distinguish rows: they keep microseconds even where they are written in seconds.
             return Unit(chosen.symbol, chosen.scale, 6) if chosen is SECONDS else chosen
         # Five significant digits are what profilers measure.
         return Unit(chosen.symbol, chosen.scale, 2) if chosen.decimals and magnitude >= 100 * chosen.scale else chosen
@@ -99,7 +99,7 @@ def format_value(
         kind: What it is.
         value: In base units; None where it is unknown.
         unit: From `column_unit`; None chooses one for this value.
-        suffix: Write the unit of times, shares and ratios behind the value; off where the heading says it.
+        suffix: Write the unit of times, shares and ratios behind the value; off where the heading shows it.
 
     >>> format_value(ColumnKind.DURATION, 753_580_086), format_value(ColumnKind.DURATION, 24)
     ('753.58 ms', '24 ns')
@@ -175,7 +175,7 @@ def duration(value_ns: float | None, *, unit: str = "auto") -> str:
 
 
 def step(value_ns: int) -> str:
-    """The step that times are known to: no digits behind it, which would say that it is known more exactly.
+    """The step that times are known to: more digits would suggest a higher precision.
 
     >>> step(10_000), step(1), step(1_500)
     ('10 µs', '1 ns', '1.5 µs')

@@ -1,4 +1,4 @@
-"""Names side by side in too little room: shortened so that those that differ can be told apart."""
+"""Labels in a limited width, shortened so that different names stay distinguishable."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _UNINFORMATIVE: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
 )
 MIN_HEAD: Final = 6
-"""Cells of the common beginning that are kept before what tells two names apart."""
+"""Cells of the common beginning that are kept before what distinguishes two names."""
 WORD_HEAD: Final = 5
-"""Cells of the beginning before a word that also tells them apart."""
+"""Cells of the beginning before a word that also distinguishes them."""
 WORDS_FROM: Final = 25
 """In fewer cells there is no room for two words."""
 ROUNDS: Final = 2
-"""Texts that differ in so many places more are told apart."""
+"""Texts with more differing places than this are not compared word by word."""
 NAMES_COMPARED: Final = 512
 """Of more distinct names than this, each is cut without regard to the others."""
 CHARACTERS_COMPARED: Final = 4_096
@@ -41,13 +41,13 @@ CHARACTERS_COMPARED: Final = 4_096
 
 
 class Cutter:
-    """Cuts the texts of a column to a width, those of different names so that they can be told apart.
+    """Cuts the texts of a column to a width, those of different names so that they can be distinguished.
 
     Args:
-        names: All distinct texts of the column, harmless to a terminal, where they are to be told apart; made when the
-            first one is too long. Of more than `NAMES_COMPARED` each is cut by itself.
+        names: All distinct texts of the column, harmless to a terminal, made when the first one is too long. Where
+            there are more than `NAMES_COMPARED`, each is cut independently.
         are_symbols: They are C++ names, to be shortened as such.
-        are_sentences: They quote names, which are shortened before what is said of them.
+        are_sentences: They quote names, which are shortened before the rest.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Cutter:
 
 
 def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
-    """Each of some texts in at most so many cells, cut to where they differ where a plain cut would make them alike.
+    """Texts cut to a width, so that they stay different where a plain cut would make them equal.
 
     >>> list(distinct_labels(["convolution backward data", "convolution backward filter", "gemm"], 20).values())
     ['convolution bac…data', 'convolution b…filter', 'gemm']
@@ -89,7 +89,7 @@ def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
     >>> list(distinct_labels(["aten::allreduce_in", "c10d::allreduce_in"], 14).values())
     ['aten::allredu…', 'c10d::allredu…']
     """
-    # A name that is in two namespaces says nothing without them.
+    # A name that is in two namespaces is meaningless without them.
     inner = Counter(text.rpartition("::")[2] for text in set(texts))
 
     def shorten(text: str) -> str:
@@ -102,9 +102,9 @@ def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
 
 
 def distinct_symbols(names: Sequence[str], width: int) -> Mapping[str, str]:
-    """The same for C++ names: instances of one template by the words of their arguments that the others lack.
+    """The same for C++ names: instances of one template by the words that only their arguments have.
 
-    So they are in any width in which not all of a name fits: more room tells no less.
+    So they are in any width in which not all of a name fits: more room never shows less.
 
     >>> kernels = ["void f_kernel<8, at::AddFunctor<float> >(int)", "void f_kernel<8, at::MulFunctor<float> >(int)"]
     >>> list(distinct_symbols(kernels, 16).values()), distinct_symbols(kernels[:1], 16)[kernels[0]]
@@ -137,7 +137,7 @@ def _equal_labels(labels: Mapping[str, str]) -> list[list[str]]:
 
 
 def _by_their_differences(group: Sequence[str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
-    """Labels of texts that a plain cut makes alike; those that are still alike are compared with each other again."""
+    """Labels of texts that a plain cut makes equal; those that are still equal are compared again."""
     names = {text: bare(text) for text in group}
     inner = {text: name.rpartition("::")[2] or name for text, name in names.items()}
     if len(set(inner.values())) > 1:
@@ -170,7 +170,7 @@ def _by_their_differences(group: Sequence[str], width: int, bare: Callable[[str]
 
 
 def _by_one_word_more(group: Sequence[str], label: str, width: int, bare: Callable[[str], str]) -> dict[str, str]:
-    """Labels of texts that were told apart from others, but not from each other: they also differ in an earlier word.
+    """Labels of texts that are distinct from others, but not from each other: they also differ in an earlier word.
 
     >>> ways, tiles = ("fprop", "dgrad"), ("tile64x32_warpgroup", "tile32x64_warpgroup")
     >>> kernels = [f"sm90_xmma_{way}_implicit_gemm_{tile}_kernel" for way in ways for tile in tiles]
@@ -182,7 +182,7 @@ def _by_one_word_more(group: Sequence[str], label: str, width: int, bare: Callab
     inner = {text: bare(text).rpartition("::")[2] or bare(text) for text in group}
     begin = _word_start(inner[group[0]], _common_start(list(inner.values())))
     if not tail:
-        # The earlier word is all that is told so far.
+        # So far only the earlier word distinguishes them.
         return {text: _cut_to(name, begin, width) for text, name in inner.items()}
     words = {text: re.split(f"[{_BREAKS}]", name[begin:], maxsplit=1)[0] for text, name in inner.items()}
     if width < WORDS_FROM or len(set(words.values())) == 1:
@@ -222,7 +222,7 @@ def _cut_to(text: str, start: int, width: int) -> str:
 
 
 def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
-    """For each of several texts the words that not all of them have, those that tell the most first."""
+    """For each of several texts the words that not all of them have, the most distinctive first."""
     words = {text: list(dict.fromkeys(_WORD.findall(part))) for text, part in arguments.items()}
     common = set.intersection(*(set(found) for found in words.values())) | _UNINFORMATIVE
     return {
@@ -232,7 +232,7 @@ def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
 
 
 def _differing_arguments(names: Mapping[str, str]) -> dict[str, str]:
-    """For each of several instances the template arguments that not all have in the same place; none: not to be told.
+    """The template arguments of each instance that differ from others in the same place; empty where none differ.
 
     Args:
         names: The short form of each.
@@ -265,7 +265,7 @@ def _split(arguments: str) -> list[str]:
 
 
 def _with_words(name: str, words: str, width: int) -> str:
-    """A name with the words that tell it apart in brackets; the name gives way first, to a third of the room."""
+    """A name with the words that distinguish it in brackets; the name gives way first, to a third of the room."""
     if not words:
         return clip(name, width)
     head = clip(name, max(width - cell_width(words) - 2, width // 3))

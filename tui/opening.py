@@ -30,9 +30,9 @@ class Opened:
     shown: Profile | None = None
     """What to show of it: the session and the iterations asked for."""
     cache: Cache | None = None
-    """What is to be kept of it, once nobody waits any more (`Cache.write_behind`)."""
+    """What is to be kept of it, when the user no longer waits (`Cache.write_behind`)."""
     deferred_results: Sequence[Callable[[], object]] = ()
-    """What views ask for sooner or later, to be worked out when nobody waits any more."""
+    """What views ask for sooner or later, to be computed when the user no longer waits."""
 
 
 def open_profiles(
@@ -47,7 +47,7 @@ def open_profiles(
 
     Args:
         options: What the command line asked for.
-        report: Told of progress; returns False to stop, and what was read until then is kept.
+        report: Called with the progress; returns False to stop and keep what was read until then.
         session: The only session to show, which must be there; None for all.
         aggregation: The iterations to show, which must be there; None for all.
         renew: Read the files, whatever is kept of them.

@@ -13,7 +13,7 @@ class OpenOptions:
     """The choices that the explorer starts with."""
 
     paths: tuple[str, ...]
-    """Files to open, each a profile; ``-`` is standard input, which `sys.stdin` then holds apart from the keys."""
+    """Files to open, each a profile; ``-`` is standard input, which `sys.stdin` then holds, not the keyboard."""
 
     format_in: str | None = None
     """The name of the format, where it is not to be recognized."""
@@ -25,7 +25,7 @@ class OpenOptions:
     """The iterations to show, and what they end with."""
 
     gpu: str | None = None
-    """The model of the GPU, where the input does not say it."""
+    """The model of the GPU, where the input does not record it."""
 
     theme: str = "dark"
     """dark or light."""

@@ -25,7 +25,7 @@ _AVX512: Final = "X86_V4 AVX512_ICL AVX512_SPR"
 """The names that numpy has for its loops with AVX-512."""
 _CPUINFO: Final = "/proc/cpuinfo"
 _FIRST: Final = 4096
-"""So many bytes tell of one processor; of a large machine all of them take long to read."""
+"""The bytes that describe one processor; on a large machine reading all of them is slow."""
 
 
 def disable_slow_avx512() -> None:
@@ -42,7 +42,7 @@ def disable_slow_avx512() -> None:
 
 
 def environment_changes(env: Mapping[str, str], processor: str) -> dict[str, str]:
-    r"""What must change in the environment; nothing where the user has said which features numpy may use.
+    r"""What must change in the environment; nothing where the user has set numpy's features.
 
     AMD's Zen 4 compresses a vector into memory, as numpy's sorting does with AVX-512, many times slower than others do.
 
@@ -69,7 +69,7 @@ def environment_changes(env: Mapping[str, str], processor: str) -> dict[str, str
 BLOCK_BYTES: Final = 32 << 20
 """Pieces up to this size are kept while a file is read in blocks."""
 COLUMN_BYTES: Final = 256 << 20
-"""Pieces up to this size are kept while columns of millions of rows are worked out."""
+"""Blocks up to this size are kept while columns of millions of rows are computed."""
 
 _KEEP_FREED, _FROM_SYSTEM, _HEAPS = -1, -3, -8
 """What ``mallopt`` of glibc calls them: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD and M_ARENA_MAX."""
@@ -136,7 +136,7 @@ YOUNG_BEFORE_FULL: Final = 10
 
 
 class GarbageCollection:
-    """Collects garbage when told to: in pauses, not while a picture is made.
+    """Collects garbage on request: in pauses, not while a frame is drawn.
 
     Left to itself Python looks through the hundred thousand objects of all views while the next picture is drawn: 0.1 s
     for one key in some hundred. Checked with CPython 3.11 to 3.13.

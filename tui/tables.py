@@ -276,7 +276,7 @@ TABLES: Final = (
     Table("api_threads", "api_calls:api_threads", "api_calls:API_THREADS", ("api",)),
     Table("api_errors", "api_calls:api_errors", "api_calls:API_ERRORS", ("api",)),
     Table("ranges_by_depth", "ranges:ranges_by_depth", "ranges:RANGE_DEPTHS", ("ranges",)),
-    # What the input says as it is.
+    # Tables of the input, as recorded.
     Table(
         "hardware_metrics",
         "hardware_metrics:metrics",

@@ -1,4 +1,4 @@
-"""What a terminal can show, worked out from its environment.
+"""What a terminal can show, detected from its environment.
 
 Pure functions: the environment and what is a terminal are given, nothing is read or written here.
 """
@@ -44,7 +44,7 @@ class Terminal(NamedTuple):
 
 
 def terminal(env: Mapping[str, str], *, stdout_is_tty: bool, color: str = "auto") -> Terminal:
-    """Work out what the terminal can do.
+    """Detect what the terminal can do.
 
     Args:
         env: The environment.
@@ -122,7 +122,7 @@ def multiplexer(env: Mapping[str, str]) -> str:
 def keeps_escape(env: Mapping[str, str]) -> bool:
     """Whether something on the way keeps a lone escape back where the mouse is taken, until another key follows.
 
-    GNU screen does: an escape could begin what the mouse tells. Of the two the key matters.
+    GNU screen does: an escape could begin a mouse report; the key is more important.
 
     >>> keeps_escape({"STY": "7.pts", "TERM": "screen"}), keeps_escape({"TMUX": "/tmp/tmux-0", "TERM": "screen"})
     (True, False)

@@ -75,7 +75,7 @@ def printable(text: str) -> str:
     r"""Lines for a terminal: as they are where they hold line ends, tabs and styles alone, else `plain` with these.
 
     The last filter for what commands print. Text of a profile is made harmless before, by `plain`, where text and
-    layout can still be told apart. Here a style that a profile wrote looks like one of ours.
+    layout can still be distinguished. Here a style that a profile wrote looks like one of ours.
 
     >>> printable("\x1b[1ma\x1b[0m\n\x1b]52;c;x\x07\tb")
     '\x1b[1ma\x1b[0m\n·]52;c;x·\tb'

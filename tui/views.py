@@ -30,7 +30,7 @@ class View:
     about: str
     """What it shows, in a few words."""
     help: str = ""
-    """What its help says first, where its screen is `TableScreen` and has no text of its own."""
+    """The first lines of its help, where its screen is `TableScreen` and has no text of its own."""
 
 
 VIEWS: Final = (

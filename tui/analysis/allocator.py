@@ -82,7 +82,7 @@ def allocations(profile: Profile) -> pl.DataFrame:
 
 
 def _figures() -> list[pl.Expr]:
-    """What is told of the events of one memory, which are in order of time."""
+    """The columns of the events of one memory, in time order."""
     after, before = pl.col("allocated_bytes"), pl.col("allocated_bytes") - pl.col("delta_bytes")
     peak = after.arg_max()
     return [
@@ -122,7 +122,7 @@ def allocators(profile: Profile) -> pl.DataFrame:
 def allocator_iterations(
     profile: Profile, *, session: int | None = None, place: str | None = None, device: int | None = None
 ) -> pl.DataFrame:
-    """The same for each iteration, in order of time; the rows without one are of what lies before, between or after.
+    """The same for each iteration, in time order; the rows without one are of what lies before, between or after.
 
     ``number`` is that of the first event (`allocations`).
 
@@ -135,7 +135,7 @@ def allocator_iterations(
     rows = allocations(profile)
     if session is not None:
         rows = rows.filter(memory_of(session, place, device))
-    # What lies between two iterations is apart from what lies after the last.
+    # What lies between two iterations is separate from what lies after the last.
     interval = pl.col("iteration").ne_missing(pl.col("iteration").shift(1)).fill_null(True).cum_sum().over(_BY_PLACE)
     return (
         rows.with_columns(interval.alias("interval"))

@@ -102,7 +102,7 @@ def failed() -> pl.Expr:
 
 
 def records_results(profile: Profile) -> bool:
-    """Whether the input tells what calls returned."""
+    """Whether the input records what calls returned."""
     results = profile["api_calls"]["result"]
     return results.len() > results.null_count()
 

@@ -74,7 +74,7 @@ def deferred_results(shown: Profile) -> tuple[Callable[[], object], ...]:
 
 
 def _rules() -> str:
-    """What tells the user's own rules from any other: names, sizes and times of their files."""
+    """What identifies the user's own rules: names, sizes and times of their files."""
     folder = user_path("")
     files: list[Path] = []
     # The home can be that of another user: `tui.data.user_files.stamp`.

@@ -28,14 +28,14 @@ _LONG: Final = rf"{_PLACE}[-_]?(?:to|To|TO)[-_]?{_PLACE}\]?$"
 
 
 def direction_of_name() -> pl.Expr:
-    """What the column ``name`` tells, as ``HtoD``; null where it tells nothing."""
+    """The direction in the column ``name``, as ``HtoD``; null where there is none."""
     name = pl.col("name").cast(pl.String)
     places = [name.str.extract(_LONG, place).str.slice(0, 1) for place in (1, 2)]
     return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *places))
 
 
 def with_directions(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with ``copy_kind`` as text: where it is null, what ``name`` tells."""
+    """Rows with ``copy_kind`` as text: where it is null, the direction in ``name``."""
     # Each name is examined once, however many rows have it.
     unnamed = rows.filter(pl.col("copy_kind").is_null())["name"].unique().to_frame()
     named = unnamed.with_columns(direction_of_name().alias("named"))
@@ -63,7 +63,7 @@ SIZE_CLASSES: Final = (
 """The least size of each class, and its name."""
 
 NO_SIZE: Final = "not recorded"
-"""The class of what the input does not tell the size of."""
+"""The class of work of unknown size."""
 
 SINGLE_TRANSFERS: Final = TableSpec(
     "single_transfers",
@@ -107,7 +107,7 @@ _OF_ACTIVITY: Final = (
     "line",
     "size_bytes",
 )
-"""What is told of each as the frame ``activities`` has it."""
+"""The columns of each as in the frame ``activities`` has it."""
 
 
 @once_per_profile("activities", "devices", "sessions", "api_calls")
@@ -236,7 +236,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
     """
     activities = profile["activities"]
     both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
-    # By name first: what tells the direction is examined once for each.
+    # By name first: each distinct name is examined once.
     by_name = (
         activities.lazy()
         .select("session", "kind", "copy_kind", "name", "duration_ns", "size_bytes")
@@ -363,7 +363,7 @@ TRANSFERS: Final = TableSpec(
     "Transfers",
     (
         columns("copy_kind")[0],
-        # Whether host memory is pinned says most of a slow copy.
+        # Whether host memory is pinned explains most slow copies.
         *(replace(column, priority=3) for column in columns("src_memory", "dst_memory")),
         *columns("calls", "total_ns"),
         _OF_COPIES,
@@ -474,7 +474,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
 def transfer_sizes(profile: Profile) -> pl.DataFrame:
     """Copies and sets by direction and size: one row per session, copy_kind and class of `SIZE_CLASSES`, by size.
 
-    Columns: session, copy_kind, size_class (`NO_SIZE` where the input does not tell sizes), least_bytes (of the
+    Columns: session, copy_kind, size_class (`NO_SIZE` where the input does not record sizes), least_bytes (of the
     class), calls, calls_pct (share of those of this direction), total_ns, time_pct (share of the session's copies and
     sets), size_bytes, achieved, impossible (see `transfers`).
     """
@@ -543,7 +543,7 @@ UNIFIED: Final = TableSpec(
         replace(columns("name")[0], kind=ColumnKind.TEXT, help="Migration or page fault, as named by the input."),
         *columns("calls", "total_ns", "size_bytes", "avg_ns", "min_ns", "max_ns", "line", "device", "session"),
     ),
-    # The input's own sums do not tell the GPU: of several, their lines tell them apart.
+    # The input's own sums do not tell the GPU: where there are several, their lines distinguish them.
     key=("session", "device", "name", "line"),
 )
 

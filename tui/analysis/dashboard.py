@@ -111,7 +111,7 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
 def ops_over_sessions(profile: Profile) -> pl.DataFrame:
     """Ops by GPU time over all sessions: `over_sessions`, with op_type, direction, group and op_source.
 
-    ``calls`` are of ops and null where none are recorded: there ``launches`` tells how often the GPU did it, and
+    ``calls`` are of ops and null where none are recorded: there ``launches`` is how often the GPU did it, and
     ``avg_ns`` is of a launch where no op is recorded at all.
     """
     if not has_recorded_ops(profile):
@@ -220,19 +220,19 @@ class Dashboard:
     """The frame ``sessions``."""
 
     system: tuple[Fact, ...]
-    """System configuration: only what the input says."""
+    """System configuration: only what the input records."""
 
     issues: Mapping[str, int]
     """Number of issues by severity."""
 
     missing: tuple[Need, ...]
-    """What the input cannot say, and how to record it."""
+    """What the input does not record, and how to record it."""
 
     layers: int
     """How many layer times there are."""
 
     tool_headlines: pl.DataFrame
-    """What the recording tool itself says, the most telling of it: `tui.analysis.tool_report.headlines`."""
+    """The recording tool's own figures, the most important of it: `tui.analysis.tool_report.headlines`."""
 
     tool_rows: int
     """How many rows there are of that in all."""
@@ -274,7 +274,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
 
     Args:
         profile: What was read; several sessions are added up.
-        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+        gpu: The name of the GPU, as the user gives it, where the input does not record it.
 
     Raises:
         ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.

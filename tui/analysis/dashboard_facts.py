@@ -69,7 +69,7 @@ class Fact:
     """One value of the dashboard: what it is, and where it is from or why it is unknown."""
 
     name: str
-    """Stable, as ``busy_ns``: `tui.analysis.dashboard_facts` says what it means."""
+    """Stable, as ``busy_ns``: `tui.analysis.dashboard_facts` holds its definition."""
     label: str
     """For people, as ``GPU busy``."""
     value: Value
@@ -91,7 +91,7 @@ class Fact:
 
 
 def fact_of(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:
-    """A fact, which is unknown for want of ``need`` where it has no value."""
+    """A fact, which is unknown because ``need`` is not recorded where it has no value."""
     if value is None:
         return Fact(name, label, None, kind, f"no {need.name} recorded", need.record)
     return Fact(name, label, value, kind, source)
@@ -194,7 +194,7 @@ def _unlaunched_facts(profile: Profile) -> list[Fact]:
 
 
 def _wall_fact(profile: Profile, need: Need) -> Fact:
-    """The wall time; sessions ran beside or after each other, so that theirs do not add up."""
+    """The wall time; sessions can overlap, so that their wall times do not add up."""
     bounds = wall_bounds(profile)
     if len(bounds) > 1:
         return Fact("wall_ns", "Wall time", None, K.DURATION, OF_EACH)
@@ -287,7 +287,7 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
 
 
 def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
-    """The two figures that tools call by nearly the same name, under their own names, and what cannot be told."""
+    """The two figures that tools give similar names, each under its own name, and the unknown part."""
     if not use.kernel_ns:
         return []
     recorded = (
@@ -350,7 +350,7 @@ _SYSTEM: Final = (
 
 
 def system(profile: Profile) -> tuple[Fact, ...]:
-    """What the input says of the system: each value once, those of several sessions joined by commas."""
+    """The system as the input records it: each value once, those of several sessions joined by commas."""
     facts = []
     for column, label in _SYSTEM:
         values = profile["sessions"][column].drop_nulls().unique(maintain_order=True).cast(pl.String).to_list()

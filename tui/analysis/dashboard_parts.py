@@ -96,7 +96,7 @@ class IterationCourse:
     """How they are known: recorded, found or key."""
     times: pl.DataFrame
     """session, iteration, duration_ns, aggregated, and what the time was used for (`tui.analysis.iterations.times`), in
-    order of time; those that are not counted are left out."""
+    time order; without those that are not counted."""
     spread: dict[str, object]
     """The session's row of `tui.analysis.iterations.times.iteration_times`."""
 
@@ -144,7 +144,7 @@ class Parts(NamedTuple):
 
 
 def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
-    """The value of each of `Parts`, one after another, worked out in two threads.
+    """The value of each of `Parts`, one after another, computed in two threads.
 
     Args:
         profile: What was read.
@@ -181,13 +181,13 @@ class Advice:
     """What the rules found, in short."""
 
     counts: Mapping[str, int]
-    """Number of findings by severity, and of rules that are clean or could not be told (`findings_table.counts`)."""
+    """Number of findings by severity, and of rules that are clean or do not apply (`findings_table.counts`)."""
 
     top_findings: pl.DataFrame
     """The first finding of each of the `TOP_FINDINGS` most expensive causes: rows of `findings_table.leads`."""
 
     guidance: str
-    """What to do first, about the most expensive cause; or why there is nothing to say."""
+    """What to do first, about the most expensive cause; or why there is none."""
 
     summary: str
     """How many causes there are of each severity, in words."""

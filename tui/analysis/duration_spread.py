@@ -20,7 +20,7 @@ SLOW: Final = 1.5
 """A launch is slow that took more than so many times the median."""
 
 VARIANT: Final = ("grid", "block", "input_shapes")
-"""What tells the variants of a kernel apart: its launch configuration, and the shapes that its op was called with."""
+"""What distinguishes the variants of a kernel: its launch configuration, and the shapes that its op was called with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         profile: Whose launches they are.
-        launches: Rows of ``activities``, of one kernel; what else they say does not matter.
+        launches: Rows of ``activities``, of one kernel; other columns are ignored.
     """
     rows = launches.drop("grid", "block", "op", strict=False)
     shapes = profile["ops"].select("op", "input_shapes").drop_nulls()

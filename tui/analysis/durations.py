@@ -34,7 +34,7 @@ FIGURES: Final = pl.Schema(
         "std_ns": pl.Int64,
     }
 )
-"""What is told of many calls."""
+"""The statistics of many calls."""
 
 
 def total(column: str = "duration_ns") -> pl.Expr:
@@ -116,7 +116,7 @@ def merged_figures() -> list[pl.Expr]:
 
 
 def timed_calls(calls: str = "calls") -> pl.Expr:
-    """Sum of the calls of aggregated rows whose ``total_ns`` is known; null where one of these does not tell its calls.
+    """Sum of the calls of aggregated rows whose ``total_ns`` is known; null where one of them has no number of calls.
 
     >>> rows = pl.DataFrame({"calls": [3, 5], "total_ns": [30, None]})
     >>> rows.select(timed_calls()).item()
@@ -127,7 +127,7 @@ def timed_calls(calls: str = "calls") -> pl.Expr:
 
 
 def untimed_calls(calls: str = "calls") -> pl.Expr:
-    """How many calls of aggregated rows have no known duration; null where one of these does not tell its calls.
+    """How many calls of aggregated rows have no known duration; null where one of them has no number of calls.
 
     >>> pl.DataFrame({"calls": [3, 5], "timed_calls": [3, 1]}).select(untimed_calls()).item()
     4

@@ -127,7 +127,7 @@ class Work:
 
 
 class UnknownWorkError(Exception):
-    """The formula of an op lacks something that is not recorded; the message says what."""
+    """The formula of an op lacks something that is not recorded; the message names it."""
 
 
 Model = Callable[[Call], Work]

@@ -59,8 +59,8 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed durations of
     its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets), busy_ns, idle_ns, busy_pct
     and span_ns (`gpu_time.intervals.busy_time`). All figures are null for a GPU without recorded work: the session
-    names it, and nothing says that it was there to be used. A sum is null as well where none of the durations of such
-    work is known, and copy_ns where the tool records kernels alone.
+    names it, and it is unknown whether the program could use it. A sum is null as well where none of the durations of
+    such work is known, and copy_ns where the tool records kernels alone.
 
     Args:
         profile: Where to look.
@@ -105,7 +105,7 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
 
 def imbalance_pct(values: pl.Series) -> float | None:
-    """How far apart figures are: 100 x (most - least) / mean; None where there are not two, or their mean is 0.
+    """The spread of figures: 100 x (most - least) / mean; None where there are not two, or their mean is 0.
 
     >>> imbalance_pct(pl.Series([90, 110])), imbalance_pct(pl.Series([1])), imbalance_pct(pl.Series([0, 0]))
     (20.0, None, None)
@@ -168,7 +168,7 @@ def streams(profile: Profile) -> pl.DataFrame:
     start_ns and end_ns (first start, last end), span_ns (of the GPU).
 
     Overlaps shorter than ``sessions.start_resolution_ns`` may be none and are counted as none: of starts that are
-    rounded, only what overlaps by more counts as beside.
+    rounded, only longer overlaps count.
     """
     kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
     rows = [row for line in timelines(profile) for row in _rows(line, line.of(kinds), of_stream)]

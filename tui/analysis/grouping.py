@@ -51,7 +51,7 @@ def distinct_rows(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def unique_values(column: pl.Series) -> pl.Series:
-    """What ``unique`` gives, at once where all values are alike, as the session of millions of rows mostly is.
+    """What ``unique`` gives, faster where all values are equal, as the session of millions of rows usually is.
 
     >>> unique_values(pl.Series([3, 3, 3])).to_list()
     [3]
@@ -76,7 +76,7 @@ def _one_of_each(column: pl.Series) -> pl.Series | None:
 
 
 def is_constant(column: pl.Series) -> bool:
-    """Whether all values of a column are alike, and there is one."""
+    """Whether a column has exactly one distinct value."""
     missing = column.null_count()
     if missing:
         return missing == column.len()
@@ -146,7 +146,7 @@ _KEY: Final = "packed key"
 
 
 def _packed(rows: pl.DataFrame, keys: Sequence[str]) -> _Packed | None:
-    """The columns as digits of one key; None where they are not whole numbers, or too far apart."""
+    """The columns as digits of one key; None where they are not whole numbers, or their range is too large."""
     digits, scale = [], 1
     for key in keys:
         dtype = rows.schema[key]

@@ -78,7 +78,7 @@ def metrics(profile: Profile) -> pl.DataFrame:
 
 
 MOST: Final = 12
-"""Of metrics that none of the telling ones is among, so many are told; the view of metrics has all."""
+"""The number of metrics shown where no key metric was measured; the Metrics view has all."""
 
 _KEY_METRICS: Final = (
     ("SM throughput", ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "SM [%]")),
@@ -103,7 +103,7 @@ _KEY_METRICS: Final = (
     ("issue slots busy", ("sm__inst_issued.avg.pct_of_peak_sustained_active", "Issue Slots Busy")),
     ("duration when replayed", ("gpu__time_duration.sum", "Duration")),
 )  # fmt: skip
-"""The most telling metrics first: what they are called here, and their names on Nsight Compute's pages."""
+"""The most important metrics first: what they are called here, and their names on Nsight Compute's pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Measured:
     exact_name: bool
     """The kernel has the same full name; else the names are the same without template arguments and parameters."""
     values: tuple[tuple[str, float, str | None], ...]
-    """Name, value and unit of the most telling metrics, the most telling first."""
+    """Name, value and unit of the most important metrics, the most important first."""
     others: int
     """How many further metrics there are."""
 
@@ -160,11 +160,11 @@ def measured_metrics(profile: Profile, activity: int) -> Measured | None:
 
 
 def _relevant(means: pl.DataFrame) -> Iterator[tuple[str, float, str | None]]:
-    """The telling ones that were measured; where none was, the first shares that were."""
+    """The key metrics that were measured; where none was, the first shares that were."""
     rows = list(means.select("metric", "avg", "unit").iter_rows())
     found = False
     for label, names in _KEY_METRICS:
-        # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the telling one.
+        # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the important one.
         values = [(value, unit) for metric, value, unit in rows if metric in names and unit in ("%", "ns")]
         if values:
             found = True

@@ -1,4 +1,4 @@
-"""Issues: parts of the input that could not be used as they stood."""
+"""Issues: parts of the input that could not be used as recorded."""
 
 from __future__ import annotations
 

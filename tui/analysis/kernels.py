@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 BY_NAME: Final = (*FIGURES, "time_pct", "uses_tensor_core")
-"""What is told of the calls of one name."""
+"""The columns of the calls of one name."""
 
 KERNEL_EXPORT: Final = ("session", "kind", "name", *BY_NAME)
 """Columns of the exports of kernels and API calls, in order."""
@@ -96,7 +96,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
     """GPU activities by name: one row per session, kind and name, largest total first.
 
     A session with single activities is added up from them. Of a session that holds aggregates alone, the rows are the
-    log's own, with null for what it cannot say.
+    log's own, with null for what it does not record.
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
     (`tui.analysis.durations.figures`), time_pct, uses_tensor_core and tensor_core_reason
@@ -174,7 +174,7 @@ def launches(
         session: Number of the session.
         name: The full name.
         kind: One of `tui.model.schema.KINDS`; any where it is left out.
-        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+        gpu: The name of the GPU, as the user gives it, where the input does not record it.
     """
     wanted = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:

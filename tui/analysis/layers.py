@@ -25,7 +25,7 @@ LAYERS: Final = TableSpec(
     "Layers",
     (
         *columns("layer", "phase", "executor", "measured_ns", "predicted_ns", "ratio"),
-        # What ran the layer, and how well that was predicted, say more than its share.
+        # What ran the layer, and how well that was predicted, are more informative than its share.
         replace(COLUMNS["time_pct"], priority=6),
         *columns(
             "op_type",
@@ -142,8 +142,8 @@ def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
 def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """The GPU work of a layer, in time order.
 
-    A layer itself says nothing of kernels. Where ops or NVTX ranges are recorded, it is what was launched in one that
-    is named as the layer, or in one within it; else what its type of layer tells for sure
+    A layer records no kernels. Where ops or NVTX ranges are recorded, it is what was launched in one that
+    is named as the layer, or in one within it; else what its layer type implies
     (`tui.analysis.ops.inferred_ops`), of the layer's phase.
 
     Args:

@@ -72,7 +72,7 @@ def written_at(note: Note) -> str:
 
 
 def note_title(spec: TableSpec, row: Mapping[str, Any], *, with_session: bool = False) -> str:
-    """What a row is called by itself: its name, and the numbers that tell it from others of that name.
+    """What a row is called by itself: its name, and the numbers that distinguish it from others of that name.
 
     >>> note_title(NOTES, {"note": "slow", "note_id": "x"})
     'slow'

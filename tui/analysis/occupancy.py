@@ -165,7 +165,7 @@ def _product(shape: str) -> pl.Expr:
 
 
 def shared_memory() -> pl.Expr:
-    """Shared memory of a block, static and dynamic together, however the input has it; null where it says too little.
+    """Shared memory of a block, static and dynamic together, however the input has it; null where it is incomplete.
 
     >>> rows = {"shared_bytes": [None, 7], "static_shared_bytes": [1, None], "dynamic_shared_bytes": [2, None]}
     >>> pl.DataFrame(rows).select(shared_memory())["shared_bytes"].to_list()

@@ -122,7 +122,7 @@ def _places(own: pl.Series, launch: Ints, code: pl.Series, start: Ints, end: Int
     low, high = (int(moments.min()), int(moments.max())) if len(moments) else (0, 0)
     width = high - low + 1
     if width * (int(threads.max(initial=0)) + 1) >= 1 << 62:
-        # Times too far apart to be put into one number with the thread: their order does as well.
+        # Times whose range is too large for one number with the thread: their order is enough.
         _, ranks = np.unique(moments, return_inverse=True)
         launch, start, end = np.split(ranks.astype(np.int64), (len(launch), len(launch) + len(start)))
         low, width = 0, len(moments)
@@ -153,7 +153,7 @@ def with_work(ranges: pl.DataFrame, profile: Profile) -> pl.DataFrame:
 
 
 def work_while_open(ranges: pl.DataFrame, by: Sequence[str], profile: Profile) -> pl.DataFrame:
-    """`WORK` of groups of ranges, each launch once however the ranges of a group lie within and beside each other.
+    """`WORK` of groups of ranges, each launch counts once, even where ranges of a group are nested.
 
     ``range_`` is what was launched while a range of the group was open on the launching thread, ``meanwhile_`` what was
     launched while one was open on another thread of the process and none on the launching one. Null as in `with_work`.
@@ -258,7 +258,7 @@ INSTANCES_MEANWHILE: Final = replace(
 )
 
 OF_A_NAME: Final = ("session", "domain", "name")
-"""Columns that tell the names of ranges apart."""
+"""Columns that distinguish the names of ranges."""
 
 
 @once_per_profile("ranges", "summary", "activities", "api_calls")
@@ -269,7 +269,7 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
     range_gpu_ns (summed durations of the GPU work launched while a range of the name was open on the launching
     thread, each launch once however the ranges are nested), range_kernels (how many kernels that were),
     meanwhile_gpu_ns and meanwhile_kernels (the same of what was launched while one was open on another thread of the
-    process alone), line. The four are null where the input does not tell which thread launched what. Times of nested
+    process alone), line. The four are null where the input does not record which thread launched what. Times of nested
     ranges overlap: they are not to be added up. A session that holds its ranges as totals alone has the rows of its own
     table.
     """
@@ -378,7 +378,7 @@ def ranges_by_depth(profile: Profile) -> pl.DataFrame:
             work_while_open(rows, ("session", "depth"), profile), on=["session", "depth"], how="left", nulls_equal=True
         )
         .with_columns(
-            # Ranges that are not nested have no time of their own that could be told.
+            # The self time of ranges that are not nested is unknown.
             pl.when(pl.col("depth").is_not_null() & (pl.col("total_ns") >= pl.col("inside_ns").fill_null(0)))
             .then(pl.col("total_ns") - pl.col("inside_ns").fill_null(0))
             .alias("self_ns")

@@ -66,7 +66,7 @@ class Peaks:
         """The peak that counts for work on elements of a type, and its name in `TYPES`; None where it is not known.
 
         Args:
-            element_type: As PyTorch says it, as ``bfloat16``.
+            element_type: As in PyTorch, as ``bfloat16``.
             uses_tensor_core: Whether the kernels of the work use tensor cores. Products of float32 are TF32 on tensor
                 cores and FP32 elsewhere, so that without this nothing is known of them.
         """
@@ -202,7 +202,7 @@ def op_work(profile: Profile) -> pl.DataFrame:
     - ``flops`` and ``bytes`` as in `tui.analysis.flop_formulas`.
     - ``tflops_per_s``, ``tb_per_s`` and ``flops_per_byte`` follow from them (10^12 a second; FLOP per byte).
     - ``roof_ns`` is the least time that the GPU's peaks allow: the larger of FLOPs / peak and bytes / bandwidth.
-      ``roof_pct`` is that as a share of ``gpu_ns``. ``bound`` says which of the two it is, ``peak`` the type whose peak
+      ``roof_pct`` is that as a share of ``gpu_ns``. ``bound`` is which of the two it is, ``peak`` the type whose peak
       counts. They are null where the peaks of the GPU are not known.
 
     Source of the model: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).

@@ -41,9 +41,9 @@ def session_times(profile: Profile) -> pl.DataFrame:
     """One row per session, in order: session, label, short, pid, rank_words, host, first_line, last_line, gpu_ns.
 
     ``label`` is the command that was profiled, else the file where there are several, else the process, else the
-    format. ``short`` is the label without the folders of its paths, with the process where several are alike.
-    ``gpu_ns`` is the summed time of its GPU activities; null where the log does not hold any: ``holds`` says in
-    words what it holds beside them. ``rank_words`` is its rank, as ``rank 1 of 2``.
+    format. ``short`` is the label without the folders of its paths, with the process where several are equal.
+    ``gpu_ns`` is the summed time of its GPU activities; null where the log does not hold any: ``holds`` describes
+    what else it holds. ``rank_words`` is its rank, as ``rank 1 of 2``.
     """
     file = pl.col("source").str.split("/").list.last()
     process = pl.coalesce(pl.format("process {}", "pid"), pl.col("format").cast(pl.String))
@@ -76,7 +76,7 @@ def _content_summary(profile: Profile, session: int) -> str:
 
 
 def sessions_of_kernels_alone(profile: Profile) -> set[int]:
-    """The sessions of Nsight Compute: of other GPU work than kernels they say nothing."""
+    """The sessions of Nsight Compute: they record only kernels."""
     named = profile["sessions"].select("session", "format", "tool").iter_rows()
     return {session for session, format_name, tool in named if tool_of(format_name, tool) is Tool.NCU}
 
@@ -102,7 +102,7 @@ def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
 
 
 def why_left_out(sessions: Sequence[int]) -> str:
-    """What to say of sessions that are not added up; empty where there are none.
+    """The sentence about sessions that are not added up; empty where there are none.
 
     >>> why_left_out([1])
     'session 1 is of Nsight Compute, which replays kernels: its times are not added to those of the run'

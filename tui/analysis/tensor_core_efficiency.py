@@ -40,7 +40,7 @@ UNKNOWN: Final = 2
 
 
 def _first_verdict(text: pl.Expr, entries: Sequence[Eligible]) -> pl.Expr:
-    """What the first entry that matches says; null where none does."""
+    """The value of the first entry that matches; null where none does."""
     return pl.coalesce(
         pl.lit(None, pl.Boolean),
         *(
@@ -97,9 +97,9 @@ def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
 def eligible_ops(profile: Profile) -> pl.DataFrame:
     """Whether recorded ops could use tensor cores: one row per row of ``ops``, in its order.
 
-    Columns: session, op, tc_eligible (itself, or an op that it called), named (whether the input says so, else whether
-    its name or type does; null where neither tells), deepest (named, and no such op below it). Where nothing is told,
-    an op is eligible if a kernel that it launched itself is. On GPUs without tensor cores nothing is.
+    Columns: session, op, tc_eligible (itself, or an op that it called), named (whether the input records it, else
+    whether its name or type does; null where neither is known), deepest (named, and no such op below it). Where nothing
+    is told, an op is eligible if a kernel that it launched itself is. On GPUs without tensor cores nothing is.
     """
     ops = profile["ops"]
     by_name = eligible_ops_by_name(ops["name"])
@@ -136,9 +136,9 @@ def eligible_activities(profile: Profile) -> pl.Series:
     """Whether each GPU activity is work that could use tensor cores; null where it is unknown.
 
     Everything that was launched in a deepest op that is eligible by its name is; of the rest, what is so by its own
-    name, unless the input says that its op is not. An op as wide as an NVTX range tells nothing of its kernels: only a
-    name that no entry knows of an op that the profiler itself recorded means that nothing in it could. The GPU is not
-    looked at.
+    name, unless the input records that its op is not. An op that spans an NVTX range does not describe its kernels:
+    only a name that no entry knows of an op that the profiler itself recorded means that nothing in it could. The GPU
+    is not looked at.
     """
     kernels, ops = _eligible_kernels(profile), profile["ops"]
     found = kernels.copy()
@@ -156,7 +156,7 @@ def eligible_activities(profile: Profile) -> pl.Series:
 
 
 def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
-    """For each activity what its name tells: `NO`, `YES` or `UNKNOWN`. What is no kernel is none."""
+    """For each activity what is inferred from its name: `NO`, `YES` or `UNKNOWN`. What is no kernel is none."""
     activities = profile["activities"]
     if activities.is_empty():
         return np.zeros(0, np.int8)
@@ -223,7 +223,7 @@ def tensor_core_time(profile: Profile) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class TensorCoreUse:
-    """Sums of kernel time, in nanoseconds, and the shares that are told of it."""
+    """Sums of kernel time, in nanoseconds, and shares of it."""
 
     kernel_ns: int
     """All kernels, and whole CUDA graphs."""
@@ -238,7 +238,7 @@ class TensorCoreUse:
     eligible_unknown_ns: int
     """Of those, and of what is unknown eligible or not: what is unknown to use them or not."""
     reason: str
-    """Why there is nothing to tell, as that the GPU has no tensor cores; empty where there is."""
+    """Why there are no figures, such as a GPU without tensor cores; empty where there are."""
     untimed: bool
     """Whether something uses them and no duration of it is known."""
     guessed: bool

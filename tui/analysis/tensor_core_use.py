@@ -51,7 +51,7 @@ class TensorCoreRules:
     rules: tuple[tuple[bool | None, str, str], ...]
     """Verdict, pattern, reason."""
     without: frozenset[str]
-    """Op types whose kernels use no tensor cores, where no rule says otherwise."""
+    """Op types whose kernels use no tensor cores, unless a rule overrides it."""
     devices_without: tuple[str, ...] = ()
     """Patterns of the names of GPUs that lack tensor cores, though their compute capability has them."""
     eligible: tuple[Eligible, ...] = ()
@@ -156,7 +156,7 @@ _NOT_SINGLE: Final = "CUDA graph recorded as a whole"
 
 
 def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None) -> pl.DataFrame:
-    """What names of kernels say of tensor cores: name, uses_tensor_core (null: it does not say), tensor_core_reason.
+    """Tensor-core use inferred from kernel names: name, uses_tensor_core (null: unknown), tensor_core_reason.
 
     One row per distinct name, in no particular order. The device, which may have no tensor cores, is not looked at.
 
@@ -190,7 +190,7 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     """Whether the GPUs of a profile have tensor cores: session, device, has_tensor_cores, device_reason.
 
     ``has_tensor_cores`` is null where nothing is known of the GPU. AMD's GPUs count as having them: names of their
-    kernels tell whether they use matrix cores. ``device_reason`` says why there are none, else it is null.
+    kernel names imply whether they use matrix cores. ``device_reason`` is why there are none, else it is null.
     """
     facts = device_facts(profile)
     without = tensor_core_rules().devices_without
@@ -199,7 +199,7 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
     by_name = pl.any_horizontal(
         pl.lit(False), *(pl.col("name").fill_null("").str.contains(f"(?i){pattern}") for pattern in without)
     )
-    # A chip without them has the capability of one with them: what the name says of a newer GPU counts no more.
+    # A chip without them has the capability of one with them: what the name implies for a newer GPU is ignored.
     by_name &= pl.col("compute_capability").fill_null("7.5") == "7.5"
     return facts.select(
         "session",
@@ -224,8 +224,9 @@ def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
 def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     """The same activities with ``uses_tensor_core`` and ``tensor_core_reason`` completed.
 
-    What the input itself says (measured, or the verdict of its tool) stands. Else a GPU without tensor cores decides,
-    then the name; of a GPU of which nothing is known the verdict of the name is assumed. Memory operations use none.
+    What the input itself records (measured, or the verdict of its tool) is kept. Else a GPU without tensor cores
+    decides, then the name; of a GPU of which nothing is known the verdict of the name is assumed. Memory operations use
+    none.
 
     Args:
         profile: Whose activities they are.
@@ -281,7 +282,7 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
 
     Columns: session, device, kind, name, uses_tensor_core (null: it is unknown), tensor_core_reason, launches,
     total_ns (null where no duration is known). A name has several rows where it ran on several devices, or where the
-    input says different things of its launches. Of sessions that hold aggregates alone the device is any of theirs,
+    input records different values for its launches. Of sessions that hold aggregates alone the device is any of theirs,
     null where some have tensor cores and others not.
     """
     activities = profile["activities"]
@@ -289,7 +290,7 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     keys = ["session", "device", "kind", "name", *recorded]
     others = ("device", *recorded)
     if all(is_constant(column_view(activities, name)) for name in others):
-        # What others ask for as well says it all.
+        # The result for all sessions contains it.
         values = zip(others, activities.select(others).row(0), strict=True)
         constants = (pl.lit(value, activities.schema[name]).alias(name) for name, value in values)
         single = (
@@ -346,7 +347,7 @@ def verdicts_by_name(profile: Profile) -> pl.DataFrame:
 
 
 def with_verdicts_by_name(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of several launches each with ``uses_tensor_core`` completed by `verdicts_by_name`, the reason beside it.
+    """Rows of several launches each with ``uses_tensor_core`` completed by `verdicts_by_name`, with the reason.
 
     Args:
         profile: Whose kernels they are.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 FINDING: Final = "finding"
-"""The ``section`` of what the tool's own advisor says."""
+"""The ``section`` of the findings of the tool's own advisor."""
 
 _SECTION: Final = replace(columns("section")[0], help="Section of the report; finding: advice of the tool.")
 _SEVERITY: Final = replace(columns("severity")[0], priority=5, help="Severity given by the tool.")
@@ -24,12 +24,12 @@ _TEXT: Final = replace(columns("text")[0], title="Text", help="Statement or advi
 _BASE_UNIT: Final = replace(columns("unit")[0], title="Base unit")
 
 HEADLINE_SECTIONS: Final = ("Performance Summary", "Resource Usage Breakdown")
-"""The parts of a report that are told first, and on the dashboard."""
+"""The sections of a report that come first, and are on the dashboard."""
 
 HEADLINES: Final = 12
-"""So many figures the dashboard tells of them,"""
+"""Figures of them on the dashboard."""
 HEADLINE_FINDINGS: Final = 3
-"""and so many findings."""
+"""Findings of them on the dashboard."""
 
 TOOL_REPORT: Final = TableSpec(
     "tool_report",
@@ -83,9 +83,9 @@ def tool_report(profile: Profile) -> pl.DataFrame:
 
 
 def headlines(profile: Profile) -> pl.DataFrame:
-    """The rows of `tool_report` that the dashboard tells: its first figures, then its first findings."""
+    """The rows of `tool_report` on the dashboard: its first figures, then its first findings."""
     rows = tool_report(profile)
-    # Times and shares; the numbers of the iterations that were counted say little by themselves.
+    # Times and shares; the number of counted iterations alone is not informative.
     is_time_or_share = pl.col("tool_value").is_not_null() & pl.col("unit").is_in(["%", "ns"])
     figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), is_time_or_share)
     findings = rows.filter(pl.col("section") == FINDING)
@@ -109,7 +109,7 @@ _OF_OPS: Final = (
     "input_shapes",
     "stack",
 )
-"""What PyTorch's tables say of ops besides."""
+"""Further columns of PyTorch's tables."""
 
 OTHER_SUMMARIES: Final = TableSpec(
     "other_summaries",

@@ -1,1 +1,1 @@
-"""The command line of proftui: its arguments, its commands, and what they say."""
+"""The command line of proftui: its arguments, its commands, and their output."""

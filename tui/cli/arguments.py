@@ -19,7 +19,7 @@ CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")
 """What `check` writes: `tui.output.check.FORMATS`."""
 
 FAIL_ON: Final = ("info", "warning", "error")
-"""How grave findings can be: `tui.output.check.SEVERITIES`."""
+"""The severities of findings: `tui.output.check.SEVERITIES`."""
 
 BINARY_FORMATS: Final = ("parquet", "xlsx", "pdf")
 
@@ -40,7 +40,7 @@ _FILE: Final = "a profile, a folder of profiles or a dataset; - reads standard i
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says one line about a wrong command line, not the whole usage."""
+    """Reports a wrong command line in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise ProftuiError(message, f"{self.prog} --help")

@@ -18,18 +18,18 @@ BAD_INPUT: Final = 2
 """The exit status where an input cannot be read."""
 
 PIPE_WIDTH: Final = 100
-"""Columns of a text report where no terminal says how wide it is."""
+"""Columns of a text report without a terminal."""
 
 
 def out_of_memory_error(error: BaseException) -> ProftuiError:
-    """What is said where memory was lacking, in one line."""
+    """The message where memory ran out, in one line."""
     return ProftuiError(
         f"{out_of_memory_message(error)}: close other programs, or open a dataset written by proftui convert"
     )
 
 
 def terminal_of(color: str) -> Terminal:
-    """What the terminal can show, given what the user says of ``color``."""
+    """What the terminal can show, given the option ``--color``."""
     from tui.terminal import terminal
 
     return terminal(os.environ, stdout_is_tty=sys.stdout.isatty(), color=color)

@@ -29,7 +29,7 @@ _ENVIRONMENT: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "TMUX", "STY", "LANG
 
 
 def report_crash(error: BaseException, arguments: Sequence[str]) -> int:
-    """Write the report, say so on standard error, and give the exit status.
+    """Write the report, name it on standard error, and return the exit status.
 
     Args:
         error: What was not expected.
@@ -49,7 +49,7 @@ def report_crash(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str]:
-    """What a report says."""
+    """The text of a report."""
     yield f"proftui {__version__} stopped at {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
     yield f"Python {platform.python_version()} on {platform.platform()}"
     yield "with " + ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
@@ -98,7 +98,7 @@ def _place(error: BaseException) -> str:
 
 
 def _short(filename: str) -> str:
-    """The path of a file of code, without what says whose machine it is.
+    """The path of a file of code, without the names of the machine's folders.
 
     >>> _short("/home/me/lib/python3.11/site-packages/textual/app.py"), _short("/opt/proftui/tui/fmt.py")
     ('textual/app.py', 'tui/fmt.py')

@@ -43,7 +43,7 @@ def open_app(options: argparse.Namespace) -> int:
         return status
     check_input(options.files)
     if not any(file == "-" or "://" in file or Path(file).exists() for file in options.files):
-        # Said without a screen that comes and goes.
+        # Reported before the screen opens.
         load_files(options)
     if "-" in options.files or not sys.stdin.isatty():
         _take_keys_from_terminal()
@@ -89,7 +89,7 @@ def _refuse_mistyped(first: str) -> None:
 
 
 def _told(fault: Exception) -> int:
-    """Say what ended the explorer; the exit status."""
+    """Report what ended the explorer, and return the exit status."""
     if isinstance(fault, ProftuiError):
         # As where a file of the user's own rules was changed to what cannot be read.
         console.error(fault)

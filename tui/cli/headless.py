@@ -120,7 +120,7 @@ def style_of(color: str) -> Style:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print the findings; the exit status says whether they are as grave as ``--fail-on``."""
+    """Print the findings; the exit status says whether they reach ``--fail-on``."""
     from tui.output.check import Check
 
     profile, errors = load_files(options)
@@ -148,7 +148,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def table_format(options: argparse.Namespace) -> str | None:
-    """The format of a table that is written, as the options or the ending of the file say.
+    """The format of a table that is written, by the options or the file extension.
 
     Raises:
         ProftuiError: It is not for a terminal.
@@ -163,11 +163,11 @@ def table_format(options: argparse.Namespace) -> str | None:
 
 
 def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
-    """Write a table where the options say."""
+    """Write a table to the output of the options."""
     from tui.output.about import About, profile_name
     from tui.output.export import for_terminal, formula_warning, write
 
-    # Bare tables here: Markdown goes into texts that say themselves what it is, JSON into programs.
+    # Bare tables here: Markdown goes into documents with their own headings, JSON into programs.
     about = None if format_name in ("markdown", "json") else About(profile_name(options.files), what)
     if options.output == "-":
         write(for_terminal(data) if sys.stdout.isatty() else data, sys.stdout.buffer, format_name, about=about)
@@ -197,7 +197,7 @@ def sql(options: argparse.Namespace) -> int:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Tell what each file holds."""
+    """Print what each file holds."""
     from tui.analysis.inputs.capabilities import inspect
     from tui.loaders.registry import load_one
     from tui.output.export import json_line
@@ -240,7 +240,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
 
 
 def _check_choices(options: argparse.Namespace) -> None:
-    """Say what is wrong with the options before files are read, which can take long."""
+    """Check the options before files are read, which can take long."""
     from tui.analysis.inputs.devices import named_gpu
 
     check_input(options.files)
@@ -265,7 +265,7 @@ def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
 
 
 def status_of(errors: Sequence[ProftuiError]) -> int:
-    """The exit status after files that could not be read, of which each is told."""
+    """The exit status after files that could not be read, each of which is reported."""
     for error in errors:
         console.error(error)
     return BAD_INPUT if errors else 0
@@ -305,7 +305,7 @@ def cache(options: argparse.Namespace) -> int:
 
 
 def _as_json(one: CachedFile) -> dict[str, object]:
-    """What is said of an entry: what it is of, and whether opening the file would use it."""
+    """The line of an entry: its file, and whether opening the file would use it."""
     from tui.cache.fingerprint import identity_of, program
     from tui.text import plain
 

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
-    """Run a command line, and say in a line what went wrong."""
+    """Run a command line, and report errors in one line."""
     try:
         _replace_closed_streams()
         status = _run(without_separator(arguments))
@@ -89,19 +89,19 @@ def _replace_closed_streams() -> None:
 
 
 def _lacked(error: BaseException) -> int:
-    """Say that there is not enough memory."""
+    """Report that there is not enough memory."""
     console.error(out_of_memory_error(error))
     return BAD_INPUT
 
 
 def _too_many_files() -> int:
-    """Say that no more files may be open."""
+    """Report that too many files are open."""
     console.error(ProftuiError("too many files are open", "allow more: ulimit -n 1024"))
     return BAD_INPUT
 
 
 def _crashed(error: BaseException, arguments: Sequence[str]) -> int:
-    """Tell of a fault of the program itself; developers want the traceback."""
+    """Report an internal error; developers want the traceback."""
     if sys.flags.dev_mode:
         raise error
     from tui.cli.crash import report_crash

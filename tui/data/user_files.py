@@ -1,4 +1,4 @@
-"""The data files that come with the program, and a user's own beside them."""
+"""The data files that come with the program, and the user's own."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ProftuiError(Exception):
 
     Args:
         message: One line that names the file (and line) and what was expected.
-        hint: One line that says what to do next, or empty.
+        hint: One line with what to do next, or empty.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -45,7 +45,7 @@ class ProftuiError(Exception):
 
 
 class CommandError(Exception):
-    """A command of the explorer that cannot be carried out; its text says why."""
+    """A command of the explorer that cannot be carried out; its text is the reason."""
 
 
 ADVICE: Final = (
@@ -86,7 +86,7 @@ def is_out_of_files(error: BaseException) -> bool:
 
 
 def out_of_memory_message(error: BaseException) -> str:
-    """That memory was lacking, and how much of it where that is known.
+    """A message that memory ran out, with the amount where it is known.
 
     >>> out_of_memory_message(MemoryError("Unable to allocate 7.63 MiB for an array with shape (1000000,)"))
     'not enough memory (for 7.63 MiB more)'
@@ -101,7 +101,7 @@ def out_of_memory_message(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """What was perhaps meant, as a question; empty where nothing is like it.
+    """A suggestion as a question; empty where no name is similar.
 
     >>> did_you_mean("kernals", ["api-calls", "kernels"]), did_you_mean("frobnicate", ["kernels"])
     ('did you mean kernels?', '')

@@ -42,7 +42,7 @@ class Profile:
     """Why the frames do not hold all of the input (``stopped at 68%``), or empty."""
 
     gpu: str | None = None
-    """The name of the GPU, as the user gives it, where the input does not say enough."""
+    """The name of the GPU, as the user gives it, where the input does not record it."""
 
     steps: pl.DataFrame | None = None
     """Its iterations, once they are known: the columns of `iterations.tables.iterations` less those that follow

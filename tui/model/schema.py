@@ -42,9 +42,9 @@ SESSIONS: Final = pl.Schema(
 )
 """One row per profiled process or rank. ``start_resolution_ns`` is the coarsest step of its start times.
 
-``origin_ns`` is the Unix time of its ``start_ns`` 0, null where the input does not tell it. ``world_size`` is the
-number of ranks. ``rank_source`` says in words where the rank is from, null where the input itself tells it.
-``iteration_source`` says in words where iterations are from (``PyTorch's ProfilerStep``, ``NVTX range
+``origin_ns`` is the Unix time of its ``start_ns`` 0, null where the input does not record it. ``world_size`` is the
+number of ranks. ``rank_source`` describes the source of the rank, null where the input itself records it.
+``iteration_source`` describes the source of iterations (``PyTorch's ProfilerStep``, ``NVTX range
 iteration #``), null where there are none.
 """
 
@@ -62,7 +62,7 @@ DEVICES: Final = pl.Schema(
         "shared_memory_per_sm_bytes": pl.Int64,
     }
 )
-"""One row per GPU of a session, with what the input itself says of it."""
+"""One row per GPU of a session, with what the input itself records of it."""
 
 ACTIVITIES: Final = pl.Schema(
     {
@@ -104,10 +104,11 @@ ACTIVITIES: Final = pl.Schema(
 )
 """One row per GPU activity, by session and start; ``kind`` is one of `KINDS`.
 
-``shared_bytes`` is static and dynamic shared memory of a block together, filled where the input does not tell them
-apart. ``op`` is the innermost op (``ops.op``) that the activity was launched in and ``op_join`` how that was found, or
-why there is none: one of `OP_JOINS`, null where the input records no ops. ``tensor_core_reason`` says who decided
-``uses_tensor_core``. ``arguments`` are further facts in words, as recorded (``Collective name: allreduce; ...``).
+``shared_bytes`` is static and dynamic shared memory of a block together, filled where the input does not distinguish
+them. ``op`` is the innermost op (``ops.op``) that the activity was launched in and ``op_join`` how that was found, or
+why there is none: one of `OP_JOINS`, null where the input records no ops. ``tensor_core_reason`` is the source of the
+verdict ``uses_tensor_core``. ``arguments`` are further facts in words, as recorded (``Collective name: allreduce;
+...``).
 """
 
 API_CALLS: Final = pl.Schema(
@@ -277,7 +278,7 @@ LAYERS: Final = pl.Schema(
 """One row per layer, phase and executor; ``time_ns`` is null where the executor did not run the layer.
 
 ``executor`` is what ran the layers (caffe, cudnn, tensorflow) or, in a table of predictions alone, paleo: ``measured``
-is then false and ``time_ns`` the prediction. A prediction made for a run stands beside its measurement, in
+is then false and ``time_ns`` the prediction. A prediction made for a run stands next to its measurement, in
 ``predicted_ns`` and ``predicted_algorithm``. ``workspace_bytes`` is what the predicted algorithm needs.
 ``time_ns`` is the mean of ``calls`` iterations, ``median_ns`` their median and ``total_ns`` their sum, where they are
 recorded.
@@ -295,7 +296,7 @@ TOOL_FIGURES: Final = pl.Schema(
         "line": pl.UInt32,
     }
 )
-"""One row per figure that the recording tool itself computed of a session, as it says it (DLProf's GPU utilization).
+"""One row per figure that the recording tool itself computed of a session, as it reports it (DLProf's GPU utilization).
 
 ``value`` is in base units (``unit``: ns, %, B, or null for counts); ``text`` stands where it is no number.
 """
@@ -394,7 +395,7 @@ ISSUES: Final = pl.Schema(
         "reason": pl.String,
     }
 )
-"""One row per thing in the input that could not be used as it stood; ``severity`` is info, warning or error."""
+"""One row per thing in the input that could not be used as recorded; ``severity`` is info, warning or error."""
 
 FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
     {
@@ -428,7 +429,7 @@ OP_JOINS: Final = (
     "launched outside any op",
 )
 """How the op of an activity was found: its launch lies in the op on the same thread, the profiler's id of the op, as
-the input says it; or why it has none."""
+the input records it; or why it has none."""
 
 SECTIONS: Final = ("gpu", "api", "os", "openacc", "openmp", "nvtx", "um", "cpu", "dependency", "op")
 """What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat its rows."""

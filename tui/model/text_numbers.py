@@ -1,7 +1,7 @@
 r"""Numbers that stand in texts, read the same way everywhere.
 
 A digit is one of 0 to 9. The ``\d`` of a regular expression also means the digits of other scripts (``٢``, ``２``),
-which Polars cannot cast, so patterns say ``[0-9]``. A number that its type cannot hold is null, as one that is missing.
+which Polars cannot cast, so patterns use ``[0-9]``. A number that its type cannot hold is null, as one that is missing.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Sort = tuple[tuple[str, bool], ...]
 """Column names, the most significant first; True sorts largest first."""
 
 MIN_PINNED: Final = 24
-"""A name of fewer cells cannot be told from another."""
+"""The minimum width of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TableSpec:
     """The order of the frame as it comes, so that the heading can show it; empty: as in the input."""
 
     weight: str = ""
-    """The column that shares are taken of (``total_ns``): the status line says how much of it is shown."""
+    """The column that shares are taken of (``total_ns``): the status line shows how much of it is visible."""
 
     pinned: str = "name"
     """The column that stays in place when the table scrolls sideways, and is never hidden."""
@@ -67,7 +67,7 @@ class TableState:
     """Columns that the user moved, first to last; the others follow in their own order."""
 
     pinned: tuple[str, ...] = ()
-    """Columns that stay in place beside the table's own pinned one when it scrolls sideways."""
+    """Columns that stay in place next to the pinned column when the table scrolls sideways."""
 
     name_last: bool = False
     """The table's own pinned column stands last and takes all the room that the others leave."""

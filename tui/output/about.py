@@ -32,7 +32,7 @@ class About:
     """The view's name, as ``report --view`` takes it; empty for what is no view."""
 
     of: str = ""
-    """What its rows belong to: the rows that were gone into, the session; empty for all that was read."""
+    """What its rows belong to: the parent row, the session; empty for all that was read."""
 
     aggregation: str = ""
     """The iterations that were chosen; empty for all."""

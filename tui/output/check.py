@@ -78,7 +78,7 @@ def _rules() -> list[dict[str, Any]]:
 
 
 def _result(profile: Profile, row: dict[str, Any]) -> dict[str, Any]:
-    # What a tool says itself has no rule of ours.
+    # Findings of other tools have no rule.
     rule = row["rule"] or f"{row['tool']}-finding"
     source, first_line = _place(profile, row["session"])
     line = row["line"] or first_line
@@ -153,7 +153,7 @@ class Check:
         self._found = self.findings.filter(pl.col("state") == State.FOUND.value)
 
     def reaches(self, severity: str) -> bool:
-        """Whether anything was found that is as grave as this, or graver. Tools' findings without severity are not."""
+        """Whether anything was found that is at least this severe. Tools' findings without severity are not."""
         at_least = SEVERITIES[SEVERITIES.index(severity) :]
         return self._found.filter(pl.col("severity").is_in(at_least)).height > 0
 
@@ -194,7 +194,7 @@ class Check:
         return [*lines, *style.wrapped(self._cost_and_rules(row, style), first=indent, indent=indent), ""]
 
     def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
-        """What a finding costs, why the time is lost, and the rules that say so."""
+        """What a finding costs, why the time is lost, and the rules that found it."""
         sentences = []
         if row["cost_ns"] is not None:
             cost = duration(row["cost_ns"])

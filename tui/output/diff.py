@@ -53,7 +53,7 @@ _GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANG
 
 
 def no_judgment(sides: Sides) -> ProftuiError:
-    """What is said where nothing can be judged."""
+    """The text where nothing can be judged."""
     if sides.in_part and not sides.per_iteration:
         return ProftuiError(
             "no verdict: a part of one run is missing, so times of whole runs do not compare",
@@ -96,7 +96,7 @@ def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
 
 
 def _spread(judgment: Judgment, sides: Sides) -> str:
-    """How far iterations lie apart on each side, and whether the difference may be that alone."""
+    """The spread of iterations on each side, and whether the difference is within it."""
     both = {"baseline": spread(sides.a), "candidate": spread(sides.b)}
     few = [f"{count(one.iterations)} {when}" for when, one in both.items() if one.low_ns is None]
     if few:
@@ -140,7 +140,7 @@ _FIGURE: Final = pl.Schema(
         "unknown_reason": pl.String,
     }
 )
-"""Of a figure that sums a profile up: nanoseconds, per cent or a number of things, as its name says; and why a side
+"""Of a figure that summarizes a profile: nanoseconds, per cent or a number of things, by its name; and why a side
 of it is unknown, or what it leaves out."""
 
 
@@ -186,7 +186,7 @@ class Diff:
         """Lines on what was judged, as `tui.output.diff.verdict` writes them.
 
         Raises:
-            ProftuiError: Nothing that both profiles hold tells, or nothing was asked for.
+            ProftuiError: No figure is known on both sides, or nothing was asked for.
         """
         if self.judgment is None:
             raise no_judgment(self.sides)

@@ -34,7 +34,7 @@ def load(format_name: str) -> ModuleType:
     """The module that writes a format.
 
     Raises:
-        ProftuiError: It is not installed; says the command.
+        ProftuiError: It is not installed; with the command.
     """
     try:
         return importlib.import_module(NEEDED[format_name][0])
@@ -43,7 +43,7 @@ def load(format_name: str) -> ModuleType:
 
 
 def missing(format_name: str) -> str:
-    """Why a format cannot be written for want of its package, with the command; empty where it can."""
+    """Why a format cannot be written because its package is missing, with the command; empty where it can."""
     if format_name not in NEEDED:
         return ""
     try:
@@ -82,7 +82,7 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
     Args:
         frame: The rows.
         stream: Where to.
-        about: What the rows are of; None: nothing is said of it.
+        about: What the rows are of; None: no description.
 
     Raises:
         ProftuiError: The package is missing, or there are too many rows for a sheet.
@@ -109,7 +109,7 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
 
 
 def _write_long_numbers(frame: pl.DataFrame, sheet: Any) -> None:
-    """Write anew, as texts, the whole numbers that Excel would round, as addresses and times of day in ns."""
+    """Rewrite as text the integers that Excel would round, as addresses and times of day in ns."""
     for place, column in enumerate(frame):
         if column.dtype.is_integer():
             # As fractions, which any whole number can be: short ones cannot be compared with one so large.
@@ -167,7 +167,7 @@ GAP: Final = 2
 NAME_WIDEST: Final = 72
 TEXT_WIDEST: Final = 28
 REPEATED_WIDEST: Final = 40
-"""The first column, where it is repeated because all columns do not fit beside each other."""
+"""The first column, where it is repeated because not all columns fit side by side."""
 MAX_CELL: Final = 2_000
 """Letters of one cell; what is longer ends in ``...``."""
 
@@ -221,7 +221,7 @@ def letters(text: str) -> str:
 
 
 def laid_out(columns: Sequence[WrittenColumn]) -> list[Page]:
-    """The pages: all rows of the columns that fit beside each other, then all rows of those that did not."""
+    """The pages: all rows of the columns that fit side by side, then all rows of those that did not."""
     pages = []
     for strip in _strips(columns):
         blocks = _rows(strip)
@@ -245,7 +245,7 @@ def laid_out(columns: Sequence[WrittenColumn]) -> list[Page]:
 
 
 Strip = list[tuple[WrittenColumn, int]]
-"""Columns beside each other, with their widths in letters."""
+"""Columns side by side, with their widths in characters."""
 
 
 def _strips(columns: Sequence[WrittenColumn]) -> list[Strip]:

@@ -44,7 +44,7 @@ def write(
 ) -> None:
     """Write a frame to a file or a stream.
 
-    A file is written under a temporary name beside its place and renamed when it is complete: it is whole or absent.
+    A file is written under a temporary name in the same folder and renamed when it is complete: it is whole or absent.
 
     Args:
         frame: What to write.
@@ -52,7 +52,7 @@ def write(
         format_name: One of `FORMATS`.
         overwrite: Replace a file that is there.
         about: What the rows are of: written by the formats that are read by people (Excel, PDF, Markdown), by JSON
-            and Parquet beside the rows; the others hold the rows alone.
+            and Parquet in addition to the rows; the others hold the rows alone.
 
     Raises:
         ProftuiError: The format is not known, a package is missing, or the file cannot be written.
@@ -74,7 +74,7 @@ def write(
 
 
 def formula_warning(frame: pl.DataFrame, format_name: str) -> str:
-    """What is said where a spreadsheet would take texts of separated values for formulas; empty where it would not.
+    """A warning where a spreadsheet would take texts of separated values for formulas; empty where it would not.
 
     The texts stay as they are: programs that read the file must find the names that the profile has.
 
@@ -99,7 +99,7 @@ def for_clipboard(frame: pl.DataFrame, about: About) -> str:
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with every control and direction character of its texts and headings shown as ``·``.
 
-    Headings that are alike then, and could not be columns of one frame, are distinguished by their number.
+    Headings that are equal then, and could not be columns of one frame, are distinguished by their number.
     """
     texts = _plain_types(frame).with_columns(pl.col(pl.String).str.replace_all(_UNPRINTABLE, MARK))
     names = [plain(name) for name in texts.columns]
@@ -158,7 +158,7 @@ def _plain_types(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_number(error: OSError) -> OSError:
-    """Polars tells only in words which error it was; with the number it becomes a `BrokenPipeError` and so on.
+    """Polars reports the error only as text; with its number it becomes a `BrokenPipeError` and so on.
 
     >>> _with_number(OSError("Broken pipe (os error 32)"))
     BrokenPipeError(32, 'Broken pipe')
@@ -199,7 +199,7 @@ def _write_tsv(frame: pl.DataFrame, stream: IO[bytes]) -> None:
 
 
 def _write_json(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
-    """A list of objects; where it is said what they are of, an object that holds it beside them, as reports do."""
+    """A list of objects; with metadata, an object that holds both, as in reports."""
     if about is not None:
         stream.write(json.dumps(about.facts()).removesuffix("}").encode() + b', "rows": ')
     frame.write_json(cast("io.IOBase", stream))

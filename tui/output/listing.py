@@ -91,7 +91,7 @@ def shown_keys(action: Action) -> str:
 
 
 def inspect_text(found: Mapping[str, Any], *, width: int) -> str:
-    """What `tui.analysis.inputs.capabilities.inspect` tells of a file, for people.
+    """The text of `tui.analysis.inputs.capabilities.inspect` for a file.
 
     Args:
         found: Its answer, or ``source`` and ``error``.

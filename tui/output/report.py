@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 OF_ITERATIONS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels-by-op"})
-"""Views that say how iterations were found."""
+"""Views that show how iterations were found."""
 
 
 TREE: Final = {"parent", "level"}
@@ -229,7 +229,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
         spec: Its columns.
         rows: Its rows, at least one.
         style: How to write it.
-        notes: Say which columns are left out, and why.
+        notes: Name the columns that are left out, and why.
     """
     _shown, unknown = informative_columns(spec, rows)
     texts = _written(spec, rows)
@@ -302,7 +302,7 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
 
 
 def _notes(profile: Profile, view: str) -> list[str]:
-    """What is said before a table: which iterations it is of, and how those were found."""
+    """The notes above a table: the iterations that it is of, and how they were found."""
     notes = [f"Of {words(profile)} only."] if words(profile) else []
     if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
         notes.append(f"{note}.")

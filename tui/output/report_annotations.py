@@ -60,7 +60,7 @@ class MarksReport:
     Args:
         profile: What was read.
         left: How the user left the explorer; None: nothing is known of it.
-        stamp: Of the files as they are, to tell whether they have changed since.
+        stamp: Of the files as they are, to detect changes since.
         view: One of `REPORTS`; None: all.
         gpu: The name of the GPU, as the user gives it.
     """
@@ -104,7 +104,7 @@ class MarksReport:
 
     @property
     def _notes_above(self) -> list[str]:
-        """What is to be said of the marked rows."""
+        """The notes about the marked rows."""
         return [*([] if self.is_of_now else [CHANGED]), *([_elsewhere(self.elsewhere)] if self.elsewhere else [])]
 
 

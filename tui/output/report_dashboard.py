@@ -201,7 +201,7 @@ def _value(fact: Fact) -> str:
 
 
 WORST_ISSUES: Final = 3
-"""So many errors and warnings are told in full; the rest is counted."""
+"""Errors and warnings that are printed in full; the rest is counted."""
 
 SPLIT_HEADING: Final = "GPU time by kind of work"
 MEANINGS_HEADING: Final = "How these figures are computed"
@@ -391,6 +391,6 @@ def _ops_title(figures: Dashboard) -> str:
 
 
 def _of_tool(rows: pl.DataFrame) -> TableSpec:
-    """The table of what the tool says, headed by its name."""
+    """The table of the tool's figures, headed by its name."""
     tools = ", ".join(rows["tool"].drop_nulls().unique(maintain_order=True).to_list())
     return replace(TOOL, title=f"As {plain(tools)} says") if tools else TOOL

@@ -59,7 +59,7 @@ def sorted_rows(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.S
 
 
 def rows_of(mask: pl.Series) -> pl.Series:
-    """The row numbers (UInt32) for which a mask is true; Polars is slow to tell them itself."""
+    """The row numbers (UInt32) for which a mask is true; slow in Polars itself."""
     return pl.arange(len(mask), dtype=pl.UInt32, eager=True).filter(mask)
 
 
@@ -99,7 +99,7 @@ def _sorted(frame: pl.DataFrame, sort: Sort, rows: pl.Series | None) -> pl.Serie
     """Rows in order, those that are equal as they come.
 
     Keys and the place of a row are put together into one number: sorting those leaves equal keys as they were, and the
-    places say which rows they were. What does not fit into one number is sorted by in turns, the last keys first.
+    places are the numbers of their rows. What does not fit into one number is sorted by in turns, the last keys first.
     """
     facts = facts_of(frame)
     count = frame.height if rows is None else len(rows)
@@ -196,7 +196,7 @@ def _ranks(facts: ColumnFacts) -> pl.Series:
 
 
 def _places(texts: pl.Series) -> pl.Series:
-    """The place of each text among the different ones: without regard to case, those alike but for it told apart."""
+    """The place of each text among the different ones: case-insensitive, then by case."""
     by_alphabet = pl.DataFrame({"lower": texts.str.to_lowercase(), "name": texts}).select(
         pl.arg_sort_by("lower", "name")
     )
@@ -283,7 +283,7 @@ def apply(
         frame: The rows of the table, in the order that the table comes in.
         spec: What the table is.
         state: The filter, the find and the order that the user chose. Where the filter cannot be understood, it is
-            not applied and ``error`` says why.
+            not applied and ``error`` is the reason.
         units: For columns by name, the unit that bare numbers of a query are in.
         excluded_sessions: Sessions that are excluded from sums over sessions.
         global_filter: The global filter, applied in addition to the table's own where it can be understood.

@@ -105,7 +105,7 @@ def compile_query(
         excluded_sessions: Sessions that are left out of the total that ``%`` is taken of, where there are others.
 
     Raises:
-        QueryError: It cannot be understood; says where.
+        QueryError: It cannot be parsed; with the position.
     """
     compiler = _Compiler(columns, frame, units or {}, weight, searched, excluded_sessions)
     node = parse(text)

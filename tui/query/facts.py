@@ -69,7 +69,7 @@ class ColumnFacts:
         """
         if self.values.dtype.is_integer() and len(self.values) > CODED_FROM:
             smallest, largest = self.extent
-            # Of very many numbers the first ones tell that there are too many, mostly.
+            # Of very many numbers the first ones usually show that there are too many.
             head = self.values.head(CODED_FROM)
             if smallest != largest and head.n_unique() > most + 1:
                 return None
@@ -201,21 +201,21 @@ def sum_of(values: pl.Series) -> int | float | None:
 
 
 CONTEXT_COLUMNS: Final = frozenset({"session", "kind"})
-"""Columns that distinguish rows where they differ, and say nothing where they are the same in all rows."""
+"""Columns that distinguish rows where they differ, and are uninformative where they are the same in all rows."""
 
 SESSION_NAME_COLUMN: Final = "who"
 """The column that names the session of a row, where a table has it."""
 SESSION_PRIORITY: Final = 0
-"""The priority of a session where there are several: no figure says anything without it."""
+"""The priority of a session where there are several: no figure is meaningful without it."""
 UNINFORMATIVE_PRIORITY: Final = 99
-"""The priority of a column that says nothing here."""
+"""The priority of a column that is uninformative here."""
 
 
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
-    """The columns of a table that say something, and those that are unknown in every row.
+    """The informative columns of a table, and those that are unknown in every row.
 
-    Session and kind are left out where they are the same in all rows, and what tells something only where it is more
-    than 0 where it is so in none.
+    Session and kind are left out where they are the same in all rows, and columns that are informative only above 0
+    where no value is above 0.
     """
     shown, unknown = [], []
     for column in spec.columns:
@@ -227,7 +227,7 @@ def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Colum
 
 
 def _is_informative(column: Column, facts: ColumnFacts) -> bool:
-    """Whether a column of which something is known says anything about the rows."""
+    """Whether a column with known values is informative."""
     if column.only_above_zero:
         return (facts.extent[1] or 0) > 0
     return column.name not in CONTEXT_COLUMNS or facts.distinct_count > 1
@@ -236,8 +236,8 @@ def _is_informative(column: Column, facts: ColumnFacts) -> bool:
 def prioritized(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
     """The columns of a table that the rows have, with the priority that they deserve for these rows.
 
-    What says nothing here goes last, unless it is read against what does; a session, where there are several and no
-    other column names it, stays with the names that it tells apart.
+    Uninformative columns go last, unless they are read against informative ones; a session, where there are several and
+    no other column names it, stays with the names that it distinguishes.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():

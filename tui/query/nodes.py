@@ -65,7 +65,7 @@ class Compare:
     operator: Operator
     value: str
     quoted: bool = False
-    """In quotes: a text as it stands, upper and lower case told apart, never "unknown" and never a range."""
+    """In quotes: a text as it stands, case-sensitive, never "unknown" and never a range."""
     span: Span = field(default=(0, 0), compare=False)
     """Of the value."""
     column_span: Span = field(default=(0, 0), compare=False)

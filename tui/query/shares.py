@@ -16,7 +16,7 @@ from tui.query.facts import facts_of, sum_of
 SMALL_PCT: Final = 1.0
 """The smallest rows of a session are small as long as they hold at most this share of its weight together."""
 SAMPLED: Final = 1 << 14
-"""So many weights tell where about the small ones end."""
+"""The size of the sample that estimates where small weights end."""
 NEAR: Final = 0.9
 """Of the place in the sample where they end: what is smaller than the weight there is added up without being sorted."""
 
@@ -121,7 +121,7 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     total = sum_of(known)
     if not len(known) or total is None:
         return None
-    # A sample tells about how large the small ones are; where it was mistaken, larger ones are examined as well.
+    # A sample estimates the bound of small weights; where it was wrong, larger ones are examined as well.
     sample = np.sort(known.gather_every(len(known) // SAMPLED + 1).to_numpy())
     place = int(np.searchsorted(np.cumsum(sample), SMALL_PCT / 100 * sample.sum(), side="right"))
     bound: int | float = sample[min(place, len(sample) - 1)].item()
@@ -130,7 +130,7 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     while len(smallest) < len(known) and (sum_of(smallest) or 0) * 100 <= SMALL_PCT * total:
         bound = 2 * bound if bound > 0 else float("inf")
         smallest = known.filter(known <= bound)
-    # Those that the sample says are far from where the small ones end are added up and not sorted, if it was right.
+    # Weights that are far from the bound by the sample are added up and not sorted, if it was right.
     least_near = sample[int(NEAR * min(place, len(sample) - 1))].item()
     far = sum_of(smallest.filter(smallest < least_near)) or 0
     if far * 100 <= SMALL_PCT * total:

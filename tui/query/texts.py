@@ -89,7 +89,7 @@ def regex(pattern: str, span: Span) -> TextTest:
     """Strings in which a regular expression of Rust's syntax is found, in smart case.
 
     Raises:
-        QueryError: It is not one; says where.
+        QueryError: It is not one; with the position.
     """
     # A capital counts where it stands for itself: \W, \S or \p{Lu} do not make the case matter.
     letters = "".join(found["other"] or "" for found in _CAPITAL_OUTSIDE_ESCAPES.finditer(pattern))

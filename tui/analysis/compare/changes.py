@@ -47,7 +47,7 @@ _LIBRARY: Final = re.compile(
 _OVERLOAD: Final = re.compile(r"(?<=Backward)[0-9]+$")
 """PyTorch numbers the derivatives of an op's overloads; before 1.9 a single one had no number."""
 _SPLIT: Final = re.compile(r"(?<=convolution_backward)_(?:input|weight)$")
-"""Of PyTorch before 1.11, which took the two gradients apart."""
+"""Of PyTorch before 1.11, which computed the two gradients separately."""
 _INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
 """As TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``) and DLProf (``relu[2]``) number what repeats."""
 
@@ -295,10 +295,10 @@ def changes(
 
 
 def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
-    """Times and counts by name over all sessions, each per iteration of its own where that is how sides are told.
+    """Times and counts by name over all sessions, each per iteration of its own where sides are compared per iteration.
 
     Columns: those of ``by``, total_ns, calls, timed (calls whose time is known), there (true), similar (false), as
-    (null), and unknown_reason, as in `changes`. A sum of which a session does not say its part is unknown.
+    (null), and unknown_reason, as in `changes`. A sum is unknown where a session does not record its part.
     """
     timed = pl.col("timed_calls" if "timed_calls" in rows.columns else count).alias("timed")
     rows_by_name = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count, timed)
@@ -332,7 +332,7 @@ def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, coun
 
 
 def _unknown_reason(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
-    """Words on the sessions of a group that do not say a value."""
+    """A sentence about the sessions of a group that do not record a value."""
     if not several:
         return pl.lit(f"no {what}")
     sessions = pl.col("session").filter(value.is_null()).unique().sort().cast(pl.String).str.join(", ")

@@ -33,7 +33,7 @@ KINDS: Final = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
 
 
 def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
-    """Why it cannot be told whether a side that has no row of a name had none of it; null where it had none.
+    """Why it is unknown whether a side without rows of a name had none of it; null where it had none.
 
     Args:
         side: It has rows of other names.
@@ -198,7 +198,7 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
 
 
 def _tensor_cores(profile: Profile) -> SideFigure:
-    """Kernel time on tensor cores, as a share of what can be told to use them or not."""
+    """Kernel time on tensor cores, as a share of the kernel time whose tensor-core use is known."""
     use = tensor_core_use(tensor_core_time(profile))
     open_time = f"{percent(use.unknown_pct)} of the kernel time"
     if use.share_pct is not None:
@@ -285,7 +285,7 @@ class Figure:
 
     @property
     def unknown_reason(self) -> str | None:
-        """What is not told of it on either side, as in `tui.analysis.compare.changes.changes`."""
+        """What is unknown of it on either side, as in `tui.analysis.compare.changes.changes`."""
         reasons = [f"{when}: {why}" for when, why in zip(_SIDES, self.reasons, strict=True) if why]
         return "; ".join(reasons) or None
 
@@ -326,9 +326,9 @@ def headline_rows(sides: Sides) -> pl.DataFrame:
 
 
 def headline(sides: Sides) -> tuple[Figure, ...]:
-    """The figures that sum two profiles up; sums are per iteration where the sides are, as `Sides.why` says.
+    """The figures that summarize two profiles; sums are per iteration where the sides are, as `Sides.why` says.
 
-    Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are told where
+    Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are reported where
     each side has one. GPU busy is a share: of the time of the iterations, else of the spans. A kind of GPU work that
     neither side has is left out; where nothing at all is known there are no figures.
     """

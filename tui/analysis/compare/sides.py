@@ -1,4 +1,4 @@
-"""The two sides of a comparison, and whether their times are told per iteration or of the whole run."""
+"""The two sides of a comparison, and whether their times are per iteration or of the whole run."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Sides:
     per_iteration: bool
     """Sums are divided by the number of iterations of their session."""
     why: str
-    """How the sums are told, and why, in words."""
+    """Whether sums are per iteration or per run, and why, in words."""
 
     @property
     def left_out(self) -> str:
@@ -71,7 +71,7 @@ class Sides:
 
     @property
     def in_part(self) -> str:
-        """A sentence where an input was not read to its end, so that totals lack the rest; empty where both were."""
+        """A sentence where an input was not read to its end, so that totals are incomplete; empty where both were."""
         both = ((self.a, "baseline"), (self.b, "candidate"))
         words = [f"{side.whole.partial} ({when})" for side, when in both if side.whole.partial]
         return f"Partial results: {', '.join(words)}." if words else ""
@@ -85,7 +85,7 @@ class Sides:
 def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
     """Make two profiles ready to be compared.
 
-    Where all sessions of both have iterations, sums are told per iteration, and what lies in none is left out; else
+    Where all sessions of both have iterations, sums are per iteration, and what lies in none is left out; else
     of the whole runs. Sessions whose kernels were replayed take no part: their times are of no run.
 
     Args:
@@ -161,7 +161,7 @@ def _session(number: int, rank: int | None) -> str:
 
 
 def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) -> Sides:
-    """Some iterations of a profile beside others.
+    """Two ranges of iterations of a profile.
 
     Raises:
         ProftuiError: There are no such iterations.

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 OF_ITERATIONS: Final = "median_iteration_ns"
 JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns")
-"""Figures that can tell whether a profile is slower, the best first."""
+"""Figures that decide whether a profile is slower, the best first."""
 MIN_SPREAD: Final = 4
-"""Of fewer iterations a middle half says nothing."""
+"""The minimum number of iterations for a middle half."""
 DEFAULT_PCT: Final = 5.0
 """By how much a candidate may be slower where no limit is given."""
 UNCHANGED_PCT: Final = 1.0
@@ -94,7 +94,7 @@ def judged(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far the iterations of a side lie apart."""
+    """The spread of the iterations of a side."""
 
     iterations: int
     """How many have a duration."""
@@ -119,7 +119,7 @@ def spread(side: Side) -> Spread:
 
 
 def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None) -> str:
-    """What changed, as a person would say it: by how much, in which work, and what limits the candidate now.
+    """What changed, as a sentence: by how much, in which work, and what limits the candidate now.
 
     Such as ``REGRESSION +23 % (median iteration, 33.2 ms to 41 ms). GPU work -50 %, GPU busy 95 to 38 %: now
     launch-bound.`` Empty where no time is known of both.

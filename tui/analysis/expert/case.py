@@ -59,7 +59,7 @@ _COMPILERS: Final = {
 
 
 class Case:
-    """One session, or for rules that compare sessions all of them; what several rules need is worked out once.
+    """One session, or for rules that compare sessions all of them; what several rules need is computed once.
 
     Args:
         profile: The rows of the session alone.
@@ -145,7 +145,7 @@ class Case:
 
     @cached_property
     def missing(self) -> Mapping[str, str]:
-        """What it could hold and does not: the name of the need, and what to say of it."""
+        """What it does not record: the sentence for each need, by name."""
         return {need.name: need.missing for need in missing(self.profile)}
 
     @cached_property
@@ -210,7 +210,7 @@ class Case:
 
     @cached_property
     def copies(self) -> pl.DataFrame:
-        """The single copies: what ``activities`` tells of them."""
+        """The single copies: their columns of ``activities``."""
         return self.profile["activities"].lazy().filter(pl.col("kind") == "memcpy").select(COPY).collect()
 
     # --- devices and launch configurations ----------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class Case:
 
     @cached_property
     def lines(self) -> tuple[Timeline, ...]:
-        """The work of each GPU whose start and duration are known, in order of time."""
+        """The work of each GPU whose start and duration are known, in time order."""
         return timelines(self.profile)
 
     @cached_property
@@ -328,7 +328,7 @@ class Case:
 
     @cached_property
     def together_words(self) -> str:
-        """What is said behind a time that is the sum over several GPUs: it can be longer than the run."""
+        """The suffix of a time that is summed over several GPUs, which can be longer than the run."""
         return "" if self.busy.height < 2 else f", of {self.busy.height} GPUs together"
 
     @cached_property
@@ -393,7 +393,7 @@ class Case:
 
         Args:
             pattern: The regular expression.
-            columns: What is wanted of them beside name, start_ns and duration_ns.
+            columns: Further columns, in addition to name, start_ns and duration_ns.
         """
         shown = ("name", "start_ns", "duration_ns", *columns)
         return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])

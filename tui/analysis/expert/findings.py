@@ -1,4 +1,4 @@
-"""What all rules say of a profile, as one frame, with what the recording tool's own advisor says beside it."""
+"""The findings of all rules for a profile as one frame, with those of the recording tool's own advisor."""
 
 from __future__ import annotations
 
@@ -115,20 +115,21 @@ _STATES: Final = {state: rank for rank, state in enumerate(State)}
 
 
 def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-    """What every rule says of every session, and the findings of the recording tools.
+    """The answer of every rule for every session, and the findings of the recording tools.
 
     One row per rule and session; of rules that compare sessions one row in all (session null). Found ones come first,
     then rules that do not apply, then clean ones. Findings of one cause stand together: causes are in order of what
     their most expensive finding costs of the wall time, after errors, which put the figures in doubt.
 
     Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of what was found),
-    session, tool (`OURS`, or the tool whose own advisor says so: its rows have no rule), problem and recommendation
-    (of what was found), reason (why it does not apply, or what says that it is clean), cause (why the time is lost:
-    `tui.analysis.expert.model`), is_lead (whether it is the first of its cause), cost_ns (what it costs at most),
-    cost_pct (its share of the wall time; of profiles without times, of GPU time), cost_basis (how that was estimated,
-    or why not), numbers (JSON: figures by name, base units), thresholds (JSON: for each name, value, says, source),
-    evidence (JSON: up to ten rows), view, part (of views that have several; null: the first) and filter (where the
-    rows behind it are shown), link (where to read more), line (of the input, that of the first row of the evidence).
+    session, tool (`OURS`, or the tool whose own advisor found it: its rows have no rule), problem and recommendation
+    (of what was found), reason (why it does not apply, or the figures that show that it is clean), cause (why the time
+    is lost: `tui.analysis.expert.model`), is_lead (whether it is the first of its cause), cost_ns (what it costs at
+    most), cost_pct (its share of the wall time; of profiles without times, of GPU time), cost_basis (how that was
+    estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON: for each name, value,
+    meaning, source), evidence (JSON: up to ten rows), view, part (of views that have several; null: the first) and
+    filter (where the rows behind it are shown), link (where to read more), line (of the input, that of the first row of
+    the evidence).
 
     Args:
         profile: What was read.
@@ -180,7 +181,7 @@ def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
 
 
 def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
-    """What some rules say, in order; of very many launches two rules are worked out at a time."""
+    """The answers of some rules, in order; with very many launches, of two rules at a time."""
     if case.profile["activities"].height + case.profile["api_calls"].height < MANY:
         return [_judged(rule, case) for rule in rules]
     with ThreadPoolExecutor(1 if low_memory() else 2, "rules") as pool:
@@ -293,7 +294,7 @@ def _finite(value: Any) -> Any:
 
 
 def _of_tools(profile: Profile) -> pl.DataFrame:
-    """The findings of the recording tools, as they say them."""
+    """The findings of the recording tools, in their own words."""
     rows = profile["tool_findings"].select(
         pl.lit(State.FOUND.value).alias("state"),
         "severity",

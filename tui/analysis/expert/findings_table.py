@@ -28,7 +28,7 @@ PARTLY_APPLICABLE: Final = "partly applicable"
 """Of rules that apply to some sessions and not to others."""
 
 SESSION_CELLS: Final = 9
-"""Cells of the column that tells sessions apart, with the blanks before it."""
+"""Width of the session column, with the blanks before it."""
 
 EXPERT: Final = TableSpec(
     "findings",
@@ -52,7 +52,7 @@ EXPERT: Final = TableSpec(
 
 
 def spec_for(profile: Profile) -> TableSpec:
-    """The table for a profile: sessions are told where there are several."""
+    """The table for a profile: with a session column where there are several sessions."""
     if profile["sessions"].height > 1:
         # The session takes its room from the message, not from the cost.
         return replace(EXPERT, pinned_least=EXPERT.pinned_least - SESSION_CELLS)
@@ -170,7 +170,7 @@ def summary(findings: pl.DataFrame) -> str:
 
 
 def gap_of(row: Mapping[str, Any]) -> Gap | None:
-    """The longest gap that a finding tells of; None where it is not of gaps.
+    """The longest gap of a finding; None where it is not of gaps.
 
     Args:
         row: Of `findings` or `expert_rows`.
@@ -184,7 +184,7 @@ def gap_of(row: Mapping[str, Any]) -> Gap | None:
 def counts(findings: pl.DataFrame) -> Mapping[str, int]:
     """How many findings there are of each severity, and how many rules do not apply or are clean.
 
-    Each rule counts once, for what it says of all sessions: clean where it found nothing in any and applies to one, not
+    Each rule counts once, for its answers in all sessions: clean where it found nothing in any and applies to one, not
     applicable where it applies to none, partly applicable where it applies to some.
 
     Keys: error, warning, info, not applicable, partly applicable, clean, says (findings of tools without a severity).

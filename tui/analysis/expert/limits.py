@@ -1,4 +1,4 @@
-"""The thresholds of the rules: ``rules.toml``, and what the user's own file says otherwise."""
+"""The thresholds of the rules: ``rules.toml``, overridden by the user's own file."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Limits:
         return self.severities.get(rule) == OFF
 
     def severity(self, rule: str, own: Severity) -> Severity:
-        """How grave a finding of a rule is: as the user says, else as the rule does."""
+        """The severity of a finding: from the user's file, else from the rule."""
         given = self.severities.get(rule, OFF)
         return own if given == OFF else Severity(given)
 

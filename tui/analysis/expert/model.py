@@ -65,7 +65,7 @@ class Found:
     basis: str = ""
     """How the cost was estimated, or why it was not."""
     evidence: pl.DataFrame | None = None
-    """The rows behind it, the most telling first."""
+    """The rows behind it, the most important first."""
     view: str = ""
     """The view that shows them (`tui.views`), or empty."""
     filter: str = ""
@@ -83,7 +83,7 @@ class Clean:
     """The rule was checked and does not hold."""
 
     why: str
-    """The figures that say so."""
+    """The figures that show it."""
     numbers: Mapping[str, Number] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""What rules need: each says what is not recorded, or returns an empty text where everything is."""
+"""What rules need: each returns what is not recorded, or returns an empty text where everything is."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 GRAPH_SHARE_PCT: Final = 5.0
-"""With more of the kernel time in whole CUDA graphs, what holds of the other kernels says nothing of the run."""
+"""With more of the kernel time in whole CUDA graphs, the other kernels are not representative of the run."""
 
 SETTLED: Final = 0.5
-"""Where less than this share of the time is known (occupancy, verdicts), nothing is said of the whole."""
+"""Where less than this share of the time is known (occupancy, verdicts), the rule does not apply."""
 
 
 def gpu_work(case: Case) -> str:

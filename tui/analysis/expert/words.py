@@ -88,7 +88,7 @@ def share_of(part_ns: float, whole_ns: float) -> str:
 
 
 def called(name: object) -> str:
-    """A name within a sentence; without namespaces that say little, of a long one with the inner ones.
+    """A name within a sentence; without uninformative namespaces, of a long one with the inner ones.
 
     >>> called("void f<int>(float*)")
     '`f`'
@@ -127,7 +127,7 @@ def most_often(by_name: pl.DataFrame, count: str) -> str:
 
     Args:
         by_name: With ``name``, those that come most often first.
-        count: The column that says how often.
+        count: The column with the number of occurrences.
     """
     first, *others = by_name[count].head(2)
     return "" if first in others else f"; most often {called(by_name['name'][0])}"
@@ -137,8 +137,8 @@ def behind(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl
     """Evidence, view and filter of a finding: the first rows by name, and the view that shows work of these names.
 
     Args:
-        rows: With ``name``, the most telling first; a name can stand in several.
-        columns: What to show of them beside the name; all where none are named.
+        rows: With ``name``, the most important first; a name can stand in several.
+        columns: What to show of them in addition to the name; all where none are named.
         view: Where the rows behind them are.
     """
     shown = rows.select("name", *columns) if columns else rows

@@ -59,7 +59,7 @@ def distinct_values(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int
 
 
 def find_gaps(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
-    """Where intervals in order of their starts leave at least so much time in which none is active.
+    """The gaps of at least a given length between intervals in order of their starts.
 
     Args:
         starts: Of at least one interval.

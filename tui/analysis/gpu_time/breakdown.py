@@ -78,7 +78,7 @@ class _Host:
     first_ns: int
     last_ns: int
     sets: dict[Category, IntervalSet]
-    """Without the categories that the input does not tell."""
+    """Without the categories that the input does not record."""
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
@@ -93,7 +93,7 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     up to the wall time: from the start of the first iteration, op or GPU activity to the end of the last; in sessions
     with neither ops nor iterations, of the first and last API call or GPU activity.
 
-    What the input does not tell is null, ``why`` says so, and its time is in Other.
+    What the input does not record is null, ``why`` says so, and its time is in Other.
     """
     use = gpu_uses(profile)
     memory_recorded = records_memory(profile)
@@ -249,7 +249,7 @@ def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
 def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
     """For each session with times when its host loaded data, read or wrote files, and was in ops or API calls.
 
-    `HOST_CATEGORIES` in the order in which they count; without those that the input does not tell.
+    `HOST_CATEGORIES` in the order in which they count; without those that the input does not record.
     """
     bounds = wall_bounds(profile)
     in_calls = call_intervals(profile)

@@ -55,7 +55,7 @@ TITLES: Final = {
     ApiClass.LOADING: "code loading",
     ApiClass.OTHER: "other call",
 }
-"""As tables say it."""
+"""As in tables."""
 
 _PATTERNS: Final = (
     (ApiClass.SYNC, re.compile(r"Synchronize|(?:Event|Signal)Wait|hsa_signal_wait")),
@@ -201,7 +201,7 @@ def call_intervals(profile: Profile) -> dict[int, IntervalSet]:
 
 
 def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) -> dict[str, Any] | None:
-    """What the CPU did in one time interval: the columns of `HostCalls.in_intervals`; None where nothing tells."""
+    """What the CPU did in one time interval: the columns of `HostCalls.in_intervals`; None where it is unknown."""
     calls = host_calls(rows_of_session(profile["api_calls"], session), [(start_ns, end_ns)])
     if calls is None:
         return None
@@ -248,7 +248,7 @@ NAME_LIMIT: Final = 4000
 
 
 class HostPhase(IntEnum):
-    """What a name says that the host did."""
+    """What the host did, by a name."""
 
     NONE = 0
     DATALOADER = 1
@@ -318,7 +318,7 @@ def phases_of(names: pl.Series) -> npt.NDArray[np.int8]:
 
 
 def host_phases(profile: Profile, session: int) -> dict[HostPhase, IntervalSet]:
-    """When a session was in ops or ranges of each phase, on any thread; a phase that no name tells is left out."""
+    """When a session was in ops or ranges of each phase, on any thread; a phase without matching names is left out."""
     return phases_in(*(profile[frame].filter(pl.col("session") == session) for frame in ("ops", "ranges")))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IdleGaps:
-    """The idle gaps of a timeline, in order of time."""
+    """The idle gaps of a timeline, in time order."""
 
     starts: Ints
     ends: Ints
@@ -354,8 +354,8 @@ def idle_time(profile: Profile) -> pl.DataFrame:
 
     Columns: session, device, span_ns (first start to last end on this device), busy_ns (as in
     `tui.analysis.gpu_time.idle_gaps.busy_time`), idle_ns (span - busy), gaps (how many), macro_ns and micro_ns (gaps of
-    `MICRO_NS` or more, and shorter ones), longest_ns, host_wait_ns, kernel_wait_ns, other_wait_ns, unknown_wait_ns (of
-    which nothing tells what they wait for), unresolved_ns.
+    `MICRO_NS` or more, and shorter ones), longest_ns, host_wait_ns, kernel_wait_ns, other_wait_ns, unknown_wait_ns
+    (gaps of unknown cause), unresolved_ns.
 
     macro + micro + unresolved = idle, and the four kinds of waiting with unresolved are idle as well. ``unresolved_ns``
     is 0 where starts are exact. Where they are rounded, it is the gaps that are too short to measure, less what

@@ -62,7 +62,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     - busy_ns: the three together; idle_ns: the rest of the span, so that the four add up to it (the terms are those of
       TraceLens: computation + exposed_comm + exposed_memcpy + idle = total)
     - comm_ns, copies_ns, kernels_ns: C, M and K as they are; copies_hidden_ns: M and K at once
-    - comm_hidden_pct: share of C that compute runs beside; copy_hidden_pct: M and K at once as a share of the shorter
+    - comm_hidden_pct: share of C that overlaps with compute; copy_hidden_pct: M and K at once as a share of the shorter
     - to_device_ns, from_device_ns, both_ways_ns: copies of each direction and of both at once; both_ways_pct: as a
       share of the shorter
     - concurrent_ns: two kernels or more at once; concurrent_pct: as a share of kernels_ns; most_at_once: kernels;
@@ -132,7 +132,7 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
 
 
 def _streams(line: Timeline, is_kernel: npt.NDArray[np.bool_], streams: pl.Series) -> int | None:
-    """In how many streams there are kernels; None where there are none or not all are told."""
+    """In how many streams there are kernels; None where there are none, or some are unknown."""
     if streams.null_count():
         named = streams.gather(pl.Series(line.rows_at(np.flatnonzero(is_kernel))))
         return named.n_unique() if len(named) and not named.null_count() else None

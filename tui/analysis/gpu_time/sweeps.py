@@ -145,9 +145,9 @@ def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
         starts, ends = starts[long], ends[long]
         before, _ = reached.before(ends)
         late = before > starts
-        # From its start on an activity has another beside it until the latest end of those before.
+        # From its start on an activity overlaps with another until the latest end of those before.
         twice.add(starts[late], np.minimum(ends[late], before[late]))
-        # The last one waits for the next block: only that tells what starts beside it.
+        # The last one waits for the next block: only that shows what overlaps with it.
         starts, ends, late = (np.concatenate(parts) for parts in zip(waiting, (starts, ends, late), strict=True))
         beside = late[:-1] | (starts[1:] < ends[:-1])
         crowd.append((starts[:-1][beside], ends[:-1][beside]))

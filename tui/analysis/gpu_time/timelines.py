@@ -103,7 +103,7 @@ def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], I
 
 
 def classify_values(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
-    """A number for each name of a column, told from the distinct ones.
+    """A number for each name of a column, computed once for each distinct name.
 
     Args:
         names: A categorical column.
@@ -135,7 +135,7 @@ def adjusted_timelines(profile: Profile) -> tuple[Timeline, ...]:
 
     An overlap that is shorter than the resolution of the starts counts as none: the later work starts when the earlier
     one ends, and what follows without a gap moves with it. All of it stays between the first start and the last end,
-    and the union of it is as long as `tui.analysis.gpu_time.idle_gaps.busy_time` says.
+    and the union of it is as long as in `tui.analysis.gpu_time.idle_gaps.busy_time`.
     """
     return tuple(_adjusted(line) for line in timelines(profile))
 

@@ -69,7 +69,7 @@ def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
     """The `GpuUse` of each row of ``activities``.
 
     The verdicts are those of `tensor_core_use.with_verdicts`, found for millions of launches at once: what
-    the input says stands; else the GPU decides, else the kernel's name. Of a whole CUDA graph it is not known.
+    the input records is kept; else the GPU decides, else the kernel's name. Of a whole CUDA graph it is not known.
     """
     activities = profile["activities"]
     kind = classify_values(activities["kind"], _use_of_kind)
@@ -78,7 +78,7 @@ def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
     without = gpus.filter(pl.col("has_tensor_cores").eq(False))
     if without.height:
         gpu = pl.struct("session", "device")
-        # To ask for the GPU of every launch takes long, and mostly all are alike.
+        # Looking up the GPU of every launch is slow, and usually all are the same.
         all_ = without.height == gpus.height
         is_of_them = pl.lit(True) if all_ else gpu.is_in(without.select(gpu).to_series().implode())
         of_them = activities.select(is_of_them).to_series().to_numpy()

@@ -146,7 +146,7 @@ def _any(column: pl.Series) -> bool:
 
 
 _COUNTED: Final = ("metrics", "layers", "ops", "ranges", "memory_events", "memory_segments", "memory_blocks")
-"""Frames of which the number of rows is told, and nothing else."""
+"""Frames of which only the number of rows is reported."""
 
 
 def inspect(profile: Profile) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def inspect(profile: Profile) -> dict[str, Any]:
 
 
 def _memory_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
-    """Of sessions that tell what the allocator holds: ``memory``, by device its reserved and allocated bytes."""
+    """Of sessions that record the allocator: ``memory``, by device its reserved and allocated bytes."""
     sums = (
         profile["memory_segments"]
         .group_by("session", "device")

@@ -41,7 +41,7 @@ def is_amd_name(name: str | None) -> bool:
 def amd_sessions(profile: Profile) -> frozenset[int]:
     """The sessions whose GPUs are AMD's, whatever their devices are called.
 
-    Told by the tool (rocprof), by what it says of the software (ROCm, HIP), or by calls of HIP. A PyTorch trace gives
+    Known from the tool (rocprof), by the software that it names (ROCm, HIP), or by calls of HIP. A PyTorch trace gives
     an AMD GPU no name at times, and its architecture in the fields of a compute capability. PyTorch for ROCm keeps some
     names of CUDA's calls, PyTorch for CUDA has none of HIP's.
     """
@@ -73,7 +73,7 @@ _SAME_CHIP: Final = re.compile(r"^(?:[0-9]+gb|pcie|sxm[0-9]?|hbm[0-9]?e?|generat
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What a name says of a GPU: a row of ``gpus.toml``; None where cards of that name differ."""
+    """What is known of a GPU by its name: a row of ``gpus.toml``; None where cards of that name differ."""
 
     name: str
     """As ``GTX 680``: without NVIDIA, GeForce and Tesla."""
@@ -99,8 +99,8 @@ def known_gpus() -> tuple[Gpu, ...]:
 def find_gpu(name: str) -> Gpu | None:
     """What is known of a GPU of this name, or None.
 
-    A name of `CLIPPED_LENGTH` characters may be a longer one cut short: then only that is told on which all GPUs agree
-    whose name starts so.
+    A name of `CLIPPED_LENGTH` characters may be a longer one cut short: then only what is the same for all
+    GPUs whose names start with it is reported.
 
     >>> gpu = find_gpu("Tesla K40c (0)")
     >>> gpu.compute_capability, gpu.sm_count
@@ -189,8 +189,8 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     Columns: session, device, name, compute_capability, sm_count, memory_bandwidth (bytes per second), memory_bytes,
     max_threads_per_sm, registers_per_sm, shared_memory_per_sm_bytes, facts_source (where the compute capability is
-    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null where nothing says so).
-    What the input says stands; the rest is of the GPU that the user names, else of the device's own name. A GPU of
+    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null where it is unknown).
+    What the input records is kept; the rest is of the GPU that the user names, else of the device's own name. A GPU of
     AMD's has no compute capability: the numbers that a trace has in its place are of its architecture.
 
     Args:

@@ -41,7 +41,7 @@ _SIGNS: Final = (
     (Tool.XLA, ("xla", "xplane", "jax", "tensorflow", "tf-timeline", "tf1")),
     (Tool.NVPROF, ("nvprof",)),
 )
-"""Words in ``sessions.format`` or ``sessions.tool`` by which each is known, the more telling first."""
+"""Words in ``sessions.format`` or ``sessions.tool`` by which each is known, the more specific first."""
 _OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.XLA})
 """Tools that record copies and memsets wherever they record kernels."""
 
@@ -65,7 +65,7 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
 def tools_of(profile: Profile) -> tuple[Tool, ...]:
     """The tools that recorded the sessions of a profile, each once, in their order; nvprof where there is no session.
 
-    Nsight Compute arrives last: it is run beside another tool, not instead of it.
+    Nsight Compute arrives last: it is run in addition to another tool.
     """
     found = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
     tools = list(dict.fromkeys(tool_of(*row) for row in found)) or [Tool.NVPROF]
@@ -82,7 +82,7 @@ def records_copies(profile: Profile) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that an input may hold or lack; needs of the same name are the same."""
+    """Data that an input may hold; needs of the same name are equal."""
 
     name: str
     """What it is, as ``start times``."""
@@ -93,7 +93,7 @@ class Need:
     commands: Mapping[Tool, str] = field(default_factory=dict, compare=False, repr=False)
     """What records it with each tool, where that is another command; empty where nothing of the tool does."""
     unknown: str = field(default="", compare=False)
-    """What is unknown without it, where ``no`` and its name do not say that."""
+    """What is unknown without it, where ``no`` and its name are not enough."""
 
     def with_tools(self, tools: tuple[Tool, ...]) -> Need:
         """The same need with the command of the first of these tools that can record it."""
@@ -114,7 +114,7 @@ class Need:
 
     @property
     def missing(self) -> str:
-        """What to say where it is not there.
+        """The sentence where it is not recorded.
 
         >>> Need("start times", "every launch with its time", "nvprof --print-gpu-trace").missing
         'no start times: record with nvprof --print-gpu-trace'

@@ -24,9 +24,9 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
 
     GPU work is of the iteration that it was launched in, as far as that is known; calls, ops, ranges and allocations
     of the one that they began in (a call that launched work: of the iteration of that work). Op numbers stay as they
-    are. What the input summed over the whole run itself is left out, with an issue that says so, and so are sessions
-    that have none of the iterations; metrics, layer times and what the recording tool says of the run stay. Where all
-    iterations are wanted nothing is left out. To choose the same again changes nothing.
+    are. What the input summed over the whole run itself is left out, with an issue, and so are sessions
+    that have none of the iterations; metrics, layer times and the recording tool's own figures of the run stay. Where
+    all iterations are wanted nothing is left out. To choose the same again changes nothing.
 
     Args:
         profile: What was read, or some iterations of it.
@@ -77,7 +77,7 @@ def words(profile: Profile) -> str:
 def range_words(profile: Profile) -> str:
     """The range that was chosen, for people, and which of its iterations there are where it reaches beyond them.
 
-    Such as ``iterations 3:7`` and ``iterations 3:7 (there are 3 to 4)``; empty where all are meant.
+    Such as ``iterations 3:7`` and ``iterations 3:7 (there are 3 to 4)``; empty for all.
     """
     chosen, steps = profile.aggregation, profile.steps
     numbers = None if steps is None else steps["iteration"].drop_nulls()
@@ -131,7 +131,7 @@ def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
     calls, known = whole["api_calls"], whole.steps
     assert known is not None, "with_iterations fills it"
     began = iteration_at(known, calls["session"], calls["start_ns"])
-    # What is recorded has times of the CPU, unless its work alone tells it; what was cut may have those of the GPU.
+    # What is recorded has times of the CPU, unless only its work is recorded; what was cut may have those of the GPU.
     by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
     by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
     follow = known.filter(by_gpu | by_work)["session"].unique()
@@ -154,7 +154,7 @@ def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
 
 
 def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
-    """Issues that say what the filter leaves out beside other iterations."""
+    """Issues about what the filter leaves out in addition to other iterations."""
     rows = []
     lost = whole["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
     for session, rows_lost in lost.iter_rows():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 CUT_FROM: Final = 4.0
-"""What is longer than so many times the median is cut, and marked as cut: the others could not be told apart."""
+"""Bars longer than so many times the median are cut and marked, so that the others stay distinguishable."""
 
 
 class Bar(NamedTuple):
@@ -47,7 +47,7 @@ def chart_rows(rows: pl.DataFrame, session: int) -> pl.DataFrame:
         session: Which session.
     """
     own = rows.filter(pl.col("session") == session)
-    # Of iterations without times of their own the numbers tell the order.
+    # Of iterations without times of their own the numbers give the order.
     return own.filter(pl.col("start_ns").is_not_null() | pl.col("iteration").is_not_null()).sort(
         pl.col("start_ns").fill_null(pl.col("start_ns").max()), "iteration", nulls_last=True, maintain_order=True
     )

@@ -45,7 +45,7 @@ LOOP: Final = "loop"
 _LOOP: Final = re.compile(r"loop of ([0-9]{1,9}) launches")
 
 _NAMES_LISTED: Final = 5
-"""So many names are told where a key is none, or several."""
+"""Names listed in an error about a key."""
 _LONGEST: Final = 60
 """Cells of a name in a sentence."""
 _COMPARED: Final = 5000
@@ -86,7 +86,8 @@ def find_key(profile: Profile, text: str) -> Key:
     part = text.casefold()
     matches: dict[str, Key] = {}
     for (kind, frame, column), names in known.items():
-        # The short form of a name is a name only where it is given as a whole: in part it says less than the name.
+        # The short form of a name is a name only where it is given as a whole: a part of it is less specific than the
+        # name.
         if column != "short_name":
             for name in sorted(names):
                 if part in name.casefold():
@@ -151,9 +152,9 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
 
     Of a key that runs in several streams or threads, those of the one count that it runs in most; a call of it within
     another of the same name does not count. GPU work belongs to the iteration that it was launched in, where the input
-    tells the launch, else to the one that it began in. What lies before the first key is an iteration as well, unless
-    it has fewer launches than any other: then it is the end of one that began before the recording. What follows
-    the last key is no iteration.
+    records the launch, else to the one that it began in. What lies before the first key is an iteration as well, unless
+    it has fewer launches than any other: then it is the end of one that began before the recording. What follows the
+    last key is no iteration.
 
     Args:
         profile: What was read.

@@ -97,7 +97,7 @@ class Loop:
 
     @property
     def stretches(self) -> int:
-        """How often it begins anew after something else."""
+        """How often it restarts after something else."""
         return int((np.diff(self.starts) != self.period).sum()) + min(len(self.starts), 1)
 
     @property
@@ -311,7 +311,7 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
 
     The pattern is looked for in the main stream: the one with most kernels on the GPU that worked longest. Copies and
     memsets in it are launches like any other, and so are whole CUDA graphs. Work in this stream belongs to an
-    iteration by its place in the sequence; other work by its launch, where the input tells that, else by its start.
+    iteration by its place in the sequence; other work by its launch, where the input records that, else by its start.
 
     Args:
         work: Activities of one session in order of start: kind, name, start_ns, duration_ns, device, stream,

@@ -34,7 +34,7 @@ NO_PHASE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The phases of a session, in order of time."""
+    """The phases of a session, in time order."""
 
     kinds: Ints
     """What each one is, as the place in `PHASES`."""
@@ -43,7 +43,7 @@ class Cut:
     gpu_edges: Ints
     """From these times on GPU work belongs to the next phase, by its start: one less than there are phases."""
     cpu_edges: Ints | None
-    """The same for what the CPU does, launches among it; None where the input does not tell it."""
+    """The same for what the CPU does, launches among it; None where the input does not record it."""
     source: str
     """Where the phases are from: ``found``, ``key`` or ``whole run``."""
     reason: str
@@ -72,7 +72,7 @@ def rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
 
 
 def launch_times(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """When each of some activities of a session was launched; null where the input does not tell.
+    """When each of some activities of a session was launched; null where the input does not record it.
 
     Args:
         work: Activities, with ``correlation``.

@@ -242,7 +242,7 @@ ITERATION_FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
     }
 )
 """The frames that hold what is found of the iterations: `Profile.steps`, how they were found in each session, and the
-iteration of each activity where the profile does not say it."""
+iteration of each activity where the profile does not record it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +252,13 @@ class Iterations:
     table: pl.DataFrame
     """As `tui.model.profile.Profile.steps`."""
     numbers: pl.Series | None
-    """The iteration of each activity, where that is not what the frame ``activities`` says already."""
+    """The iteration of each activity, where it differs from the frame ``activities``."""
     sources: Mapping[int, str]
     """For sessions whose iterations are not recorded: where they are from, in words."""
 
 
 def iterations(profile: Profile) -> pl.DataFrame:
-    """One row per iteration, in order of time, and rows for what belongs to none.
+    """One row per iteration, in time order, and rows for what belongs to none.
 
     Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null where it is
     not counted), phase (one of `cutting.PHASES`), name (of the range that marks it or the key that it ends
@@ -338,7 +338,7 @@ def with_iterations(profile: Profile, key: str | None = None) -> Profile:
             by it, whatever they record.
 
     Raises:
-        ProftuiError: There is no such key, or several names are meant.
+        ProftuiError: There is no such key, or several names match.
     """
     if profile.steps is not None and key in (None, profile.aggregation.key):
         return profile

@@ -166,7 +166,7 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = MIN_STE
 GPU_USES: Final = ("tensor_core_ns", "other_kernel_ns", "unknown_kernel_ns", "memory_ns")
 """The parts of the time in which a GPU had work."""
 HOST_USES: Final = ("dataloader_ns", "io_ns", "cpu_ns")
-"""The parts of the rest in which the host is known to have done something; null where the input does not tell it."""
+"""The parts of the rest in which the host is known to have done something; null where the input does not record it."""
 USES: Final = (*GPU_USES, *HOST_USES, "other_ns")
 """The parts of the time of an iteration in the order in which an instant counts as one of them; last the rest."""
 
@@ -194,18 +194,18 @@ ITERATIONS_WITH_USES: Final = TableSpec(
 def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) -> pl.DataFrame:
     """The rows of `iterations`, each with what its time was used for.
 
-    Columns: those of `iterations`, tensor_core_ns, other_kernel_ns, unknown_kernel_ns (kernels of which nothing says
+    Columns: those of `iterations`, tensor_core_ns, other_kernel_ns, unknown_kernel_ns (kernels of which it is unknown
     whether they use tensor cores) and memory_ns, which add up to busy_ns; dataloader_ns, io_ns and cpu_ns (the host, as
     in `gpu_time.breakdown`) and other_ns, which add up to idle_ns; aggregated (whether it is one of those chosen; null
     where no range is chosen).
 
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
-    the session and of whatever iteration; they are null where busy_ns is. What the input does not tell is null, too:
+    the session and of whatever iteration; they are null where busy_ns is. What the input does not record is null, too:
     what the host did, whose time is in other_ns; copies, where kernels alone are recorded; whether kernels use tensor
     cores, in an iteration where that is known of none.
 
     Args:
-        profile: With the iterations that are to be told.
+        profile: With the iterations to report.
         chosen: Those that the other views show.
     """
     rows, whole = iterations(profile), profile.all_iterations or profile

@@ -211,19 +211,19 @@ def activities_of_iteration(profile: Profile, *, session: int, iteration: int | 
 def launches_of_iteration(
     profile: Profile, *, session: int, iteration: int | None, gpu: str | None = None
 ) -> pl.DataFrame:
-    """All GPU work that was launched in an iteration, in order of time, as `tui.analysis.kernels.launches`.
+    """All GPU work that was launched in an iteration, in time order, as `tui.analysis.kernels.launches`.
 
     Args:
         profile: Where to look.
         session: Number of the session.
         iteration: Its number; None: what was launched in none.
-        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+        gpu: The name of the GPU, as the user gives it, where the input does not record it.
     """
     return as_launches(profile, activities_of_iteration(profile, session=session, iteration=iteration), gpu=gpu)
 
 
 def as_launches(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
-    """Activities with all that a table of launches shows of them, in order of time."""
+    """Activities with all that a table of launches shows of them, in time order."""
     rows = with_verdicts(profile, with_launched_by(profile, activities))
     return with_occupancy(profile, with_shapes(rows), gpu=gpu).sort("start_ns", "activity", nulls_last=True)
 
@@ -240,7 +240,7 @@ ITERATION_OPS: Final = TableSpec(
     "Ops of the iteration",
     (
         *columns("op", "gpu_ns", "time_pct"),
-        # Of the same name it tells the ops of the backward pass apart.
+        # Of the same name it distinguishes the ops of the backward pass.
         replace(COLUMNS["direction"], priority=2),
         replace(COLUMNS["kernels_launched"], priority=2),
         *columns("tc_kernels", "tc_ns"),
@@ -260,13 +260,13 @@ _MAX_TEXTS: Final = 3
 """So many different texts of the calls of an op are written out."""
 
 _OF_OP: Final = ("op", "op_type", "direction", "why_no_op")
-"""What tells the ops of an iteration apart."""
+"""What identifies the ops of an iteration."""
 
 
 def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
     """The ops whose GPU work was launched in an iteration, largest GPU time first; they add up to all of it.
 
-    Columns: session, iteration, op (its recorded name, else what the name of the kernel tells by rules: type and
+    Columns: session, iteration, op (its recorded name, else what rules infer from the name of the kernel: type and
     direction; ``(unattributed: reason)`` where a session records ops and this work has none), op_type, direction,
     op_source (recorded, nvtx, inferred), why_no_op, launches (of kernels, copies and sets), kernels_launched,
     tc_kernels and tc_ns (null where it is known of none of its kernels whether they use tensor cores), tc_unknown,
@@ -331,7 +331,7 @@ def launches_of_iteration_op(
         op_type: As in the row.
         direction: As in the row.
         why_no_op: As in the row.
-        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+        gpu: The name of the GPU, as the user gives it, where the input does not record it.
     """
     work = activities_of_iteration(profile, session=session, iteration=iteration)
     ops = _with_ops(profile, work, session).select(_OF_OP)
@@ -350,7 +350,7 @@ def ops_of_slowest(profile: Profile) -> pl.DataFrame:
 
 
 def _with_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFrame:
-    """GPU work of a session with what `ops_of_iteration` says of the op of each, as texts."""
+    """GPU work of a session with the op of each as in `ops_of_iteration`, as text."""
     if session in recorded_sessions(profile):
         return _with_recorded_ops(profile, work, session)
     is_kernel = pl.col("kind") == "kernel"

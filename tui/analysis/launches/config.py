@@ -77,7 +77,7 @@ class LaunchConfig:
     static_shared_bytes: int | None
     dynamic_shared_bytes: int | None
     shared_bytes: int | None
-    """Both together, where the input does not tell them apart."""
+    """Both together, where the input does not distinguish them."""
     size_bytes: int | None
     throughput: float | None
     """Bytes per second, as the input has it."""
@@ -123,7 +123,7 @@ def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) ->
     Args:
         profile: Where it is.
         activity: Its number, the column ``activity``.
-        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+        gpu: The name of the GPU, as the user gives it, where the input does not record it.
 
     Raises:
         KeyError: There is no such activity.

@@ -43,7 +43,7 @@ class LaunchOrigin:
     """Node of the CUDA graph that it was launched from."""
     uses_tensor_core: bool | None
     tensor_core_reason: str | None
-    """Who says so, and why."""
+    """The source of the verdict, and the reason."""
     arguments: str | None
     """Further facts in words, as recorded."""
 
@@ -93,7 +93,7 @@ def _records_calls(profile: Profile, session: int) -> bool:
 def with_launched_by(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
     """Add launch_ns, delay_ns and launched_by (the name of the op) to activities of one session.
 
-    A delay below 0 is kept: it tells of clocks that do not agree.
+    A delay below 0 is kept: it shows that clocks do not agree.
     """
     session = activities["session"].unique()
     correlations = activities["correlation"].drop_nulls().unique()

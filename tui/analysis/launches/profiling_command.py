@@ -35,7 +35,7 @@ NAME_LIMIT: Final = 120
 """Of a longer name only the start is looked for."""
 
 MAX_CACHED_NAMES: Final = 4_096
-"""Names whose function is told once: each launch that is asked about is compared with all of them."""
+"""Names whose function is looked up once: each launch that is asked about is compared with all of them."""
 
 NCU_SINCE: Final = 7
 """Major compute capability that Nsight Compute starts with; nvprof measures what is older."""
@@ -159,7 +159,7 @@ def _literal(character: str) -> str:
 
 
 def _program(command: str | None) -> str:
-    """The program's command line with every word quoted anew, so that nothing in it is the shell's to run."""
+    """The program's command line with every word quoted again, so that nothing in it is the shell's to run."""
     if not command or len(command) > COMMAND_LIMIT or not command.isprintable():
         return PROGRAM
     try:

@@ -345,7 +345,7 @@ class Grouping:
     without: str = ""
     """The column of the groups that holds what stands in the first column of rows of no op."""
     why_not: Callable[[Profile], str] = lambda _profile: ""
-    """Why it says nothing here, in words; empty where it does."""
+    """Why it is not available here, in words; empty where it is."""
 
     def group_of(self, profile: Profile, row: Mapping[str, Any]) -> int:
         """The number of the group of a row of `rows`; `NO_GROUP` where no GPU work is in it."""
@@ -362,7 +362,7 @@ class Grouping:
         return int(found[0]) if len(found) else NO_GROUP
 
     def make(self, profile: Profile) -> None:
-        """Work out what `rows` and `groups` remember."""
+        """Compute the results of `rows` and `groups`."""
         self.groups(profile)
         self.rows(profile)
 
@@ -437,7 +437,7 @@ GROUPINGS: Final = (
         why_not=_no_launches,
     ),
 )
-"""Besides the grouping by name, which tells recorded ops with what they called."""
+"""The groupings other than by name."""
 
 
 def grouping_of(name: str) -> Grouping:

@@ -62,7 +62,7 @@ def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         profile: Where the instances are from.
-        instances: In order of time within a stream: session, iteration, op_type, direction, ordinal, gpu_ns.
+        instances: In time order within a stream: session, iteration, op_type, direction, ordinal, gpu_ns.
     """
     layers = profile["layers"].filter(pl.col("measured"), pl.col("executor") == "caffe")
     if layers.is_empty() or instances.is_empty():
@@ -91,7 +91,7 @@ def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
     rows = (
         instances.with_row_index("row")
         .with_columns(pl.col("op_type", "direction").cast(pl.String))
-        # With one layer alone it does not matter that the name does not say the direction.
+        # With one layer alone it does not matter that the name does not give the direction.
         .with_columns(
             pl.col("direction").replace_strict(_PHASE, default="forward").alias("phase"),
             pl.col("direction").is_null().alias("silent"),
@@ -162,7 +162,7 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
     direction. A launch that no rule knows, or whose start is not known, is in none; it ends the run before it.
 
     Columns: session, iteration (null outside of the iterations, or where there are none), op_id (type, ordinal within
-    the iteration, ``BPROP``; null outside of the iterations, where nothing tells which one it is), op (type and
+    the iteration, ``BPROP``; null outside of the iterations, where it is unknown which one it is), op (type and
     direction in words), op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns,
     launches, gpu_ns (null where no duration is known), gpu_busy_ns (the same: launches of a stream follow one another),
     gpu_idle_ns (null: launches of one type that lie apart may be several ops, between which nothing was awaited),
@@ -195,7 +195,7 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
         begins[1:] |= key[1:] != key[:-1]
     run = np.cumsum(begins) - 1
     known = code != NO_INSTANCE
-    # Runs that no rule knows go; the others are numbered anew.
+    # Runs that no rule knows go; the others are renumbered.
     number = np.cumsum(known[begins]) - 1
     inside[rows[known]] = number[run[known]]
     first = np.flatnonzero(begins & known)
@@ -258,7 +258,7 @@ def _types_of(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
 
 
 def _by_stream(activities: pl.DataFrame, usable: npt.NDArray[np.bool_]) -> Ints:
-    """The usable rows by session, GPU and stream, in order of time."""
+    """The usable rows by session, GPU and stream, in time order."""
     rows = np.flatnonzero(usable)
     keys = activities.select("session", "device", "stream")
     if all(keys[name].n_unique() == 1 for name in keys.columns):

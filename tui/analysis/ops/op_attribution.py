@@ -47,7 +47,7 @@ def op_tree(ops: pl.DataFrame) -> Forest:
 
 
 MEMORY: Final = ("memcpy", "memset", "um")
-"""Kinds of activities that say themselves what kind of work they are."""
+"""Kinds of activities that need no classification."""
 
 WITHOUT_OP: Final = ("launch not recorded", "launched outside any op", "totals only", "reason not recorded")
 """Why work has no op: as `tui.model.schema.OP_JOINS`, or because the input holds no single activities, or it is silent.
@@ -143,8 +143,8 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
 def op_classes(profile: Profile) -> pl.DataFrame:
     """What the recorded ops do by their own account: session, op, op_type, direction, group, one row a name.
 
-    The type is the one that the input records, else what the rules for ops tell from the name; null where neither
-    knows. The direction is what the name says: an instance's own (``ops.direction``) is surer.
+    The type is the one that the input records, else what the op rules infer from the name; null where neither
+    knows. The direction is inferred from the name: an instance's own (``ops.direction``) is surer.
     """
     rules = op_rules()
     names = profile["ops"].group_by("session", pl.col("name").alias("op")).agg(pl.col("op_type").drop_nulls().first())
@@ -177,8 +177,8 @@ def classified_work(profile: Profile) -> pl.DataFrame:
     """`work_by_op` with op_type and group of the work, direction and rule.
 
     Copies and sets are what they are recorded as. A kernel counts as what its op does; where the name of the op does
-    not tell, or there is no op, as what the kernel's own name tells (``kernel_type``). Its group is that of the latter
-    where the type that the input records is in none.
+    not record it, or there is no op, as what is inferred from the kernel's own name (``kernel_type``). Its group is
+    that of the latter where the type that the input records is in none.
     """
     rules = op_rules()
     work = work_by_op(profile)

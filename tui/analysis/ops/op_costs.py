@@ -151,7 +151,7 @@ def _api_within(profile: Profile) -> tuple[Ints, Ints]:
 
 def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
     """The calls of a session that lie in no other: a driver call within a runtime call is in its time already."""
-    # Calls of a thread that is not known are apart by their process.
+    # Calls of a thread that is not known are separated by their process.
     thread = thread_codes(calls["pid"], calls["tid"].fill_null(_NO_THREAD))
     start, end = calls["start_ns"].to_numpy(), (calls["start_ns"] + calls["duration_ns"]).to_numpy()
     order = np.lexsort((start, thread))
@@ -173,7 +173,7 @@ _OPS_AT_ONCE: Final = 1 << 18
 
 @once_per_profile("ops", "activities", "api_calls")
 def op_overheads(profile: Profile) -> pl.DataFrame:
-    """What each recorded op cost beside its GPU work: one row per row of ``ops``, in its order.
+    """The costs of each recorded op other than its GPU work: one row per row of ``ops``, in its order.
 
     Columns: session, op, name, cpu_total_ns, api_total_ns, cpu_overhead_ns, gpu_total_ns, gpu_idle_ns.
 
@@ -502,7 +502,7 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
 
 
 def _one_or(column: str, several: pl.Expr) -> pl.Expr:
-    """The value of a column that all rows share, as text; else what is said of several."""
+    """The value of a column that all rows share, as text; else a text for several values."""
     values = pl.col(column)
     return (
         pl.when(values.n_unique() == 1).then(values.cast(pl.String).first()).otherwise(several).cast(NAME).alias(column)
@@ -520,8 +520,8 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     kernels does), dtype, stack, op_source, line. ``why_no_op`` is why work has no op, null for ops.
 
     ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
-    what the input records, else what its name tells, else what all its own kernels are; null where they differ.
-    ``group`` names every kind of work that it did on the GPU, most time first.
+    what the input records, else what is inferred from its name, else what all its own kernels are; null where they
+    differ. ``group`` names every kind of work that it did on the GPU, most time first.
     """
     work = classified_work(profile)
     groups = (

@@ -42,7 +42,7 @@ UNATTRIBUTED: Final = "(unclassified)"
 """The GPU work of kernels that no rule knows."""
 
 OUTSIDE: Final = "(outside iterations) {}"
-"""Inferred ops that are in no iteration: nothing tells which of the iteration's ops they are."""
+"""Inferred ops that are in no iteration: it is unknown which of the iteration's ops they are."""
 
 BY_INSTANCE: Final = TableSpec(
     "op_instances",
@@ -311,7 +311,7 @@ def kernels_of_recorded_op(
         profile: Where to look.
         session: Number of the session.
         op: Name of the op.
-        why_no_op: Instead, the reason why work has no op, as `tui.analysis.ops.op_attribution.work_by_op` says it.
+        why_no_op: Instead, the reason why work has no op, as in `tui.analysis.ops.op_attribution.work_by_op`.
     """
     if why_no_op == WITHOUT_OP[2]:
         rows = kernels(profile).filter(pl.col("session") == session).with_columns(pl.lit(None, pl.String).alias("op"))
@@ -363,7 +363,7 @@ def launches_of_recorded_op(
         launched_by: The innermost op around the launches.
         op: The op that they are examined from.
         why_no_op: Instead, the reason why they have no op.
-        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+        gpu: The name of the GPU, as the user gives it, where the input does not record it.
     """
     work = _work_of(profile, session=session, op=op, why_no_op=why_no_op).filter(
         pl.col("kind").cast(pl.String) == kind,

@@ -34,7 +34,7 @@ SEPARATOR: Final = "\x1f"
 """Between the groups of a place: names of ops can hold slashes."""
 
 MAX_LEVELS: Final = 100
-"""Groups that lie deeper are told in one row: programs of people lie a few dozen deep."""
+"""Deeper groups are merged into one row; real programs are a few dozen levels deep."""
 
 SUMMED: Final = (
     *("calls", "launches", "untimed_launches", "gpu_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns"),
@@ -203,7 +203,7 @@ def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
 
 
 def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = None) -> pl.Series:
-    """Of each row and all below it; null where nothing of that is known, or at most 0 beside unknown rows.
+    """Of each row and all below it; null where nothing of that is known, or where unknown rows could change a sum of 0.
 
     Args:
         forest: The rows.
@@ -457,7 +457,7 @@ class TreeGrouping:
     tree: Callable[[Profile], pl.DataFrame]
     """As `op_forest`."""
     why_not: Callable[[Profile], str]
-    """Why it says nothing here, in words; empty where it does."""
+    """Why it is not available here, in words; empty where it is."""
 
 
 def _no_ops(profile: Profile) -> str:
@@ -489,7 +489,7 @@ TREES: Final = (
     TreeGrouping("layer", "by layer", by_layer, _no_layers),
     TreeGrouping("type", "by type", by_type, lambda _profile: ""),
 )
-"""What ops can be grouped by in a tree; the first that says something is shown first."""
+"""What ops can be grouped by in a tree; the first one with data is shown first."""
 
 
 def find_tree(text: str) -> TreeGrouping | None:
@@ -516,5 +516,5 @@ def group_ops(profile: Profile) -> pl.DataFrame:
 
 
 def exported_forest(profile: Profile) -> pl.DataFrame:
-    """`group_ops` without row numbers: ids and levels tell the tree."""
+    """`group_ops` without row numbers: ids and levels define the tree."""
     return group_ops(profile).drop("parent")

@@ -40,7 +40,7 @@ class Rule:
     op_type: str
     """As ``convolution``."""
     direction: str
-    """fprop, bprop, or empty where the name does not say."""
+    """fprop, bprop, or empty where the name does not give it."""
     pattern: str
     """A regular expression in Rust syntax; upper and lower case are the same."""
     note: str
@@ -132,9 +132,9 @@ def _regex(pattern: str) -> str:
 
 
 def classify(names: pl.Series, rules: Sequence[Rule] | None = None) -> pl.DataFrame:
-    """What each distinct name does, told from the name alone: name, op_type, direction, rule, in no particular order.
+    """What each distinct name does, inferred from the name alone: name, op_type, direction, rule, unordered.
 
-    ``direction`` is null where the name does not say; ``rule`` is the pattern that decided, null for ``unknown``.
+    ``direction`` is null where the name does not give it; ``rule`` is the pattern that decided, null for ``unknown``.
 
     >>> classify(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1:3]
     ('gemm', None)

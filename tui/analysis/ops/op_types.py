@@ -53,8 +53,8 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
     Columns: session, op_type, direction, group, calls (launches), timed_calls (of known duration), total_ns.
 
     Copies and sets are what they are recorded as; a kernel counts as what its op does, where ops are recorded and the
-    rules know the op's name, else as what its own name tells (see `tui.analysis.ops.op_attribution.classified_work`),
-    else as ``unknown``. The rows add up to the GPU time.
+    rules know the op's name, else as what is inferred from its own name (see
+    `tui.analysis.ops.op_attribution.classified_work`), else as ``unknown``. The rows add up to the GPU time.
     """
     work = classified_work(profile).select(
         "session", "op_type", "direction", "group", pl.col("launches").alias("calls"), "timed_calls", "total_ns"
@@ -277,7 +277,7 @@ def _recorded_types(profile: Profile) -> list[pl.DataFrame]:
 
 
 def _inferred_types(profile: Profile) -> pl.DataFrame:
-    """Sessions that record no ops, by type: their instances, else what their totals say."""
+    """Sessions that record no ops, by type: their instances, else by their totals."""
     known = (
         inferred_ops(profile)
         .with_columns(pl.col("op_type", "op_source").cast(pl.String))

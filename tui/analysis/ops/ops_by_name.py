@@ -29,7 +29,7 @@ _LAUNCHES: Final = replace(
     help="Launches of its kernels, copies and memsets; an op may launch several.",
     aliases=("launches", *COLUMNS["calls"].aliases),
 )
-"""Of ops that kernel names tell: how often the op itself was called is not among what they say."""
+"""Of ops inferred from kernel names: the number of calls of the op itself is unknown."""
 
 OPS: Final = TableSpec(
     "ops",
@@ -240,8 +240,8 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
     """Kernels and memory operations with the op that each belongs to.
 
     Of sessions that record no ops, the rows of `classified_kernels`. Of the others one row per innermost op and kernel
-    (`tui.analysis.ops.op_attribution.classified_work`): ``op`` is the op's recorded name, ``why_no_op`` says why there
-    is none.
+    (`tui.analysis.ops.op_attribution.classified_work`): ``op`` is the op's recorded name, ``why_no_op`` is the reason
+    why there is none.
     """
     inferred = classified_kernels(profile).filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
     if not has_recorded_ops(profile):
@@ -261,7 +261,7 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
 
 
 def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: str | None) -> pl.DataFrame:
-    """The kernels that an op of a session is made of, with the rule that says so."""
+    """The kernels that an op of a session is made of, with the rule that classifies it."""
     return classified_kernels(profile).filter(
         pl.col("session") == session,
         pl.col("op_type").cast(pl.String) == op_type,
@@ -281,9 +281,9 @@ class Coverage:
     memory_ns: int
     """Copies, sets and the like of sessions that record no ops: they are recorded as what they are."""
     graph_ns: int
-    """CUDA graphs of such sessions that are recorded whole: nothing tells what they do."""
+    """CUDA graphs of such sessions that are recorded whole: their content is unknown."""
     inferred_ns: int
-    """Of ops that are told by the names of kernels."""
+    """Of ops that are inferred from kernel names."""
     no_op_ns: int
     """Of sessions that record ops, what none of them launched."""
     unknown_ns: int

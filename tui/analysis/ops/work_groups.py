@@ -47,7 +47,7 @@ class WorkGroups:
     """A grouping of all GPU work."""
 
     keys: pl.DataFrame
-    """One row a group: session, and what tells it apart."""
+    """One row a group: session, and what identifies it."""
     codes: Ints
     """For each row of ``activities`` the row of ``keys``."""
     total_codes: Ints
@@ -58,7 +58,7 @@ def grouped_by(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
     """The groups of equal rows.
 
     Args:
-        single: What tells the group of each row of ``activities``: session and further columns.
+        single: What identifies the group of each row of ``activities``: session and further columns.
         printed: The same columns for each row of `totals_only`.
     """
     rows = pl.concat([single, printed.select(single.columns)], how="vertical_relaxed")
@@ -152,7 +152,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
 
 
 def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame:
-    """The kernels and memory operations of a group, as `tui.analysis.kernels.kernels`, with the rule that tells each.
+    """The kernels and memory operations of a group, as `tui.analysis.kernels.kernels`, with the rule of each.
 
     Further columns: op_type, direction, group, rule (`tui.analysis.ops.ops_by_name.classified_kernels`).
     """

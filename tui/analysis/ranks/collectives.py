@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 LONG_PCT: Final = 1.0
-"""Only collectives that take more than this share of a mean iteration on some rank tell who is waited for, and only
+"""Only collectives that take more than this share of a mean iteration on some rank identify the straggler, and only
 where another rank is in them longer by as much."""
 HOW: Final = (
     "a collective ends on all ranks together, so the rank that arrives last spends the least time in it; "
     "durations are compared, never clocks"
 )
-"""How the straggler is told, in words."""
+"""How the straggler is found, in words."""
 
 TURN: Final = ("iteration", "communicator", "turn")
-"""What tells collectives apart: the n-th of a process group in an iteration is the same on all its ranks."""
+"""What identifies a collective: the n-th of a process group in an iteration is the same on all its ranks."""
 
 _NAME: Final = r"(?:nccl|rccl)(?:Dev)?Kernel_(?:Generic_)?([A-Za-z]+)"
 _OLD_NAME: Final = r"nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv)\w*Kernel_"
@@ -39,9 +39,9 @@ _LEAVE_TOGETHER: Final = "(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?a
 def collectives(profile: Profile) -> pl.DataFrame:
     """Kernels of communication whose times are known, by session and start.
 
-    Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (what the input says that
-    it is, else what the kernel's name tells), communicator (the process group with its ranks; empty where the input
-    tells none), group_size (its ranks).
+    Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (what the input records that
+    it is, else what is inferred from the kernel's name), communicator (the process group with its ranks; empty where
+    the input records none), group_size (its ranks).
     """
     talks = pl.Series(work_kinds(profile) == WorkKind.COMMUNICATION)
     rows = (
@@ -88,9 +88,9 @@ def matched(profile: Profile) -> pl.DataFrame:
     """Collectives that every rank of their group took part in: how long each rank was in them.
 
     The n-th collective of a process group in an iteration is the n-th on all its ranks; iterations in which their
-    numbers differ, or which a rank of the group lacks, are left out, and so is what is of another kind on another rank.
-    Columns: iteration, communicator, turn, session,
-    activity, collective, group_size, start_ns, duration_ns, shortest_ns, longest_ns (over the ranks).
+    numbers differ, or which a rank of the group does not have, are left out, and so is what is of another kind on
+    another rank. Columns: iteration, communicator, turn, session, activity, collective, group_size, start_ns,
+    duration_ns, shortest_ns, longest_ns (over the ranks).
     """
     rows = collectives(profile).drop_nulls("iteration").join(_ranks(profile), on="session", how="left")
     members = collectives(profile).join(_ranks(profile), on="session", how="left")
@@ -216,7 +216,7 @@ def _count(rows: pl.DataFrame) -> int:
 
 
 AGREE_NS: Final = 100_000
-"""Clocks agree where ranks leave collectives no further apart than this, or than the part below."""
+"""The largest time between ranks leaving one collective for clocks that agree, or the part below."""
 AGREE_PART: Final = 0.05
 """Of the time that the longest rank is in them, as medians."""
 
@@ -230,14 +230,14 @@ class Clocks:
     agree: frozenset[int]
     """The sessions whose clocks can be compared with those of all others of them."""
     apart_ns: int | None = None
-    """How far apart ranks leave collectives: the median; None where that is not known."""
+    """The time between ranks leaving one collective: the median; None where that is not known."""
 
 
 @once_per_profile("activities", "sessions")
 def clocks(profile: Profile) -> Clocks:
     """Whether times of ranks can be compared.
 
-    Times of one file have one clock; those of several are Unix times, where the input tells them. Whether two clocks
+    Times of one file have one clock; those of several are Unix times, where the input records them. Whether two clocks
     agree the collectives show: their ends.
     """
     rows = with_times(profile)

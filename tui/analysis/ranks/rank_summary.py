@@ -175,7 +175,7 @@ def _waited(profile: Profile) -> pl.DataFrame:
 
 
 def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataFrame:
-    """Iterations that several ranks have, by number: how far apart the ranks are.
+    """Iterations that several ranks have, by number: the spread between ranks.
 
     Columns: session, iteration, duration_ns (of the rank), mean_ns, shortest_ns, longest_ns (over the ranks), behind_ns
     (duration - mean), spread_pct (100 x (longest - shortest) / mean), ranks (how many have it), longest_rank (whose
@@ -219,7 +219,7 @@ class Verdict:
     sentence: str
     """The answer, or why there is none."""
     how: str
-    """How it was told; empty where it was not."""
+    """How it was found; empty where it was not."""
     session: int | None = None
     """The straggler."""
 

@@ -118,8 +118,8 @@ def last_ranks(profile: Profile) -> pl.DataFrame:
 def ops_of_ranks(profile: Profile) -> pl.DataFrame:
     """GPU work that was launched in iterations, by session, op and op type; it adds up to all of that work.
 
-    Columns: session, op (the recorded one, else the type that the kernel's name tells; where a session records ops and
-    the work has none, the reason), op_type, rank_launches, rank_gpu_ns, iterations (of the session), rank_op_ns
+    Columns: session, op (the recorded one, else the type that the kernel's name implies; where a session records ops
+    and the work has none, the reason), op_type, rank_launches, rank_gpu_ns, iterations (of the session), rank_op_ns
     (rank_gpu_ns by iteration, rounded; both null where no duration is known). Sessions without numbered iterations are
     left out.
     """
@@ -152,11 +152,11 @@ def ops_of_ranks(profile: Profile) -> pl.DataFrame:
 
 
 def op_type_ranks(profile: Profile) -> pl.DataFrame:
-    """One row per op type: how far the ranks that have it are apart, the largest difference first.
+    """One row per op type: the spread between the ranks that have it, the largest difference first.
 
     Columns: op_type, op_least_ns, op_middle_ns, op_most_ns (GPU time by iteration, over the ranks), apart_ns (most -
-    least), op_spread_pct (100 x apart / mean), most_rank, least_rank, ranks (that have it), ranks_total_ns (GPU time in
-    all iterations of all ranks). Empty where not two ranks have iterations.
+    least), op_spread_pct (100 x spread / mean), most_rank, least_rank, ranks (that have it), ranks_total_ns (GPU time
+    in all iterations of all ranks). Empty where not two ranks have iterations.
     """
     by_type = (
         ops_of_ranks(profile)

@@ -209,7 +209,7 @@ def waits_of_ranks(profile: Profile) -> pl.DataFrame:
     Columns: session, all_comm_ns (summed durations of its communication), comm_wait_ns, comm_transfer_ns and
     comm_unmatched_ns, which add up to it: what is matched and of which waiting
     is unknown counts as unmatched;
-    comm_wait_pct (of wait and transfer). All but the first are null where nothing of it could be told apart.
+    comm_wait_pct (of wait and transfer). All but the first are null where wait and transfer are unknown.
     """
     own = collectives(profile).group_by("session").agg(pl.col("duration_ns").sum().alias("all_comm_ns"))
     sums = (

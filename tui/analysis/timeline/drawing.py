@@ -106,12 +106,12 @@ GLYPHS: Final = {
 """From a cell that is hardly busy to one that is busy all the time."""
 
 _HEADS: Final = {ItemKind.TENSOR: "▐", ItemKind.OP: "▐", ItemKind.RANGE: "▐"}
-"""What a bar with a name starts with, where that is not the glyph of a busy cell: bars that touch stay apart."""
+"""The first character of a named bar, where it is not the glyph of a busy cell: it separates adjacent bars."""
 
 SHOWN_GLYPHS: Final = 3
-"""So many glyphs of a look are told one by one where there is little room."""
+"""Glyphs of a kind that are listed one by one where there is little room."""
 MIN_NAME: Final = 4
-"""A name of fewer cells says nothing."""
+"""The minimum width of a name."""
 
 _TABLE: Final = np.array(
     [

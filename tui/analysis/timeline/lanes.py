@@ -70,7 +70,7 @@ TITLES: Final = {
     ItemKind.OP: "op",
     ItemKind.RANGE: "range",
 }
-"""As the legend says it."""
+"""As in the legend."""
 
 COMPUTES: Final = (ItemKind.TENSOR, ItemKind.KERNEL, ItemKind.GRAPH)
 
@@ -123,7 +123,7 @@ SEGMENTS_AT_ONCE: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Stretches of time, each of one look, in order; they lie apart, but for overlaps shorter than the resolution."""
+    """Intervals of time, each of one kind, in order; they do not overlap by more than the resolution."""
 
     starts: Ints
     ends: Ints
@@ -161,7 +161,7 @@ class Segments:
 
 
 def segments_of(starts: Ints, ends: Ints, looks: Kinds) -> Segments:
-    """Segments that are in order and apart."""
+    """Segments in order that do not overlap."""
     kinds = np.flatnonzero(np.bincount(looks, minlength=1)).astype(np.int8) if len(looks) else np.zeros(0, np.int8)
     of_kind = np.zeros(int(kinds.max(initial=0)) + 1, np.int8)
     of_kind[kinds] = np.arange(len(kinds))
@@ -183,7 +183,7 @@ def flattened(
 ) -> Segments:
     """Intervals in order of their starts as segments: of several at once the first one counts.
 
-    Together they are as long as `busy_time` says that the intervals are.
+    Their total length is that of `busy_time`.
 
     Args:
         starts: In order.

@@ -257,7 +257,7 @@ class LaneHits:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """All occurrences, in order of time."""
+    """All occurrences, in time order."""
 
     by_lane: Mapping[int, LaneHits]
     """For each lane that has some, by its place."""

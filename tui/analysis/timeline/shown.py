@@ -56,7 +56,7 @@ class Shown:
 def shown_lanes(profile: Profile, session: int | None = None) -> Shown:
     """The lanes to show.
 
-    Sessions have clocks of their own. They are shown together where the input tells the Unix time of the zero of each
+    Sessions have clocks of their own. They are shown together where the input records the Unix time of the zero of each
     (``origin_ns``) and they ran at the same time; otherwise one is.
 
     Args:
@@ -106,7 +106,7 @@ def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
 
 
 def title(lane: Lane) -> str:
-    """What a lane is called where nothing around it says whose it is."""
+    """The full name of a lane, outside of its group."""
     if lane.on_gpu:
         gpu = f"GPU {_number(lane.device)}"
         if lane.kind is LaneKind.GPU:
@@ -118,7 +118,7 @@ def title(lane: Lane) -> str:
 
 
 def label(lane: Lane, above: Lane | None) -> str:
-    """What stands before a lane, below the lane that is drawn above it: what that says already is left out."""
+    """What stands before a lane, below the lane that is drawn above it: what that shows already is left out."""
     prefix = ""
     if above is None or above.session != lane.session:
         same = False
@@ -167,7 +167,7 @@ def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[
         .sort("start_ns")
         .select("start_ns", "iteration", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     )
-    # Of an iteration whose end is not known nothing says that it is over.
+    # Of an iteration whose end is not known it is unknown whether it is over.
     latest = found.with_columns(latest=pl.col("end_ns").cum_max(), after=pl.col("start_ns").shift(-1))
     is_over = pl.col("after").is_null() | (pl.col("latest") < pl.col("after"))
     ended = latest.filter(pl.col("end_ns").is_not_null() & is_over)["latest"]

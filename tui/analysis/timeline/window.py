@@ -100,7 +100,7 @@ class Window:
         near = -self.cells // 2 <= cell < self.cells * 3 // 2
         if not near:
             return self.moved_to(at_ns - self.cells * self.cell_ns // 2)
-        # A quarter of the screen at once: the lanes are drawn anew less often than the cursor moves.
+        # A quarter of the screen at once: the lanes are redrawn less often than the cursor moves.
         by = max(1, self.cells // 4)
         first = self.first_ns + (cell - self.cells + by if cell >= self.cells else cell - by + 1) * self.cell_ns
         return self.moved_to(first)
@@ -134,7 +134,7 @@ def step_below(value: int) -> int:
 TICK_CELLS: Final = 14
 """Cells from one label to the next, at least."""
 DIGITS: Final = 7
-"""A moment of more digits is written as the distance from one that is said once."""
+"""A time with more digits is written as the offset from a time that is shown once."""
 _UNITS: Final = (SECONDS, MILLISECONDS, MICROSECONDS, NANOSECONDS)
 
 
@@ -204,7 +204,7 @@ def distinct_times(values_ns: Sequence[int]) -> list[str]:
 
 
 def to_cells(value_ns: int, cell_ns: int) -> str:
-    """A moment as exactly as cells of so much time tell it.
+    """A time with the precision of a cell.
 
     >>> to_cells(8_355_612_345, 20_000)
     '8.35561 s'

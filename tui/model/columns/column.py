@@ -56,11 +56,11 @@ class Column:
     is_signed: bool = False
     """A difference: more is written with a plus sign."""
     is_prose: bool = False
-    """Its texts are sentences: of one that lacks the room the end goes, and before it the length of quoted names."""
+    """Its texts are sentences: they are cut at the end, after quoted names are shortened."""
     sign: str = ""
-    """What its heading on a screen has behind the title, besides the unit."""
+    """What its heading on a screen shows after the title, in addition to the unit."""
     only_above_zero: bool = False
-    """It says something only where a row has more than 0 of it."""
+    """It is informative only where a row has a value above 0."""
     compared_with: tuple[str, ...] = ()
     """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them, and those
     as important are shown together or not at all."""

@@ -9,7 +9,7 @@ from tui.model.columns.column import Column, ColumnKind
 K = ColumnKind
 _LAYER_TIMES: Final = ("measured_ns", "predicted_ns")
 _MEASURED_ON: Final = ("kernel", "metric")
-"""Neither says anything without the other: they share the room."""
+"""One is meaningless without the other: they share the width."""
 
 MEASURED: Final = (
     Column("layer", "Layer", K.TEXT, "Layer of the model, as named by the input.", 1),

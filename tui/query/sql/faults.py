@@ -1,4 +1,4 @@
-"""What Polars says of a faulty query, in one line in the words of who wrote it, with what to do."""
+"""Polars' errors for a query as one line in the user's terms, with what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FUNCTIONS: Final = "such as SUM, COUNT, AVG, MIN, MAX, MEDIAN, STDDEV, QUANTILE_
 
 UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB"})
 _LONGEST: Final = 300
-"""Characters of what Polars says of a fault, and of the columns that are listed."""
+"""Characters of Polars' error, and of the columns that are listed."""
 
 
 def fault(error: BaseException, text: str, tables: Tables) -> ProftuiError:
@@ -42,7 +42,7 @@ def fault(error: BaseException, text: str, tables: Tables) -> ProftuiError:
 
 
 def _bare(expression: str) -> str:
-    """What Polars says with columns by their names alone."""
+    """Polars' error with columns by name."""
     expression = re.sub(r'col\("([^"]*)"\)', r"\1", expression)
     expression = re.sub(r'\("([^"]*)"\)', r"'\1'", expression)
     return re.sub(r"(?<![\w.])\((\w+)\)", r"\1", expression)[:_LONGEST]
@@ -101,4 +101,4 @@ _FAULTS: Final[dict[str, Callable[[re.Match[str], str, Tables], ProftuiError]]] 
     r"`(\w+)` operation not supported for dtype `str`": _message("{0} needs numbers, this column holds text", LISTS),
     r"division by zero": _message("division by zero", "divide by NULLIF(number, 0) where it can be 0"),
 }
-"""For what Polars says, a sentence."""
+"""A sentence for an error of Polars."""

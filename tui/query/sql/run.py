@@ -43,7 +43,7 @@ class Tables:
         computed: The names of what must be computed.
         make: Computes the frame of such a name.
         changing: What can be another frame each time that it is asked for, by name.
-        outline: Tells the columns of what must be computed, without computing it; None: they are not known before.
+        outline: Gives the columns of a table without computing it; None: they are unknown before.
     """
 
     def __init__(
@@ -169,18 +169,18 @@ def run(text: str, tables: Tables) -> pl.DataFrame:
 ROW: Final = "#"
 """The column that numbers the rows of a result; where the result has one of this name, the next is `ROW` twice."""
 _UNITS: Final = {"_ns": ColumnKind.DURATION, "_bytes": ColumnKind.SIZE, "_pct": ColumnKind.PERCENT}
-"""Endings of names that say a unit."""
+"""Suffixes of names that imply a unit."""
 _DATES: Final = selectors.temporal() - selectors.duration()
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
 _ONE_OF_THEM: Final = ("min", "max", "first", "last")
-"""What is worked out of moments and is one; a sum of them is none."""
+"""Aggregates of points in time that are points in time; a sum is not."""
 _MEASURED: Final = (ColumnKind.DURATION, ColumnKind.SIZE, ColumnKind.PERCENT, ColumnKind.RATE)
 _KEEPS_UNIT: Final = re.compile(
     r"(sum|min|max|avg|mean|median|stddev\w*|quantile\w*|first|last|abs|round|floor|ceil)"
     r"\(\s*(?:distinct\s+)?(?:\w+\.)?(\w+)\s*(?:,[^()]*)?\)",
     re.IGNORECASE,
 )
-"""What is worked out of a column in its own unit, as a query without a name for it calls it."""
+"""Aggregates that keep the unit of a column, as in the default name of the result."""
 _UNSUITED: Final = (ColumnKind.MEASURE,)
 """Kinds whose values need another column of the row, which a result need not have."""
 
@@ -219,7 +219,7 @@ def _column(name: str, dtype: pl.DataType, place: int) -> Column:
 
 
 def _unit(name: str) -> ColumnKind | None:
-    """The unit that the name of a column of numbers says."""
+    """The unit that the name of a numeric column implies."""
     within = _KEEPS_UNIT.fullmatch(name)
     column = within[2] if within else name
     known = COLUMNS[column].kind if within and column in COLUMNS else None
@@ -248,7 +248,7 @@ def _kind(dtype: pl.DataType) -> ColumnKind:
 
 @cache
 def _nothing() -> Profile:
-    """A profile without a row: one for all, so that what several aggregates are made of is worked out once."""
+    """A profile without a row: one for all, so that shared intermediate results are computed once."""
     return Profile({name: empty(name) for name in MODEL_FRAMES}, ())
 
 

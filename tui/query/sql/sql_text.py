@@ -74,7 +74,7 @@ def _end_of_comment(text: str, place: int) -> int:
 
 
 def names_in(text: str) -> set[str]:
-    """Every name in an SQL text in lower case, of tables, columns and functions alike, and its key words."""
+    """Every name in an SQL text in lower case, of tables, columns and functions, and its keywords."""
     return {token.text.lower() for token in tokens(text) if token.kind in (TokenKind.WORD, TokenKind.QUOTED)}
 
 
@@ -86,7 +86,7 @@ _AFTER_COLUMNS: Final = frozenset(
 )
 _BEFORE_COLUMNS: Final = frozenset({"distinct", "all"})
 _SEVERAL: Final = frozenset({"columns", "exclude", "except", "replace", "rename", "ilike"})
-"""Words of what stands for several columns, beside the star."""
+"""Keywords that select several columns, in addition to the star."""
 _NO_NAMES: Final = frozenset({"end", "null", "true", "false", "and", "or", "not", "like", "in", "is", "between", "div"})
 """Words that a name cannot be, nor stand before one."""
 _DEEPER: Final = {"(": 1, "[": 1, ")": -1, "]": -1}

@@ -2,7 +2,7 @@
 
 Polars reads any file that a query names in a table function, such as ``read_csv('FILE')``, and has no option against
 it. So a query never reaches Polars as it was typed. It is parsed here; every node, table and function of the tree must
-be one of those listed below; and what Polars runs is written anew from the checked tree. In that text each table is a
+be one of those listed below; and what Polars runs is written from the checked tree. In that text each table is a
 plain name, no comment is left, and every name, text and number is in its simplest form, so that nothing in it can be
 read in two ways.
 """
@@ -27,7 +27,7 @@ from tui.model.errors import ProftuiError, did_you_mean
 from tui.query.sql.faults import EXAMPLE, FUNCTIONS, LISTS, ONLY_READ, PLAIN_NUMBERS, SHOW_TABLES, UNITS
 from tui.query.sql.sql_text import TokenKind, tokens
 
-# What the parser does not know it would otherwise tell on standard error.
+# Otherwise the parser reports unknown syntax on standard error.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 FUNCTION_NAMES: Final = frozenset(
@@ -101,7 +101,7 @@ class Polars(Dialect):
     """SQL as Polars takes it: functions stay as they are written, none is translated into another's words."""
 
     class Tokenizer(AnyTokenizer):
-        """What Polars' SQL has beside the common words."""
+        """What Polars' SQL has in addition to the standard."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
         QUOTES: ClassVar = ["'"]
@@ -246,7 +246,7 @@ def _check_tree(tree: exp.Expr, tables: Collection[str]) -> None:
 
 
 def _check(node: exp.Expr, tables: Collection[str]) -> None:
-    """Refuse a node that is not listed, and write what it says in its simplest form."""
+    """Refuse a node that is not listed, and simplify it."""
     if isinstance(node, exp.Table):
         _check_table(node, tables)
     if isinstance(node, (exp.From, exp.Join, exp.Subquery)) and not isinstance(node.this, _SOURCES):
@@ -338,7 +338,7 @@ _EXPECTED: Final = {
     r"Expected table name": "a table",
     r"Expected type": "a type",
 }
-"""For what the parser says, what it misses."""
+"""What the parser expected, by its error."""
 
 
 def _unterminated(text: str) -> ProftuiError:
