@@ -15,8 +15,8 @@ import pytest
 
 from tests.dataset.converting import RANKS, convert, same
 from tui.cli.main import main
-from tui.loaders.dataset import dataset_loader
-from tui.loaders.dataset.manifest import FIRST_ANSWER
+from tui.loaders import dataset_loader
+from tui.loaders.dataset_loader import FIRST_ANSWER
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined

@@ -23,7 +23,7 @@ from tests.loaders.kineto.traces import document, kernel
 from tests.screens.training_trace import training_events
 from tui.cli.convert import ProgressLine
 from tui.cli.main import main
-from tui.loaders.dataset.manifest import MANIFEST, PARTS
+from tui.loaders.dataset_loader import MANIFEST, PARTS
 
 if TYPE_CHECKING:
     from tui.dataset.dask_jobs import Standing

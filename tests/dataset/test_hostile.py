@@ -15,8 +15,8 @@ import xxhash
 
 from tests.dataset.converting import RANKS, convert, same
 from tui.cli.main import main
-from tui.loaders.dataset import dataset_loader
-from tui.loaders.dataset.manifest import MANIFEST
+from tui.loaders import dataset_loader
+from tui.loaders.dataset_loader import MANIFEST
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 

@@ -133,6 +133,6 @@ def test_screens(dataset: tuple[Path, Path, int]) -> None:
 
 def test_without_the_mapping_it_would_not_open(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
-    in_memory = "import tui.loaders.dataset.dataset_loader as loader\nloader.IN_MEMORY_BYTES = 1 << 60\n"
+    in_memory = "import tui.loaders.dataset_loader as loader\nloader.IN_MEMORY_BYTES = 1 << 60\n"
     done = limited(_LIMITED + in_memory + _REPORTS, size // 2, folder, "kernels", cache=cache)
     assert done.returncode != 0

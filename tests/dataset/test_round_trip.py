@@ -12,8 +12,8 @@ from tests.dataset.converting import RANKS, convert, files, same, samples
 from tui.cache.cache import Cache
 from tui.cli.main import main
 from tui.dataset.write_dataset import part_name, write_part
-from tui.loaders.dataset import dataset_loader
-from tui.loaders.dataset.manifest import MANIFEST
+from tui.loaders import dataset_loader
+from tui.loaders.dataset_loader import MANIFEST
 from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined

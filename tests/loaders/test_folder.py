@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.loaders.folder import profile_files
+from tui.loaders.multi_file.load_together import profile_files
 from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
 
@@ -50,7 +50,7 @@ def test_a_folder_without_profiles_is_told(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.loaders.folder.MOST_FILES", 2)
+    monkeypatch.setattr("tui.loaders.multi_file.load_together.MOST_FILES", 2)
     for number in range(3):
         (tmp_path / f"{number}.log").write_text("nothing\n")
     with pytest.raises(ProftuiError, match="holds 3 files"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui.loaders.collector import Collector
-from tui.loaders.file_kinds import file_kind
+from tui.loaders.input_issues import file_kind
 from tui.loaders.registry import formats, load, load_one
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES

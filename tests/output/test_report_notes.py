@@ -12,8 +12,8 @@ from tui.model.aggregation import Aggregation
 from tui.model.history import Place
 from tui.model.view import TableState
 from tui.state import workspace
-from tui.state.files import files
 from tui.state.notes import Notes, RowPlace
+from tui.state.store import files
 
 CAFFE = str(Path(__file__).parents[2] / "sample_logs" / "caffe_conv1.nvprof.log")
 

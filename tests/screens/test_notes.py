@@ -20,8 +20,8 @@ from tui.screens import base
 from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, KernelsScreen, launches_of_kernel
 from tui.screens.table_screen import NotesScreen
 from tui.screens.timeline import TimelineScreen
-from tui.state.files import files
 from tui.state.notes import Notes
+from tui.state.store import files
 from tui.widgets.dialogs.note import NoteDialog, NoteEditor
 from tui.widgets.table.pane import TablePane
 

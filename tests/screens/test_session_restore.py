@@ -12,7 +12,7 @@ from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
 from tests.screens.test_sql import ask
 from tests.snapshots import screen_text
 from tui.state import workspace
-from tui.state.files import files
+from tui.state.store import files
 from tui.widgets.notices import OfferLine
 from tui.widgets.table.pane import TablePane
 

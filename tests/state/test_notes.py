@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from tui.state import notes as notes_module
-from tui.state.files import Files, files
 from tui.state.notes import MOST_CHARACTERS, MOST_LINES, Notes, RowPlace, too_much
-from tui.state.store import DocumentFolder
+from tui.state.store import DocumentFolder, Files, files
 
 FILES = Files("a" * 32, "stamp")
 HOSTILE = "\x1b[31m../../etc/passwd\x00'; DROP TABLE notes; [red]\u202e"

@@ -14,8 +14,8 @@ from tui.views import VIEWS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.state.files import Files
     from tui.state.notes import Note
+    from tui.state.store import Files
 
 NOTES: Final = TableSpec(
     "notes",

@@ -237,7 +237,7 @@ class ProfileLoading:
 
 def _unread_files(profile: Profile, said: Iterable[ProftuiError]) -> str:
     """The files of folders that could not be read."""
-    from tui.loaders.folder import left_out
+    from tui.loaders.multi_file.load_together import left_out
 
     found = [why for why in left_out(profile) if why not in set(map(str, said))]
     if not found:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tui.app.profile_session import ProfileSession, Say
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
-    from tui.state.files import Files
     from tui.state.sql_history import Queries
+    from tui.state.store import Files
     from tui.state.workspace import SavedPlace, Workspace
     from tui.widgets.notices import OfferLine
 
@@ -68,13 +68,13 @@ class SessionRestore:
     @cached_property
     def files(self) -> Files | None:
         """What is open, as it is known again; None where it cannot be opened again."""
-        from tui.state.files import files
+        from tui.state.store import files
 
         return files(self._options.paths)
 
     def look_at_files(self) -> None:
         """The files were read: their content may have changed."""
-        from tui.state.files import files
+        from tui.state.store import files
 
         self.files = files(self._options.paths)
 

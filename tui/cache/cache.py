@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.cache.entry import Content, add_results, can_keep, read, sign, write
-from tui.cache.eviction import clear_abandoned, evict, limit
+from tui.cache.entry import Content, add_results, can_keep, clear_abandoned, evict, limit, read, sign, write
 from tui.cache.fingerprint import Identity, identity_of, name_of
 from tui.cache.frame_files import spooled
 from tui.cache.secure_files import DamagedError, File, Frame, StoppedError, opened_folder, remove

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.dataset.dask_jobs import Standing
-    from tui.loaders.dataset.manifest import Manifest, Part
+    from tui.loaders.dataset_loader import Manifest, Part
 
 
 _INTERRUPTED: Final = 130
@@ -42,7 +42,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     """
     from tui.dataset.dask_jobs import SchedulerLostError, Spread, check, connected
     from tui.dataset.write_dataset import finish, prepare
-    from tui.loaders.dataset.manifest import is_address
+    from tui.loaders.dataset_loader import is_address
 
     if "-" in files:
         raise ProftuiError(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tui.cache.eviction import CachedEntry as CachedFile
+    from tui.cache.entry import CachedEntry as CachedFile
     from tui.loaders.base import Kept
     from tui.model.profile import Profile
     from tui.output.report import Style
@@ -90,8 +90,8 @@ def report(options: argparse.Namespace) -> int:
 def _notes(options: argparse.Namespace) -> SavedNotes:
     """What the user wrote on rows of the files."""
     from tui.output.report_annotations import SavedNotes
-    from tui.state.files import files
     from tui.state.notes import Notes
+    from tui.state.store import files
 
     known = files(options.files)
     notes = Notes(known)
@@ -104,7 +104,7 @@ def _notes(options: argparse.Namespace) -> SavedNotes:
 def _left(options: argparse.Namespace) -> tuple[Workspace | None, str]:
     """How the user left the explorer with the files, and the stamp of these as they are."""
     from tui.state import workspace
-    from tui.state.files import files
+    from tui.state.store import files
 
     known = files(options.files)
     return (None, "") if known is None else (workspace.read(known)[0], known.stamp)
@@ -273,7 +273,7 @@ def status_of(errors: Sequence[ProftuiError]) -> int:
 
 def cache(options: argparse.Namespace) -> int:
     """List or clear what is kept."""
-    from tui.cache.eviction import clear, entries
+    from tui.cache.entry import clear, entries
     from tui.cache.secure_files import InsecureFileError, folder, opened_folder
     from tui.loaders.input_issues import size_text
 

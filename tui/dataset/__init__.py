@@ -1,1 +1,1 @@
-"""Writing Parquet datasets of profiles; `tui.loaders.dataset` opens them."""
+"""Writing Parquet datasets of profiles; `tui.loaders.dataset_loader` opens them."""

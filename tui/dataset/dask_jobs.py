@@ -17,6 +17,7 @@ import os
 import pkgutil
 import platform
 import secrets
+import socket
 import time
 import warnings
 from collections import deque
@@ -26,19 +27,18 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 import tui
-from tui.dataset import dask_worker
-from tui.dataset.dask_worker import Converted, LeftOut, UnableError, versions
-from tui.dataset.write_dataset import MAKING
-from tui.loaders.dataset.manifest import MANIFEST
+from tui.dataset.write_dataset import MAKING, part_name, write_part
+from tui.loaders.chrome_trace.decoder_pool import share_cores
+from tui.loaders.dataset_loader import LAYOUT, MANIFEST, PARTS, Part
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from distributed import Client, Future
-
-    from tui.loaders.dataset.manifest import Part
 
 
 PER_THREAD: Final = 4
@@ -206,7 +206,7 @@ def _task() -> Callable[[str, str, str | None, tuple[Any, ...]], object]:
     """
 
     def convert(file: str, out_dir: str, format_in: str | None, wanted: tuple[Any, ...]) -> object:
-        from tui.dataset.dask_worker import Versions, convert_one
+        from tui.dataset.dask_jobs import Versions, convert_one
 
         return convert_one(file, out_dir, format_in, Versions(*wanted))
 
@@ -301,13 +301,13 @@ def check(client: Client, folders: Sequence[str], out_dir: str) -> int:
     """
     _check_python(client)
     _check_proftui(client)
-    found = client.run(dask_worker.versions, on_error="return")
-    wanted = dask_worker.versions()
+    found = client.run(versions, on_error="return")
+    wanted = versions()
     _refuse({worker: _unable_text(there) or there.other_than(wanted) for worker, there in found.items()}, "has {}")
     marker = Path(out_dir) / f"{MANIFEST}.{secrets.token_hex(4)}{MAKING}"
     marker.touch()
     try:
-        seen = client.run(dask_worker.unseen, [*folders, str(marker)], on_error="return")
+        seen = client.run(unseen, [*folders, str(marker)], on_error="return")
     finally:
         marker.unlink(missing_ok=True)
     missing = {worker: out_dir if path == str(marker) else path for worker, path in seen.items()}
@@ -347,3 +347,91 @@ def _refuse(faults: dict[str, str], words: str, hint: str = "") -> None:
     more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
     fault = next(iter(bad.values()))
     raise ProftuiError(f"worker {named}{more} {words.format(fault)}", hint)
+
+
+CORES_EACH: Final = 1
+"""A worker has as many threads as it may use cores, and each converts a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What must be the same wherever parts of one dataset are written: the same bytes come of the same file then."""
+
+    proftui: str
+    layout: int
+    polars: str
+
+    def other_than(self, wanted: Versions) -> str:
+        """How they differ, in words; empty where they are the same."""
+        pairs = (
+            ("proftui", self.proftui, wanted.proftui),
+            ("layout of datasets", self.layout, wanted.layout),
+            ("polars", self.polars, wanted.polars),
+        )
+        return ", ".join(f"{what} {there} (here {here})" for what, there, here in pairs if there != here)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A file of which a part is in the dataset."""
+
+    part: Part
+    was_there: bool
+    """Whether it had been converted before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file of which nothing is in the dataset."""
+
+    reason: str
+
+
+class UnableError(Exception):
+    """This worker cannot convert the file; another one may."""
+
+
+def versions() -> Versions:
+    """Of what runs here."""
+    return Versions(tui.__version__, LAYOUT, pl.__version__)
+
+
+def unseen(paths: Iterable[str]) -> str | None:
+    """The first path that is not there for this machine, or None."""
+    return next((path for path in paths if not os.path.exists(path)), None)  # noqa: PTH110 (a name may be no text)
+
+
+def convert_one(path: str, out_dir: str, format_in: str | None, wanted: Versions) -> Converted | LeftOut:
+    """Convert a file, in one process.
+
+    Args:
+        path: The file, which is there for the one that asks.
+        out_dir: The folder of the dataset.
+        format_in: As for `tui.dataset.write_dataset.write_part`.
+        wanted: The versions of the one that asks.
+
+    Raises:
+        UnableError: The versions are others here, or the paths lead nowhere.
+        OSError: The part cannot be written.
+    """
+    if differs := versions().other_than(wanted):
+        raise UnableError(f"{socket.gethostname()} has {differs}")
+    parts = os.path.join(out_dir, PARTS)  # noqa: PTH118
+    if (missing := unseen((parts, path))) is not None:
+        raise UnableError(f"{socket.gethostname()} does not see {out_dir if missing == parts else missing}")
+    share_cores(CORES_EACH)
+    told = os.path.join(parts, f"{part_name(path)}.json")  # noqa: PTH118
+    before = _written_at(told)
+    try:
+        part = write_part(path, out_dir, format_in=format_in)
+    except ProftuiError as error:
+        return LeftOut(str(error))
+    return Converted(part, was_there=before is not None and before == _written_at(told))
+
+
+def _written_at(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

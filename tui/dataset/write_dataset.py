@@ -20,7 +20,7 @@ import polars as pl
 import xxhash
 
 import tui
-from tui.loaders.dataset.manifest import (
+from tui.loaders.dataset_loader import (
     LAYOUT,
     MANIFEST,
     PARTS,
@@ -149,7 +149,7 @@ def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None
 def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> Part:
     """Read an input and write what came of it; the same again replaces it.
 
-    The frames are sorted by session and time and split by rank (`tui.loaders.dataset.manifest`); lines of a text are
+    The frames are sorted by session and time and split by rank (`tui.loaders.dataset_loader`); lines of a text are
     not kept.
 
     Args:

@@ -8,8 +8,13 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tui.loaders.collector import Collector
+
 
 COPY_KINDS: Final = MappingProxyType(
     {
@@ -66,3 +71,54 @@ def call_names(api: str) -> Mapping[int, str]:
     """
     tables = tomllib.loads(files("tui.data").joinpath("cupti_callbacks.toml").read_text("utf-8"))
     return MappingProxyType({int(number): name for number, name in tables[api].items()})
+
+
+ALL: Final = "overhead"
+"""The ``section`` with the profiler's own work of the whole recording, as recorded."""
+DURING_WORK: Final = "overhead during GPU work"
+"""That with what lies between the begin of the first GPU work and the end of the last, each moment counted once."""
+OF_CUDA: Final = "overhead of CUDA"
+"""That with what the driver did, not the profiler: CUPTI records it in the same place."""
+
+_CUDAS: Final = r"(?i)lazy function loading|module loading|driver (?:jit )?compiler|command buffer full"
+
+
+def add_overhead(rows: pl.DataFrame, work: pl.DataFrame, tool: str, collector: Collector) -> None:
+    """Add the figures of a session: how long each kind of overhead took.
+
+    Args:
+        rows: Of overhead: ``name``, ``start_ns``, ``duration_ns``, ``line``; without one of the first three a row
+            says nothing.
+        work: The GPU work of the session: ``start_ns``, ``duration_ns``.
+        tool: What it is recorded by.
+        collector: Gets them.
+    """
+    rows = rows.select(pl.col("name").cast(pl.String), "start_ns", "duration_ns", "line").drop_nulls(
+        ["name", "start_ns", "duration_ns"]
+    )
+    is_cudas = pl.col("name").str.contains(_CUDAS)
+    own = rows.filter(~is_cudas)
+    parts = {ALL: own, DURING_WORK: _once(_within(own, work)), OF_CUDA: rows.filter(is_cudas)}
+    for section, part in parts.items():
+        sums = part.group_by("name", maintain_order=True).agg(pl.col("duration_ns").sum(), pl.col("line").min())
+        for name, total_ns, line in sums.iter_rows():
+            figure = {"tool": tool, "section": section, "name": name, "value": float(total_ns), "unit": "ns"}
+            collector.add("tool_figures", {**figure, "line": line})
+
+
+def _within(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """What of the rows lies between the first and the last GPU work."""
+    timed = work.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
+    if timed.is_empty():
+        return rows.clear()
+    begin = pl.col("start_ns").clip(timed["start_ns"].min())  # type: ignore[arg-type]
+    end = (pl.col("start_ns") + pl.col("duration_ns")).clip(upper_bound=timed["end_ns"].max())  # type: ignore[arg-type]
+    return rows.with_columns(begin, (end - begin).alias("duration_ns")).filter(pl.col("duration_ns") > 0)
+
+
+def _once(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without the time in which one that began before them still went on."""
+    rows = rows.sort("start_ns", pl.col("duration_ns"), descending=[False, True], maintain_order=True)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    begin = pl.max_horizontal("start_ns", end.cum_max().shift(1))
+    return rows.with_columns(begin, (end - begin).alias("duration_ns")).filter(pl.col("duration_ns") > 0)

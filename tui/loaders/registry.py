@@ -6,31 +6,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from tui.loaders.ascend.ascend_communication import AscendCommunicationLoader
-from tui.loaders.ascend.ascend_csv import ASCEND_CSV
-from tui.loaders.ascend.ascend_database import ASCEND_DATABASE
+from tui.loaders.ascend_csv import ASCEND_CSV, AscendCommunicationLoader
+from tui.loaders.ascend_database import ASCEND_DATABASE
 from tui.loaders.caffe import CAFFE
-from tui.loaders.dataset.dataset_loader import DATASET
-from tui.loaders.dataset.manifest import is_address, is_dataset
+from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
-from tui.loaders.file_kinds import file_kind
-from tui.loaders.folder import profile_files
+from tui.loaders.input_issues import file_kind
 from tui.loaders.kineto.kineto_loader import KinetoLoader
 from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT
-from tui.loaders.multi_file.load_together import load_together
+from tui.loaders.multi_file.load_together import load_together, profile_files
 from tui.loaders.ncu import NCU_CSV
 from tui.loaders.ncu.ncu_report import NcuReportLoader
 from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
-from tui.loaders.nvprof_db import NVPROF_DATABASE
+from tui.loaders.nvprof.nvprof_database import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
 from tui.loaders.perfetto import PERFETTO
 from tui.loaders.progress import Report, keep_going
 from tui.loaders.proton import ProtonLoader
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.rocpd import ROCPD, ROCPROF_DATABASE
-from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
+from tui.loaders.rocprof import ROCPD, ROCPROF_CSV, ROCPROF_DATABASE, ROCPROFV3_CSV
 from tui.loaders.rocprof.rocprofv3_json import Rocprofv3JsonLoader
 from tui.loaders.source import Source
 from tui.loaders.sqlite.sqlite_loader import DatabaseLoader

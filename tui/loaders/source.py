@@ -12,14 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
-from tui.loaders.file_kinds import why_empty
-from tui.loaders.input_issues import FILE_CHANGED, Note, ended_early, later_results_left_out, long_line_cut
+from tui.loaders.input_issues import FILE_CHANGED, Note, ended_early, later_results_left_out, long_line_cut, why_empty
 from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import STANDARD_INPUT, RawInput
 from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.block import Block as Block
-from tui.loaders.text.cleaning import clean_line, has_markup, is_notebook, unquoted, without_markup
-from tui.loaders.text.line_tags import later_tag, lines_of_others, tag_of
+from tui.loaders.text.cleaning import (
+    clean_line,
+    has_markup,
+    is_notebook,
+    later_tag,
+    lines_of_others,
+    tag_of,
+    unquoted,
+    without_markup,
+)
 from tui.loaders.text.lines import Encoding, as_utf8, encoding_of, has_bare_returns, whole_lines, with_newlines
 from tui.loaders.text.stored_text import StoredText
 from tui.loaders.worker_process import FileRange

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.base import Format
 from tui.loaders.collector import Collector
-from tui.loaders.json_document import read_json
 from tui.loaders.progress import Report, keep_going
+from tui.loaders.raw_input import read_json
 from tui.loaders.text.section import MAX_STRAY_LINES
 from tui.model.errors import WHAT_OPENS, ProftuiError
 

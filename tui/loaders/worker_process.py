@@ -1,9 +1,12 @@
-"""Worker processes: a function of this program runs in a process of its own and exchanges pickled messages with it.
+"""Worker processes: functions of this program, or other programs, that end at the latest when this process ends.
 
-`WorkerProcess` is the side of the program: it starts ``python -m tui.loaders.worker_process MODULE:FUNCTION``. The
-function is called with a `Channel`, and the process ends when the function returns, at the latest when the program
-ends. A message is the size of the pickled object, the number of its buffers and the size of each, in eight bytes each;
-then the object and the buffers. Arrays travel as buffers, which the receiver uses without a copy.
+`WorkerProcess` runs a function: it starts ``python -m tui.loaders.worker_process MODULE:FUNCTION``. The function is
+called with a `Channel` and exchanges pickled messages with this process. The process ends when the function returns. A
+message is the size of the pickled object, the number of its buffers and the size of each, in eight bytes each; then the
+object and the buffers. Arrays travel as buffers, which the receiver uses without a copy.
+
+`running_program` runs another program: it starts ``python -I worker_process.py --program PROGRAM ARGUMENT...``, which
+ends the program's process group when its standard input, a pipe from this process, is closed.
 """
 
 from __future__ import annotations
@@ -17,27 +20,32 @@ import select
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+import threading
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _ROOT: Final = Path(__file__).parents[2]
 _SIZE_BYTES: Final = 8
 _PIPE_BYTES: Final = 1 << 20
-"""At most so much is written or read at once; pipes get this size where the system allows it."""
+"""The most that is written or read in one call; pipes get this size where the system allows it."""
 _MOST_BUFFERS: Final = 1 << 16
 _AT_ONCE: Final = 256
-"""Buffers that one call of the system fills."""
+"""Buffers that one system call fills."""
 _MAX_ANSWER_BYTES: Final = 1 << 32
 _NICENESS: Final = 5
-"""Lower priority than the screen."""
+"""Lower priority than the user interface."""
 _EXIT_S: Final = 5.0
-"""A process that closed its end of the pipe has so long to exit."""
+"""How long to wait for the exit of a process that closed its end of the pipe."""
+_TERMINATE_S: Final = 2.0
+"""How long a program has to end after SIGTERM, before SIGKILL."""
+_PROGRAM: Final = "--program"
+_NOT_FOUND: Final = 127
 
 
 class WorkerLostError(Exception):
@@ -133,7 +141,7 @@ def _free_of_group() -> int | None:
 
 
 class WorkerProcess:
-    """The program's side of a worker process. One thread receives; any thread may send, kill or close."""
+    """A function in a worker process. One thread receives; any thread may send, kill or close."""
 
     def __init__(
         self,
@@ -146,16 +154,16 @@ class WorkerProcess:
         """Start the process.
 
         Args:
-            function: What it runs, as ``module:function``.
-            command: What runs this module; tests give another one.
+            function: The function to run, as ``module:function``.
+            command: The command that runs this module; tests replace it.
             env: Environment variables to set.
-            timeout_s: A process that neither reads nor writes for so long is lost; None: wait for as long as it lives.
+            timeout_s: After this time without a read or a write the process counts as lost; None: wait until it ends.
 
         Raises:
             OSError: The process cannot be started.
         """
         self._timeout_s = timeout_s
-        self._sending = Lock()
+        self._sending = threading.Lock()
         paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.process = subprocess.Popen(
             [*(command or worker_command()), function],
@@ -176,7 +184,7 @@ class WorkerProcess:
         """Send a message.
 
         Raises:
-            WorkerLostError: The process no longer reads.
+            WorkerLostError: The process has ended or does not read.
         """
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         head = _head(len(data), 0)
@@ -187,43 +195,43 @@ class WorkerProcess:
                         self._wait(self._input, select.POLLOUT)
                         part = part[os.write(self._input, part[:_PIPE_BYTES]) :]
             except (OSError, ValueError) as error:
-                raise WorkerLostError(self._how_it_ended()) from error
+                raise WorkerLostError(self._exit_reason()) from error
 
     def receive(self, *, at_most: int = _MAX_ANSWER_BYTES) -> Any:
         """The next message of the process.
 
         Args:
-            at_most: The size in bytes that a message can have.
+            at_most: The maximum size of a message in bytes.
 
         Raises:
-            WorkerLostError: There is none, or it is damaged.
+            WorkerLostError: The process has ended or does not answer, or the message is damaged.
         """
         try:
             size, count = self._numbers(2)
             if size > at_most or count > _MOST_BUFFERS:
-                raise WorkerLostError("a message of an impossible size")
+                raise WorkerLostError(f"a message of {size:,} bytes, more than the limit of {at_most:,}")
             sizes = self._numbers(count)
             if size + sum(sizes) > at_most:
-                raise WorkerLostError("a message of an impossible size")
+                raise WorkerLostError(f"a message of {size + sum(sizes):,} bytes, more than the limit of {at_most:,}")
             data, *buffers = parts = [bytearray(one) for one in (size, *sizes)]
             self._fill(parts)
             return pickle.loads(data, buffers=buffers)
         except (OSError, ValueError, LookupError, pickle.UnpicklingError) as error:
             raise WorkerLostError(str(error)) from error
         except EOFError as error:
-            raise WorkerLostError(self._how_it_ended()) from error
+            raise WorkerLostError(self._exit_reason()) from error
 
     def kill(self) -> None:
-        """End the process; whoever waits for its answer gets a `WorkerLostError`."""
+        """Kill the process; `receive` raises `WorkerLostError`."""
         self.process.kill()
 
     def close(self) -> None:
-        """End the process and close its pipes; nobody may be waiting for it."""
+        """Kill the process and close its pipes; no thread may be in `receive`."""
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
-                # What was not sent yet has nowhere to go.
+                # Flushing buffered output to a dead process fails.
                 with suppress(OSError):
                     stream.close()
 
@@ -252,14 +260,14 @@ class WorkerProcess:
         if not poll.poll(None if self._timeout_s is None else 1000 * self._timeout_s):
             raise WorkerLostError(f"no answer for {self._timeout_s:g} s")
 
-    def _how_it_ended(self) -> str:
+    def _exit_reason(self) -> str:
         try:
             status = self.process.wait(_EXIT_S)
         except subprocess.TimeoutExpired:
-            return "the worker process no longer answers"
+            return "the worker process does not answer"
         if status == -signal.SIGKILL:
-            return "the worker process was killed, as happens when memory is used up"
-        return f"the worker process ended {f'by signal {-status}' if status < 0 else f'with exit status {status}'}"
+            return "the worker process was killed, probably because memory ran out"
+        return f"the worker process ended {f'with signal {-status}' if status < 0 else f'with exit status {status}'}"
 
 
 def _head(*numbers: int) -> bytes:
@@ -277,7 +285,7 @@ def _widen(pipe: int) -> None:
 
 
 class Channel:
-    """The worker's side: messages from the program, and answers to it."""
+    """The worker's end of the connection: it receives messages and sends answers."""
 
     def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
         self._incoming, self._outgoing = incoming, outgoing
@@ -286,7 +294,7 @@ class Channel:
         """The next message.
 
         Raises:
-            EOFError: The program has ended, or wants no more.
+            EOFError: The parent process has ended or closed the connection.
         """
         size, count = _numbers(self._read(2 * _SIZE_BYTES))
         sizes = _numbers(self._read(_SIZE_BYTES * count))
@@ -294,10 +302,10 @@ class Channel:
         return pickle.loads(data, buffers=buffers)
 
     def send(self, message: object) -> None:
-        """Answer.
+        """Send an answer.
 
         Raises:
-            OSError: The program has ended.
+            OSError: The parent process has ended.
         """
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
@@ -314,18 +322,81 @@ class Channel:
         return data
 
 
-def main() -> None:
-    """Run the function that is named on the command line."""
+@contextmanager
+def running_program(command: Sequence[str], *, cwd: Path, output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run another program; on leaving the context, end it and every process that it started.
+
+    Args:
+        command: The program and its arguments.
+        cwd: Its working directory.
+        output: The file for its standard output and standard error.
+
+    Raises:
+        OSError: The process cannot be started.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-I", __file__, _PROGRAM, *command],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        cwd=cwd,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            _end_group(process)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_TERMINATE_S)
+            return
+
+
+def _run_program(command: Sequence[str]) -> int:
+    """In the process that `running_program` starts: run the program and return its exit status."""
+    # SIGTERM is sent to the process group: this process stays, to send SIGKILL if the program does not end.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        # The child resets Python's signal handlers.
+        return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+    except OSError as error:
+        print(error.strerror, file=sys.stderr)
+        return _NOT_FOUND
+
+
+def _end_with_parent() -> None:
+    """Wait until the parent closes the pipe, which it also does when it is killed; then end the process group."""
+    with suppress(OSError):
+        while os.read(0, 1):
+            pass
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(_TERMINATE_S)
+    os.killpg(0, signal.SIGKILL)
+
+
+def main() -> int:
+    """Run the function or the program that the command line names."""
+    if sys.argv[1] == _PROGRAM:
+        return _run_program(sys.argv[2:])
     os.nice(_NICENESS)
-    # The program ends this process, when and as it wants.
+    # The parent decides when this process ends, also after Ctrl+C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     module, _, function = sys.argv[1].partition(":")
     outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may come between the messages
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # print() must not write between the messages
     serve = getattr(importlib.import_module(module), function)
     with suppress(EOFError):
         serve(Channel(sys.stdin.buffer, outgoing))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

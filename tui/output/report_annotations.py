@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
     from tui.output.report import Style
-    from tui.state.files import Files
     from tui.state.notes import Note
-    from tui.state.store import Key
+    from tui.state.store import Files, Key
     from tui.state.workspace import SavedTable, Workspace
 
 

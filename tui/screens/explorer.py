@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
-    from tui.state.files import Files
     from tui.state.notes import Note, Notes, RowPlace
     from tui.state.sql_history import Queries
+    from tui.state.store import Files
     from tui.widgets.table.model import Key, Row
     from tui.widgets.table.pane import TablePane
 

@@ -14,7 +14,7 @@ from tui.state.store import MOST_TEXT, DocumentFolder, Key, is_storable_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.state.files import Files
+    from tui.state.store import Files
 
 
 MOST_NOTES: Final = 1_000
@@ -66,7 +66,7 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     at: int
     """When it was written, in seconds since 1970."""
     stamp: str
-    """What the files held then: `tui.state.files.Files.stamp`."""
+    """What the files held then: `tui.state.store.Files.stamp`."""
 
     @property
     def is_valid(self) -> bool:

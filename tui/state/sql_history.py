@@ -21,7 +21,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
 
     text: str
     files: str
-    """Of what it was asked: `tui.state.files.Files.name`."""
+    """Of what it was asked: `tui.state.store.Files.name`."""
     at_ns: int
     """When, since 1970."""
 
@@ -46,7 +46,7 @@ class Queries:
 
         Args:
             text: The query.
-            files: Of what it was asked: `tui.state.files.Files.name`.
+            files: Of what it was asked: `tui.state.store.Files.name`.
 
         Returns:
             Why it could not be written; empty where it was, or is too long to be kept.

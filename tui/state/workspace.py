@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tui.model.history import Place
     from tui.model.view import TableState
-    from tui.state.files import Files
+    from tui.state.store import Files
 
 
 MOST_MARKS: Final = 5_000
@@ -126,7 +126,7 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the user was."""
 
     stamp: str
-    """What the files held: `tui.state.files.Files.stamp`."""
+    """What the files held: `tui.state.store.Files.stamp`."""
     places: tuple[SavedPlace, ...]
     """The views that they were in, the last one where they left off."""
     session: int | None = None

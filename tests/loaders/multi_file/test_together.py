@@ -19,8 +19,8 @@ import pytest
 from tests.cache.keeping import a_cache, same
 from tests.idle import PATIENCE_S
 from tests.screens.opening import SAMPLES
-from tui.loaders.folder import left_out
 from tui.loaders.multi_file import read_files
+from tui.loaders.multi_file.load_together import left_out
 from tui.loaders.multi_file.read_files import Wanted
 from tui.loaders.multi_file.reader_process import ReaderProcess
 from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
@@ -140,7 +140,7 @@ def test_a_process_that_is_killed_costs_its_file_alone(elsewhere: Path, monkeypa
     paths = sorted(map(str, DDP.iterdir()))
     profile, errors = load(paths)
     assert len(errors) == 1
-    assert "the worker process was killed, as happens when memory is used up" in str(errors[0])
+    assert "the worker process was killed, probably because memory ran out" in str(errors[0])
     assert profile is not None
     assert profile["sessions"].height == 1
     assert left_out(profile) == [str(errors[0])]

@@ -88,7 +88,7 @@ def test_the_export_beside_it_is_used(folder: Path) -> None:
     assert kernels(profile) == 6
     assert profile["sessions"]["format"].to_list() == ["nsys-report"] * 2
     assert profile.sources == (str(folder / "run.nsys-rep"),)
-    assert "read from this export, which lies beside the report" in reasons(profile)
+    assert "read from this export, beside the report" in reasons(profile)
 
 
 @pytest.mark.parametrize("what", ["older", "empty", "texts alone"])
@@ -264,5 +264,5 @@ def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: p
 
 def test_a_recording_that_is_no_report_yet_says_so(folder: Path) -> None:
     (folder / "run.qdstrm").write_bytes(HEAD)
-    with pytest.raises(ProftuiError, match="not a report yet; make it one: QdstrmImporter -i"):
+    with pytest.raises(ProftuiError, match="not a report yet; import it: QdstrmImporter -i"):
         load_one(str(folder / "run.qdstrm"))

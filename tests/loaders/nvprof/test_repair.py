@@ -15,7 +15,7 @@ from tests.corpus import corpus_file
 from tests.loaders.nvprof.reading import issues, read, summary
 from tests.render_summary import SummaryRow, time_cell
 from tui.loaders import registry
-from tui.loaders.nvprof.wrapped_names import is_cut, joined_name, with_underscores
+from tui.loaders.nvprof.summary_figures import is_cut, joined_name, with_underscores
 from tui.model.errors import ProftuiError
 
 

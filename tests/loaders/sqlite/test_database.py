@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tui.loaders.sqlite import bulk_read, database
+from tui.loaders.sqlite.bulk_read import read_part
 from tui.loaders.sqlite.database import Database
-from tui.loaders.sqlite.salvage import read_part
 from tui.model.errors import ProftuiError
 
 TYPES = {"n": pl.Int64, "small": pl.Int32, "x": pl.Float64, "text": pl.String, "name": pl.Categorical, "raw": pl.Binary}

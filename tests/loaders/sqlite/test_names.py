@@ -11,8 +11,8 @@ import pytest
 
 from tests.loaders.dlprof import twin as dlprof
 from tests.loaders.nsys import twin as nsys
-from tests.loaders.nvprof_db import build as nvprof
-from tests.loaders.rocpd import build as rocpd
+from tests.loaders.nvprof import nvprof_database_build as nvprof
+from tests.loaders.rocprof import rocpd_build as rocpd
 from tui.loaders.registry import load_one
 from tui.loaders.sqlite.database import ByName, Names
 

@@ -11,7 +11,7 @@ import pytest
 from tests.loaders.reading import read, reasons, rows
 from tui.loaders.registry import load_one
 from tui.loaders.text.block import Block
-from tui.loaders.text.semicolon_csv import Semicolons
+from tui.loaders.text.csv_table import Semicolons
 from tui.model.errors import ProftuiError
 
 HEADER = "Time (%);Total Time (ns);Instances;Avg (ns);Med (ns);Min (ns);Max (ns);StdDev (ns);Name\n"

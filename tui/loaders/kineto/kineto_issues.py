@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui.correlation.plausible_times import dropped_events_text
+from tui.loaders.cupti import add_overhead
 from tui.loaders.input_issues import size_text
 from tui.loaders.kineto.events import EVENT, OUT_OF_MEMORY, is_far, matching
 from tui.loaders.kineto.kineto_facts import TOOL
-from tui.loaders.profiler_overhead import add_overhead
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace

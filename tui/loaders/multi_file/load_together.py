@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.dataset.manifest import is_address
-from tui.loaders.folder import LEFT_OUT, assembled, profile_files, with_issues
+import polars as pl
+
+from tui.loaders.dataset_loader import is_address
 from tui.loaders.multi_file.ranks import rank_issues, with_ranks
 from tui.loaders.multi_file.read_files import Outcome, Wanted, read_all
+from tui.loaders.nsys.nsys_export import REPORT_ENDINGS, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.model.errors import ProftuiError
-from tui.model.profile import joined
+from tui.model.errors import WHAT_OPENS, ProftuiError, path_text
+from tui.model.profile import Profile, joined
+from tui.model.schema import conform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tui.loaders.base import Kept
     from tui.loaders.progress import Report
-    from tui.model.profile import Profile
 
 
 _MOST_NAMED: Final = 5
@@ -127,3 +131,121 @@ def _named(wanted: Sequence[Wanted], outcomes: Sequence[Outcome]) -> list[Outcom
         )
         for one, outcome, profile in zip(wanted, outcomes, found, strict=True)
     ]
+
+
+MOST_FILES: Final = 1000
+"""A folder with more files is not one of profiles: nobody wants all of it read."""
+
+LEFT_OUT: Final = "left out: "
+"""How the reason of an issue begins that is of a file which could not be read."""
+
+_NUMBER: Final = re.compile(r"([0-9]+)")
+_SPACE, _TRACE = ".xplane.pb", ".trace.json.gz"
+_PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
+"""Formats that come as one file for each table of a run."""
+
+
+def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
+    """The profiles of a folder, in the order of their ranks and names.
+
+    Args:
+        path: The folder.
+        outcomes: What came of each of its files.
+
+    Returns:
+        Their sessions. Files that could not be read, and how many hold no profile, are issues.
+
+    Raises:
+        ProftuiError: No file of it can be read.
+    """
+    profiles = [one.profile for one in outcomes.values() if one.profile is not None]
+    errors = [one.error for one in outcomes.values() if one.error is not None]
+    passed_over = [
+        Path(file).name
+        for file, one in outcomes.items()
+        if one.profile is None and one.error is None and not one.was_stopped
+    ]
+    if not profiles:
+        if errors:
+            raise errors[0]
+        raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
+    profile = joined(sorted(profiles, key=_rank))
+    issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
+    if passed_over:
+        names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
+        issues.append({"severity": "info", "text": names, "reason": f"{_file_list(len(passed_over))} no profile"})
+    reports = profile["sessions"].filter(pl.col("format").is_in(_PARTS)).select("source").n_unique()
+    if reports > 1:
+        reason = (
+            f"{reports} files here are single tables of a run: each is a session of its own, so the totals over all "
+            "sessions count a run as often as it has tables; put those of one run into one file: cat *.csv > run.csv"
+        )
+        issues.append({"severity": "warning", "text": "", "reason": reason})
+    return with_issues(profile, issues)
+
+
+def left_out(profile: Profile) -> list[str]:
+    """Which files were left out, and why."""
+    reason = pl.col("reason")
+    rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(LEFT_OUT))
+    return rows["reason"].str.strip_prefix(LEFT_OUT).to_list()
+
+
+def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
+    """The same with further issues, which belong to no session."""
+    if not issues:
+        return profile
+    # They name files.
+    more = conform("issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues]))
+    frames = {**profile.frames, "issues": pl.concat([profile["issues"], more])}
+    return Profile(frames, profile.sources, profile.texts, profile.partial)
+
+
+def _file_list(count: int) -> str:
+    return "1 file holds" if count == 1 else f"{count} files hold"
+
+
+def profile_files(path: str) -> list[str]:
+    """The files of a folder that may be profiles, without those of the folders in it, in the order of their numbers.
+
+    Raises:
+        ProftuiError: It cannot be listed, or has no files or too many.
+    """
+    try:
+        found = [entry for entry in Path(path).iterdir() if entry.is_file() and not entry.name.startswith(".")]
+    except OSError as error:
+        raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
+    if not found:
+        raise ProftuiError(f"{path}: is a directory without files", "name a profile, or a folder of profiles")
+    if len(found) > MOST_FILES:
+        raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MOST_FILES:,} at most")
+    twice = {
+        _of_two(entry) for entry in found if entry.suffix in REPORT_ENDINGS and entry.with_suffix(".sqlite") in found
+    }
+    # XLA's profiler writes each run twice; the JSON of it is cut at a million events.
+    spaces = {entry.name.removesuffix(_SPACE) for entry in found if entry.name.endswith(_SPACE)}
+    twice |= {entry for entry in found if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)}
+    return [str(entry) for entry in sorted(set(found) - twice, key=lambda entry: _natural(entry.name))]
+
+
+def _of_two(report: Path) -> Path:
+    """Of a report of Nsight Systems and its export, one of which is enough, the one to leave alone.
+
+    An export that failed is empty; one that is older than the report is read where nsys cannot make another.
+    """
+    export = report.with_suffix(".sqlite")
+    try:
+        is_old = newer_report(export) == report and shutil.which("nsys") is not None
+        return export if is_old or not export.stat().st_size else report
+    except OSError:
+        return export
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts ``rank2`` before ``rank10``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name)]
+
+
+def _rank(profile: Profile) -> int:
+    rank = profile["sessions"]["rank"].min()
+    return rank if isinstance(rank, int) else 1 << 31

@@ -14,8 +14,7 @@ import polars as pl
 
 from tui.cache.secure_files import DamagedError
 from tui.loaders.decompress import compression_of
-from tui.loaders.multi_file.profile_ipc import unpack
-from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess
+from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess, unpack
 from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.worker_process import WorkerLostError, available_cores, memory_for_loading

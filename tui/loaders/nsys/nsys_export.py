@@ -14,19 +14,22 @@ from tui.correlation.launches import iteration_at, link_ops, with_launch
 from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
 from tui.loaders.base import Format
+from tui.loaders.cupti import add_overhead
 from tui.loaders.nsys.cpu_events import NvtxEvents, api_calls, overhead
 from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_of
 from tui.loaders.nsys.export_tables import RANGES as NVTX_EVENTS
 from tui.loaders.nsys.nsys_activities import gpu_work
-from tui.loaders.nsys.nsys_issues import (
+from tui.loaders.nsys.recording_facts import (
+    Recording,
+    devices_frame,
+    process_names,
+    recording,
     report_call_issues,
     report_left_out_tables,
     report_range_issues,
     report_recording_issues,
     report_work_issues,
 )
-from tui.loaders.nsys.recording_facts import Recording, devices_frame, process_names, recording
-from tui.loaders.profiler_overhead import add_overhead
 from tui.loaders.sqlite.database import Names
 from tui.model.errors import ProftuiError
 from tui.model.schema import ACTIVITIES, API_CALLS, RANGES

@@ -7,10 +7,8 @@ import hashlib
 import os
 import shlex
 import shutil
-import signal
 import stat
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -25,44 +23,40 @@ from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.sqlite.database import Database
 from tui.loaders.sqlite.open_readonly import MAGIC as SQLITE_MAGIC
 from tui.loaders.temp_folders import Scratch, exports_folder, is_private, make_private
+from tui.loaders.worker_process import running_program
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 
 
-_GUARD: Final = (sys.executable, "-I", str(Path(__file__).parents[1] / "exit_with_parent.py"))
-"""It ends nsys where this process is killed."""
 _POLL_SECONDS: Final = 0.1
-_GRACE_SECONDS: Final = 2.0
-"""So long nsys may take to end when it is asked to."""
-_MOST_EXPORTS: Final = 16
-_MOST_BYTES: Final = 16 << 30
-"""So many exports, and so much of them, are kept; the ones not used for longest go first."""
-_SAID_BYTES: Final = 1 << 16
-_SAID_LIMIT: Final = 300
+_MAX_EXPORTS: Final = 16
+_MAX_EXPORT_BYTES: Final = 16 << 30
+"""Limits of the folder of exports; the least recently used are removed first."""
+_OUTPUT_BYTES: Final = 1 << 16
+"""How much of the end of nsys's output is searched for a message."""
+_MESSAGE_CHARACTERS: Final = 300
 
 
 def exported(nsys: str, report: Path, source: Source, *, into: Path | None = None) -> Path:
-    """The SQLite export of a report, made by nsys if it was not made before.
+    """The SQLite export of a report: from the cache, or made by nsys now.
 
     Args:
-        nsys: The program.
-        report: An absolute path, so that no name is taken for an option.
-        source: Told of progress; ends the export when it is stopped.
+        nsys: The path of nsys.
+        report: The absolute path of the report, so that its name cannot be read as an option.
+        source: Gets the progress; stopping it stops the export.
         into: A folder for the export, instead of the user's cache.
 
     Raises:
-        ProftuiError: nsys failed, with what it said; or it was stopped; or there is no room.
+        ProftuiError: nsys failed (with its error message), the user stopped it, or the disk is full.
     """
     try:
         folder = into or exports_folder()
         make_private(folder)
         export = folder / f"{_key(report)}.sqlite"
-        if _is_kept(export):
+        if _is_cached(export):
             os.utime(export)
             return export
         with Scratch(folder) as scratch:
@@ -70,17 +64,17 @@ def exported(nsys: str, report: Path, source: Source, *, into: Path | None = Non
             _run(nsys, report, made, source)
             made.chmod(0o600)
             made.replace(export)
-        _make_room(folder, keep=export)
+        _evict_exports(folder, keep=export)
     except OSError as error:
         raise ProftuiError(
             f"{source.called}: cannot be exported ({(error.strerror or str(error)).lower()})",
-            "set XDG_CACHE_HOME to a folder with more room",
+            "set XDG_CACHE_HOME to a folder with more free space",
         ) from error
     return export
 
 
-def _is_kept(export: Path) -> bool:
-    """Whether an export was made before; one that somebody else could have written is removed.
+def _is_cached(export: Path) -> bool:
+    """Whether the export exists already; one that another user could have written is removed.
 
     Raises:
         OSError: It cannot be removed.
@@ -96,84 +90,56 @@ def _is_kept(export: Path) -> bool:
 
 
 def _run(nsys: str, report: Path, made: Path, source: Source) -> None:
-    command = [*_GUARD, nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", str(report)]
-    with (
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            cwd=made.parent,
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            status = _waited(process, made, source)
-        finally:
-            _end(process)
+    command = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", str(report)]
+    with tempfile.TemporaryFile() as output:
+        with running_program(command, cwd=made.parent, output=output) as process:
+            status = _exit_status(process, made, source)
         if status is None:
             raise ProftuiError(f"{source.called}: stopped while nsys exported it")
         with contextlib.suppress(OSError), made.open("rb") as file:
             if status == 0 and file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
                 return
         raise ProftuiError(
-            f"{source.called}: nsys export failed: {_last_messages(said) or f'exit status {status}'}",
-            "a report needs the nsys that recorded it, or a newer one",
+            f"{source.called}: nsys export failed: {_error_message(output) or f'exit status {status}'}",
+            "use the version of nsys that recorded the report, or a newer one",
         )
 
 
-def _waited(process: subprocess.Popen[bytes], made: Path, source: Source) -> int | None:
-    """The exit status; None where the user stopped it."""
+def _exit_status(process: subprocess.Popen[bytes], made: Path, source: Source) -> int | None:
+    """Wait for the export and report progress; None when the user stopped it."""
     while True:
         try:
             return process.wait(_POLL_SECONDS)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(OSError):
-                # Exports are of about the size of their reports.
+                # An export is about as large as its report.
                 source.bytes_read = max(source.bytes_read, min(made.stat().st_size, source.size or 0))
             if not source.keep_going():
                 return None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it, and what it started."""
-    if process.poll() is not None:
-        return
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, sign)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_SECONDS)
-            return
+def _error_message(output: IO[bytes]) -> str:
+    """The most informative line of nsys's output: the last about an error or a version, else the last."""
+    output.seek(max(0, output.seek(0, os.SEEK_END) - _OUTPUT_BYTES))
+    lines = [line for text in output.read().decode("utf-8", "replace").splitlines() if (line := _printable(text))]
+    errors = [line for line in lines if any(word in line.lower() for word in ("error", "newer", "version", "fail"))]
+    return (errors or lines or [""])[-1][:_MESSAGE_CHARACTERS]
 
 
-def _last_messages(said: IO[bytes]) -> str:
-    """What nsys said, the line that tells most, without signs that a terminal obeys."""
-    said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID_BYTES))
-    lines = [_plain(line) for line in said.read().decode("utf-8", "replace").splitlines()]
-    return _errors_of_nsys([line for line in lines if line])[:_SAID_LIMIT]
-
-
-def _errors_of_nsys(lines: Sequence[str]) -> str:
-    """The last line that speaks of an error or a version, else the last."""
-    found = [line for line in lines if any(word in line.lower() for word in ("error", "newer", "version", "fail"))]
-    return (found or lines or [""])[-1]
-
-
-def _plain(line: str) -> str:
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in line).split())
+def _printable(line: str) -> str:
+    """The line without control characters, blanks collapsed."""
+    return " ".join("".join(character if character.isprintable() else " " for character in line).split())
 
 
 def _key(report: Path) -> str:
-    """Another for another file, and for the same one when it was written again."""
+    """A digest of path, size and modification time."""
     status = report.stat()
-    told = f"{report.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
-    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    identity = f"{report.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
+    return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _make_room(folder: Path, *, keep: Path) -> None:
-    """Remove the exports that were not used for longest."""
+def _evict_exports(folder: Path, *, keep: Path) -> None:
+    """Remove the least recently used exports above the limits."""
     exports = sorted(
         ((file.stat(), file) for file in folder.glob("*.sqlite") if file != keep),
         key=lambda one: one[0].st_mtime,
@@ -182,7 +148,7 @@ def _make_room(folder: Path, *, keep: Path) -> None:
     size = keep.stat().st_size
     for place, (status, file) in enumerate(exports, start=1):
         size += status.st_size
-        if place >= _MOST_EXPORTS or size > _MOST_BYTES:
+        if place >= _MAX_EXPORTS or size > _MAX_EXPORT_BYTES:
             with contextlib.suppress(OSError):
                 file.unlink()
 
@@ -190,11 +156,11 @@ def _make_room(folder: Path, *, keep: Path) -> None:
 MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 
 _NOT_IMPORTED: Final = ".qdstrm"
-"""How the name of a recording ends that was not made a report yet."""
+"""The ending of a recording that was not imported into a report yet."""
 
 
 class NsysReportLoader:
-    """Reads the export beside a report, or lets nsys make one."""
+    """Reads the export beside a report, or runs nsys to make one."""
 
     formats: Final = (
         Format(
@@ -207,11 +173,11 @@ class NsysReportLoader:
     )
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the first bytes."""
+        """Certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
-        """Read what the report's export holds.
+        """Read the export of the report.
 
         Raises:
             ProftuiError: There is no export and nsys cannot make one.
@@ -220,14 +186,14 @@ class NsysReportLoader:
         if source.name.endswith(_NOT_IMPORTED):
             raise ProftuiError(
                 f"{source.called}: an unfinished Nsight Systems recording, not a report yet",
-                f"make it one: {shlex.join(['QdstrmImporter', '-i', source.name])}",
+                f"import it: {shlex.join(['QdstrmImporter', '-i', source.name])}",
             )
         notes: list[Note] = []
         named = Path(source.name)
         is_file = source.name != STANDARD_INPUT and source.compression is None and named.is_file()
         beside = _export_beside(named, notes) if is_file else None
         if beside is not None:
-            notes.append(Note("info", None, beside.name, "read from this export, which lies beside the report"))
+            notes.append(Note("info", None, beside.name, "read from this export beside the report"))
             return self._read(beside, source, notes)
         nsys = shutil.which("nsys")
         if nsys is None:
@@ -238,9 +204,9 @@ class NsysReportLoader:
             )
         if is_file:
             export = exported(nsys, named.absolute(), source)
-            notes.append(Note("info", None, "nsys export", "exported by nsys; the export is kept in the cache"))
+            notes.append(Note("info", None, "nsys export", "exported by nsys; the export is in the cache"))
             return self._read(export, source, notes)
-        # Read from a pipe, or packed: the copy gets the name that nsys wants.
+        # A pipe or a compressed file: nsys needs a file with the ending of a report.
         with Scratch() as folder:
             link = folder / "report.nsys-rep"
             link.symlink_to(source.file())
@@ -258,7 +224,7 @@ class NsysReportLoader:
 
 
 def _export_beside(report: Path, notes: list[Note]) -> Path | None:
-    """The export that nsys left beside a report, where it is whole and not older; else a note why not."""
+    """The export beside a report, if it is complete and not older; otherwise a note gives the reason."""
     export = report.with_suffix(".sqlite")
     try:
         if not export.is_file():
@@ -274,7 +240,7 @@ def _export_beside(report: Path, notes: list[Note]) -> Path | None:
 
 
 def is_whole(export: Path) -> bool:
-    """Whether a file is an export with rows: one that failed has no bytes, or texts alone."""
+    """Whether a file is an export with events: a failed export is empty or has only the string table."""
     try:
         with Database(export, str(export)) as database:
             has_rows = any(database.has(table) for table in (KERNELS, COPIES, GRAPHS, CALLS, RANGES))

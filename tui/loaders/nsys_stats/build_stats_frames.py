@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.link_run import link_run
-from tui.loaders.nsys_stats.stats_rows import bytes_per, device_number, without_domain
+from tui.loaders.collector import link_run
+from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, without_domain
 from tui.loaders.text.cell_values import NS_PER_UNIT, by_value
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
@@ -158,7 +158,7 @@ def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.
 
 
 def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
-    """The kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.link_run`."""
+    """The kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.collector`."""
     wait = pl.format("Waited in the queue: {} ns", pl.col("queue_ns"))
     columns = ("name", "start_ns", "duration_ns", "device", "line")
     shapes = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")

@@ -25,8 +25,8 @@ from tui.loaders.nsys_stats.stats_reports import (
     StatsRun,
     StatsState,
     header_of,
+    read_rows,
 )
-from tui.loaders.nsys_stats.stats_rows import read_rows
 from tui.loaders.text.cell_values import CellValues
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE, MAX_STRAY_LINES, TableSink

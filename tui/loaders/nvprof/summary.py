@@ -10,8 +10,21 @@ from tui.loaders.nvprof import damaged_rows
 from tui.loaders.nvprof.damaged_rows import RowFragment, fragments_of, rows_from
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells
 from tui.loaders.nvprof.reader_state import NvprofState, Units, is_lead, is_message
-from tui.loaders.nvprof.summary_figures import LABEL, LABELS, ROW, SummaryRow, add_rows, is_api_name, row_of
-from tui.loaders.nvprof.wrapped_names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
+from tui.loaders.nvprof.summary_figures import (
+    LABEL,
+    LABELS,
+    ROW,
+    SummaryRow,
+    add_rows,
+    depth,
+    identifiers,
+    is_api_name,
+    is_cut,
+    joined_name,
+    may_continue,
+    row_of,
+    with_underscores,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

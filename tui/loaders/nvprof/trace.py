@@ -13,7 +13,20 @@ from tui.loaders.digits import CELL
 from tui.loaders.nvprof import damaged_rows
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, time_ns, time_step_ns
 from tui.loaders.nvprof.reader_state import is_message
-from tui.loaders.nvprof.trace_bulk import ODD, BulkRows, Dictionary, TraceBulkReader, is_next_row, strings
+from tui.loaders.nvprof.trace_bulk import (
+    ODD,
+    BulkRows,
+    Dictionary,
+    Figures,
+    TraceBulkReader,
+    blank,
+    cells_at,
+    dimensions,
+    figures,
+    final_ids,
+    is_next_row,
+    strings,
+)
 from tui.loaders.nvprof.trace_cells import (
     RowError,
     api_name,
@@ -33,7 +46,6 @@ from tui.loaders.nvprof.trace_layout import (
     text_header,
     units_again,
 )
-from tui.loaders.nvprof.trace_numbers import Figures, blank, cells_at, dimensions, figures, final_ids
 from tui.loaders.nvprof.trace_table import TraceTable
 from tui.loaders.text.block import Line
 from tui.model.schema import NAME

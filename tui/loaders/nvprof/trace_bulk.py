@@ -14,22 +14,35 @@ from typing import TYPE_CHECKING, Final
 
 import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from tui.loaders.digits import (
+    CELL,
+    CLEAR_AT_END,
+    KEEP_LAST,
+    TO_MASK,
+    Bytes,
+    Mask,
+    Places,
+    Words,
+    eight_digits,
+    every,
+    not_digits,
+    words_at,
+)
 from tui.loaders.nvprof.reader_state import is_message
-from tui.loaders.nvprof.trace_layout import csv_header, text_header
+from tui.loaders.nvprof.trace_layout import SIZE_UNITS, csv_header, text_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Future
 
-    import numpy.typing as npt
-
-    from tui.loaders.digits import Bytes, Mask, Places
     from tui.loaders.nvprof.trace_table import TraceTable
     from tui.loaders.text.block import Block, Line
 
     LookedUp = list[Future[npt.NDArray[np.uint32]]]
+
 
 ODD: Final = -2
 """In place of the code of cells that the tolerant reader has to look at."""
@@ -259,3 +272,278 @@ def _without_blanks(data: Bytes, begins: Places, ends: Places) -> Places:
         if not trailing.any():
             return ends
         ends = ends - trailing
+
+
+_THREE, _SEVEN, _EIGHT, _TOP = (np.uint64(bits) for bits in (3, 7, 8, 56))
+_POINTS, _BLANKS = every(ord(".")), every(ord(" "))
+_BLANK: Final = np.uint64(ord(" "))
+_SECOND_BYTE, _FIRST_BYTE_BITS, _SECOND_BYTE_BITS = np.uint64(0x0100), np.uint64(0xFF), np.uint64(0xFF00)
+_FIRST_TWO_BYTES: Final = _FIRST_BYTE_BITS | _SECOND_BYTE_BITS
+_POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
+_FLOAT_POWERS: Final = 10.0 ** np.arange(19)
+
+_SECOND: Final = 9
+_NO_UNIT: Final = -1
+
+
+def _codes(units: dict[str, int]) -> npt.NDArray[np.int8]:
+    table = np.full(256, _NO_UNIT, np.int8)
+    for sign, code in units.items():
+        table[ord(sign)] = code
+    return table
+
+
+_DIGITS: Final = "0123456789"
+_TIME_PREFIX: Final = _codes({"n": 0, "u": 3, "m": 6, **dict.fromkeys(_DIGITS, _SECOND)})
+_SIZE_PREFIX: Final = _codes(
+    {**{unit[0]: power for power, unit in enumerate(SIZE_UNITS) if power}, **dict.fromkeys(_DIGITS, 0)}
+)
+
+
+@dataclass(slots=True)
+class Figures:
+    """The numbers of some columns, or of one; rows that are not ``good`` hold nothing of meaning."""
+
+    digits: Places
+    """All digits as one whole number."""
+    decimals: npt.NDArray[np.int8]
+    """How many of them stand behind the point."""
+    unit: npt.NDArray[np.int8]
+    """The power that the unit stands for: of ten for times, of the base for sizes."""
+    dash: Mask
+    """The cell is ``-``."""
+    good: Mask
+    """The cell is a number with its unit, or ``-``."""
+
+    def column(self, place: int) -> Figures:
+        """Those of one column of several."""
+        return Figures(self.digits[place], self.decimals[place], self.unit[place], self.dash[place], self.good[place])
+
+    def as_float(self) -> npt.NDArray[np.float64]:
+        """The numbers without their units, NaN for ``-``."""
+        value: npt.NDArray[np.float64] = np.where(self.dash, np.nan, self.digits / _FLOAT_POWERS[self.decimals])
+        return value
+
+    def as_whole(self) -> Places:
+        """Whole numbers, -1 for ``-``."""
+        return np.where(self.dash, -1, self.digits)
+
+    def as_ns(self) -> Places:
+        """Times in nanoseconds, half to even; -1 for ``-``."""
+        power = self.unit - self.decimals
+        value: Places = self.digits * _POWERS.take(power, mode="clip")
+        fine = np.flatnonzero(power < 0)
+        if len(fine):
+            value[fine] = np.rint(value[fine] / _FLOAT_POWERS[-power[fine]]).astype(np.int64)
+        value[self.dash] = -1
+        return value
+
+    def last_digit(self) -> Places:
+        """The power of ten, in nanoseconds, of the last digit of times."""
+        return self.unit - self.decimals
+
+
+def cells_at(data: Bytes, at: Places, width: int) -> Bytes:
+    """The ``width`` characters from each place on, one row of a table each.
+
+    They are copied as one piece: further columns of the rows are then next to each other, in the cache.
+    """
+    if not len(at):
+        return np.empty((0, width), np.uint8)
+    pieces: npt.NDArray[np.void] = np.ndarray((len(data) - width + 1,), f"V{width}", data, strides=(1,))
+    return pieces[at].view(np.uint8).reshape(-1, width)
+
+
+def words_of(cells: Bytes, end: int) -> Words:
+    """The eight characters before column ``end`` of cells that `cells_at` gave."""
+    if not len(cells):
+        return np.empty(0, np.uint64)
+    strided: Words = np.ndarray((len(cells),), "<u8", cells, end - CELL, (cells.shape[1],))
+    return np.ascontiguousarray(strided)
+
+
+def blank(cells: Bytes, begin: int, end: int) -> Mask:
+    """Which rows hold nothing but blanks from column ``begin`` to before column ``end``."""
+    result = np.ones(len(cells), np.bool_)
+    while end - begin >= CELL:
+        result &= words_of(cells, end) == _BLANKS
+        end -= CELL
+    for column in range(begin, end):
+        result &= cells[:, column] == ord(" ")
+    return result
+
+
+def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
+    """What eight characters have to be, for each set of those that are no digits (bit 0 the first character).
+
+    Returns:
+        The bytes of the digits before the point, those behind it (all, where there is none), what the other bytes have
+        to be (with a byte that no text has in it where nothing will do), and how many digits stand behind the point.
+        The last byte may be a unit's letter, and is then in none of them.
+    """
+    shapes = []
+    for found in range(256):
+        last = CELL - 1 if found >> (CELL - 1) else CELL
+        first = next((place for place in range(last) if not found >> place & 1), last)
+        point = next((place for place in range(first, last) if found >> place & 1), first - 1)
+        fits = first < last and found >> (point + 1) & (1 << (last - point - 1)) - 1 == 0
+        others = b" " * first + b"0" * (CELL - first)
+        if point >= first:
+            others = others[:point] + b"." + others[point + 1 :]
+        places = range(CELL)
+        shapes.append(
+            (
+                _bytes_where(first <= place < point for place in places),
+                _bytes_where(point < place < last for place in places),
+                int.from_bytes(bytes(sign if sign != ord("0") else 0 for sign in others), "little") if fits else _NEVER,
+                last - point - 1 if point >= first else 0,
+            )
+        )
+    return tuple(np.array(column, np.uint64) for column in zip(*shapes, strict=True))
+
+
+def _bytes_where(chosen: Iterable[bool]) -> int:
+    return int.from_bytes(bytes(0xFF * one for one in chosen), "little")
+
+
+_NEVER: Final = 0xFF
+_BEFORE, _BEHIND, _OTHERS, _DECIMALS = _shapes()
+_IS_OTHER: Final = ~(_BEFORE | _BEHIND | (np.arange(256, dtype=np.uint64) >> _SEVEN) * np.uint64(0xFF << 56))
+_DECIMAL_COUNT: Final = _DECIMALS.astype(np.int8)
+
+
+def figures(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> Figures:
+    """Read columns of right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
+
+    Numbers of more than eight characters, with their unit, are not among the good ones.
+
+    Args:
+        cells: Cells of `cells_at`.
+        columns: Where each column begins and ends, which is at 8 at least; columns are the first axis of the result.
+        suffix: What a unit ends with; one of its prefixes (``u``, ``K``) may stand before it.
+    """
+    rest = suffix[1:]
+    words = np.empty((len(columns), len(cells)), np.uint64)
+    good = np.empty(words.shape, np.bool_)
+    dash = np.empty(words.shape, np.bool_)
+    for column, (begin, end) in enumerate(columns):
+        before_rest = end - len(rest)
+        word = words_of(cells, before_rest)
+        width = before_rest - begin
+        if width < CELL:
+            own = KEEP_LAST[width]
+            word = (word & own) | (_BLANKS & ~own)
+        words[column] = word
+        good[column] = blank(cells, begin, before_rest - CELL)
+        if rest:
+            dash[column] = good[column] & (word == _BLANKS) & blank(cells, before_rest, end - 1)
+            dash[column] &= cells[:, end - 1] == ord("-")
+            for place, sign in enumerate(rest, before_rest):
+                good[column] &= cells[:, place] == sign
+    if not rest:
+        dash = good & (words == _DASH)
+    if suffix:
+        good &= words >> _TOP == suffix[0]
+        words = (words << _EIGHT) | _BLANK
+    others = (not_digits(words) * TO_MASK) >> _TOP
+    shape = others.view(np.int64)
+    good &= (words & _IS_OTHER.take(shape)) == _OTHERS.take(shape)
+    digits = words & _BEFORE.take(shape)
+    digits <<= _EIGHT
+    digits |= words & _BEHIND.take(shape)
+    if suffix:
+        # The letter of the unit leaves room for one more digit.
+        digits <<= (others >> _SEVEN) << _THREE
+        unit = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX).take((words >> _TOP).view(np.int64))
+        good &= unit != _NO_UNIT
+    else:
+        unit = np.zeros(words.shape, np.int8)
+        good &= shape <= _LAST_IS_DIGIT
+    return Figures(eight_digits(digits), _DECIMAL_COUNT.take(shape), unit, dash, good | dash)
+
+
+_LAST_IS_DIGIT: Final = 0x7F
+_DASH: Final = np.frombuffer(b"       -", "<u8")[0]
+
+
+def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
+    """The ids in ``name [123]`` at the end of rows.
+
+    Args:
+        data: The text.
+        ends: The index after each row's last character; at least 20 characters lie before it.
+
+    Returns:
+        The ids, -1 where there is none, and the index after each row's last character without the id.
+    """
+    cells = cells_at(data, ends - _LAST, _LAST)
+    word = words_of(cells, _LAST - 1)
+    count = CLEAR_AT_END.take(((not_digits(word) * TO_MASK) >> _TOP).view(np.int64))
+    ids = eight_digits(word & KEEP_LAST.take(count))
+    full = np.flatnonzero((count == CELL) & (cells[:, _LAST - 2 - CELL] != ord("[")))
+    if len(full):
+        word = words_of(cells[full], _LAST - 1 - CELL)
+        further = CLEAR_AT_END[((not_digits(word) * TO_MASK) >> _TOP).view(np.int64)]
+        ids[full] += eight_digits(word & KEEP_LAST[further]) * 10**CELL
+        count[full] += further
+    # Where the blank before the bracket must be, among all cells.
+    before = np.arange(_LAST - 3, cells.size, _LAST) - count
+    flat = cells.reshape(-1)
+    found = (cells[:, -1] == ord("]")) & (count > 0) & (flat[before + 1] == ord("[")) & (flat[before] == ord(" "))
+    if found.all():
+        return ids, ends - 3 - count
+    return np.where(found, ids, -1), np.where(found, ends - 3 - count, ends)
+
+
+_LAST: Final = 20
+"""Characters: a blank, brackets, and the longest id."""
+
+
+def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mask]:
+    """Numbers such as ``215155.715000`` in millionths, and which of the pieces of a text are such numbers."""
+    length = ends - begins
+    words = words_at(data, ends - CELL)
+    good = (length >= CELL) & (length <= 2 * CELL) & (not_digits(words) == _SECOND_BYTE)
+    good &= (words ^ _POINTS) & _SECOND_BYTE_BITS == 0
+    # Seven digits, the one before the point moved to those behind it.
+    last = eight_digits(((words & _FIRST_BYTE_BITS) << _EIGHT) | (words & ~_FIRST_TWO_BYTES))
+    keep = KEEP_LAST[np.clip(length - CELL, 0, CELL)]
+    words = words_at(data, ends - 2 * CELL)
+    good &= not_digits(words) & keep == 0
+    return eight_digits(words & keep) * 10**7 + last, good
+
+
+def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places, Mask]:
+    """Read columns of right-aligned ``(x y z)``, given as for `figures`.
+
+    Returns:
+        The figures, by column, axis and row, -1 for ``-``; and which cells are one of both, by column and row.
+    """
+    parts = np.empty((len(columns), 3, len(cells)), np.int64)
+    fits = np.empty((len(columns), len(cells)), np.bool_)
+    flat, rows = cells.reshape(-1), np.arange(0, cells.size, cells.shape[1])
+    for column, (begin, end) in enumerate(columns):
+        dash = cells[:, end - 1] == ord("-")
+        good = cells[:, end - 1] == ord(")")
+        at = rows + (end - 1)
+        for axis, opening in zip((2, 1, 0), b"  (", strict=True):
+            words = words_at(flat, at - CELL)
+            count = CLEAR_AT_END[((not_digits(words) * TO_MASK) >> _TOP).view(np.int64)]
+            parts[column, axis] = np.where(dash, -1, eight_digits(words & KEEP_LAST[count]))
+            at = np.maximum(at - count - 1, rows + begin)
+            good &= (count > 0) & (count < CELL) & (flat[at] == opening)
+        opened = at - rows
+        good &= opened > begin
+        fits[column] = (good | dash) & _blank_until(cells, begin, end, np.where(dash, end - 1, opened))
+    return parts, fits
+
+
+def _blank_until(cells: Bytes, begin: int, end: int, until: Places) -> Mask:
+    """Which rows hold nothing but blanks from column ``begin`` to before their own, which is before ``end``."""
+    result = np.ones(len(cells), np.bool_)
+    for last in range(end, begin, -CELL):
+        mask = ~KEEP_LAST[CELL - np.clip(until - (last - CELL), 0, CELL)]
+        if last - begin < CELL:
+            mask &= KEEP_LAST[last - begin]
+        result &= (words_of(cells, last) ^ _BLANKS) & mask == 0
+    return result

@@ -10,10 +10,18 @@ import polars as pl
 
 from tui.loaders.digits import Bytes, Mask, Places, final_digits
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, time_ns, time_step_ns
-from tui.loaders.nvprof.trace_bulk import ODD, BulkRows, TraceBulkReader, is_next_row, strings
+from tui.loaders.nvprof.trace_bulk import (
+    ODD,
+    BulkRows,
+    TraceBulkReader,
+    cells_at,
+    final_ids,
+    is_next_row,
+    six_decimals,
+    strings,
+)
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, api_name, cells_of, is_api, split_correlation
 from tui.loaders.nvprof.trace_layout import HEADLESS_AGAIN, SIZE_UNITS, CsvLayout, csv_header, units_again
-from tui.loaders.nvprof.trace_numbers import cells_at, final_ids, six_decimals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

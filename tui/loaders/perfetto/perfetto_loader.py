@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.collector import Collector, fit_to_model
-from tui.loaders.link_run import link_run
+from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.perfetto.gpu_packets import gpu_counters, render_stages
 from tui.loaders.perfetto.track_events import PACKET, read_packets, read_track_events, tracks, unpacked
 from tui.loaders.progress import Report, keep_going

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.link_run import link_run
+from tui.loaders.collector import link_run
 from tui.loaders.rocprof.rocprof_tables import (
     CUE,
     FIRST_CELL,

@@ -14,10 +14,9 @@ from msgspec import Raw
 from polars.exceptions import PolarsError
 
 from tui.loaders.base import Format
-from tui.loaders.collector import Collector, fit_to_model
-from tui.loaders.json_document import read_bytes
-from tui.loaders.link_run import link_run
+from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.progress import Report, keep_going
+from tui.loaders.raw_input import read_bytes
 from tui.loaders.text.cell_values import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name, without_descriptor

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import polars as pl
 
 from tui.loaders.input_issues import FILE_CHANGED, Note
-from tui.loaders.sqlite.bulk_read import TableBulkReader, Types, quoted, ranges
+from tui.loaders.sqlite.bulk_read import Salvaged, TableBulkReader, Types, quoted, ranges, read_part, read_whole
 from tui.loaders.sqlite.open_readonly import DAMAGE, opened
 from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
-from tui.loaders.sqlite.salvage import Salvaged, read_part, read_whole
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

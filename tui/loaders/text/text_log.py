@@ -14,9 +14,9 @@ from tui.loaders.collector import Collector
 from tui.loaders.input_issues import size_text
 from tui.loaders.progress import keep_going
 from tui.loaders.text.block import Cues
-from tui.loaders.text.line_tags import tag_of
+from tui.loaders.text.cleaning import tag_of
+from tui.loaders.text.csv_table import semicolons_in
 from tui.loaders.text.section import BulkSection
-from tui.loaders.text.semicolon_csv import semicolons_in
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tui.loaders.progress import Report
     from tui.loaders.source import Source
     from tui.loaders.text.block import Block, Line
+    from tui.loaders.text.csv_table import Semicolons
     from tui.loaders.text.section import Section, TextFormat, TextReader
-    from tui.loaders.text.semicolon_csv import Semicolons
     from tui.model.profile import Profile
 
 

@@ -11,7 +11,7 @@ from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity
 from tui.analysis.expert.words import called, counted, duration, largest, named, percent, rate, real, size, total
 from tui.analysis.inputs import needs as held
 from tui.analysis.inputs.needs import Tool
-from tui.loaders.profiler_overhead import ALL, DURING_WORK
+from tui.loaders.cupti import ALL, DURING_WORK
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

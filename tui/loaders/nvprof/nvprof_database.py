@@ -13,18 +13,26 @@ from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
+from tui.loaders.cupti import add_overhead
 from tui.loaders.input_issues import missing_columns
-from tui.loaders.nvprof_db import database_activities
-from tui.loaders.nvprof_db.database_activities import StringTable, relative
-from tui.loaders.nvprof_db.database_tables import (
+from tui.loaders.nvprof.database_tables import (
+    CHILDREN,
+    SERIAL,
+    TIMELINE,
+    StringTable,
     read_calls,
     read_commands,
+    read_copies,
     read_devices,
+    read_graphs,
+    read_kernels,
+    read_memsets,
     read_metrics,
     read_overhead,
     read_ranges,
+    read_unified_memory,
+    relative,
 )
-from tui.loaders.profiler_overhead import add_overhead
 from tui.loaders.sqlite.database import folded
 from tui.model.errors import ProftuiError
 from tui.model.schema import conform
@@ -47,7 +55,7 @@ _MOST_PROCESSES: Final = 256
 
 _ALWAYS_THERE: Final = {
     **dict.fromkeys(
-        (database_activities.TIMELINE, database_activities.SERIAL),
+        (TIMELINE, SERIAL),
         ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "gridX", "blockX", "name"),
     ),
     **dict.fromkeys(
@@ -100,10 +108,10 @@ class _NvprofDatabase:
         kernels, replayed = _read_kernels(database, strings, collector)
         parts = [kernels]
         for read in (
-            database_activities.read_copies,
-            database_activities.read_memsets,
-            database_activities.read_graphs,
-            database_activities.read_unified_memory,
+            read_copies,
+            read_memsets,
+            read_graphs,
+            read_unified_memory,
         ):
             if not source.keep_going(sum(part.height for part in parts)):
                 break
@@ -195,10 +203,7 @@ def _own(activities: pl.DataFrame) -> pl.Expr:
 
 def _read_kernels(database: Database, strings: StringTable, collector: Collector) -> tuple[pl.DataFrame, bool]:
     """Kernels of all tables, and whether they were run one by one for metrics."""
-    timeline, serial, children = (
-        database_activities.read_kernels(database, strings, table)
-        for table in (database_activities.TIMELINE, database_activities.SERIAL, database_activities.CHILDREN)
-    )
+    timeline, serial, children = (read_kernels(database, strings, table) for table in (TIMELINE, SERIAL, CHILDREN))
     if timeline.height and serial.height:
         again = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
         if again.height:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.loaders.nvprof_db.build import call, kernel, marks, thread, write
+from tests.loaders.nvprof.nvprof_database_build import call, kernel, marks, thread, write
 from tui.correlation.plausible_times import MAX_NS
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError

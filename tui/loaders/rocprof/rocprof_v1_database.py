@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.link_run import link_run
+from tui.loaders.collector import link_run
 from tui.model.errors import ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME

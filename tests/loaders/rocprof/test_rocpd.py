@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.loaders.rocpd.build import ENDING, write
+from tests.loaders.rocprof.rocpd_build import ENDING, write
 from tui.loaders.registry import load_one
-from tui.loaders.rocpd.rocpd_events import from_json
+from tui.loaders.rocprof.rocpd_database import from_json
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.launches import nest, parents
-from tui.loaders.ascend.ascend_csv import HCCL
+from tui.loaders.ascend_csv import HCCL
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
 from tui.loaders.text.cell_values import by_value

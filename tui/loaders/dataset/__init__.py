@@ -1,1 +1,0 @@
-"""Opening Parquet datasets of profiles, as ``proftui convert`` writes them."""
