@@ -69,7 +69,7 @@ def open_profiles(
     from tui.runtime import release_freed_memory
 
     cache = Cache(CACHED_SCHEMAS, renew=renew) if options.cache else None
-    profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, kept=cache)
+    profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, cache=cache)
     if profile is None:
         return Opened(None, tuple(errors))
     found = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None

@@ -27,7 +27,7 @@ def a_cache(*, renew: bool = False) -> Cache:
 def keep(path: str, format_in: str | None = None, *, renew: bool = False) -> Profile:
     """Read a file, and keep what was read unless it is kept."""
     used = a_cache(renew=renew)
-    profile = load_one(path, format_in=format_in, kept=used)
+    profile = load_one(path, format_in=format_in, cache=used)
     used.write()
     return profile
 
@@ -35,7 +35,7 @@ def keep(path: str, format_in: str | None = None, *, renew: bool = False) -> Pro
 def again(path: str, format_in: str | None = None) -> tuple[Profile, bool]:
     """Open a file again: its profile, and whether that was kept."""
     used = a_cache()
-    return load_one(path, format_in=format_in, kept=used), bool(used.used)
+    return load_one(path, format_in=format_in, cache=used), bool(used.used)
 
 
 def same(one: Profile, other: Profile) -> None:

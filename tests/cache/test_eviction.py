@@ -50,7 +50,7 @@ def test_folders_and_files_are_the_users_alone(log: str) -> None:
 
 def test_small_and_quick_files_are_not_kept(log: str) -> None:
     for cache in (Cache(least_seconds=0), Cache(least_bytes=0, least_seconds=1e6)):
-        load_one(log, kept=cache)
+        load_one(log, cache=cache)
         cache.write()
     assert not entries()
 
@@ -70,7 +70,7 @@ def test_what_was_read_in_part_is_not_kept(log: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0.0)
     with suppress(ProftuiError):
-        assert load_one(log, kept=stopped, report=stop).partial
+        assert load_one(log, cache=stopped, report=stop).partial
     stopped.write()
     assert not entries()
 
@@ -97,7 +97,7 @@ def test_a_database_with_a_part_beside_it_is_not_kept(log: str) -> None:
 
 def test_standard_input_is_not_kept(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
     with Path(log).open("rb") as stream:
-        load_one("-", stream=stream, kept=a_cache())
+        load_one("-", stream=stream, cache=a_cache())
     assert not entries()
 
 
@@ -158,12 +158,12 @@ def test_what_polars_cannot_write_is_a_quiet_no(log: str, monkeypatch: pytest.Mo
 
 def test_writing_that_is_stopped_leaves_nothing(log: str) -> None:
     cache = a_cache()
-    load_one(log, kept=cache)
+    load_one(log, cache=cache)
     cache.stop()
     cache.write()
     assert not entries()
     cache = a_cache()
-    load_one(log, kept=cache)
+    load_one(log, cache=cache)
     looked = iter([False, True])
     cache._stop.is_set = lambda: next(looked, True)  # type: ignore[method-assign]
     cache.write()
@@ -202,7 +202,7 @@ from tui.loaders.registry import load_one
 cache._SETTLED_NS = -(10**12)
 frame_files.MAPPED_ROWS = 1
 one = cache.Cache(least_bytes=0, least_seconds=0)
-load_one(sys.argv[1], kept=one)
+load_one(sys.argv[1], cache=one)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 one.write()
 """
@@ -228,7 +228,7 @@ frame_files.MAPPED_ROWS, frame_files.PIECE_BYTES = 1, 10_000
 print("ready", flush=True)
 while True:
     one = cache.Cache(renew=True, least_bytes=0, least_seconds=0)
-    load_one(sys.argv[1], kept=one)
+    load_one(sys.argv[1], cache=one)
     one.write()
 """
 
@@ -322,7 +322,7 @@ def test_what_cannot_be_worked_out_behind_keeps_nothing_else_from_being_kept(log
         raise failure
 
     used = a_cache()
-    load_one(log, kept=used)
+    load_one(log, cache=used)
     used.write_behind(fail)
     for thread in threading.enumerate():
         if thread.name == "cache":

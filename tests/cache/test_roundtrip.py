@@ -68,7 +68,7 @@ def test_several_files_are_joined_as_if_they_were_read() -> None:
     paths = [str(SAMPLES / name) for name in ("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz")]
     keep(paths[0])
     kept = Cache(least_bytes=0, least_seconds=0)
-    mixed, _ = load(paths, kept=kept)
+    mixed, _ = load(paths, cache=kept)
     fresh, _ = load(paths)
     assert list(kept.used) == paths[:1]
     assert mixed is not None

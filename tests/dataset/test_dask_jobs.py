@@ -26,7 +26,7 @@ from tui.cli.main import main
 from tui.loaders.dataset_loader import MANIFEST, PARTS
 
 if TYPE_CHECKING:
-    from tui.dataset.dask_jobs import Standing
+    from tui.dataset.dask_jobs import ConversionProgress
 
 ROOT = Path(__file__).parents[2]
 RANKS = 40
@@ -82,16 +82,16 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 
 def on_first_parts(monkeypatch: pytest.MonkeyPatch, do: Callable[[], None], at: int = 5) -> None:
     """Do something once, when so many files are converted."""
-    told = ProgressLine.told
+    show = ProgressLine.show
     left = [do]
 
-    def watching(line: ProgressLine, standing: Standing) -> None:
-        told(line, standing)
-        if left and len(standing.parts) >= at:
-            assert len(standing.parts) < RANKS - 1, "it is in the middle"
+    def watching(line: ProgressLine, progress: ConversionProgress) -> None:
+        show(line, progress)
+        if left and len(progress.parts) >= at:
+            assert len(progress.parts) < RANKS - 1, "it is in the middle"
             left.pop()()
 
-    monkeypatch.setattr(ProgressLine, "told", watching)
+    monkeypatch.setattr(ProgressLine, "show", watching)
 
 
 class TestWhatIsWritten:
@@ -186,7 +186,7 @@ class TestWhatFails:
         monkeypatch.setattr(tui.dataset.dask_jobs, "PER_THREAD", 0.5)
         assert convert(cluster, traces[:6], tmp_path / "run") == 2
         told = said(capsys)
-        assert f"skipped: {traces[3]}: 2 workers died of it" in told
+        assert f"skipped: {traces[3]}: 2 workers died while converting it" in told
         assert "wrote 5 files, 5 ranks" in told
         cluster.wait_for_workers(2)
 
@@ -421,7 +421,7 @@ class TestClustersThatCannot:
         assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", address]) == 2
         lines = said(capsys).splitlines()
         assert len(lines) == 2
-        assert lines[0].startswith(f"proftui: no Dask scheduler is reached at {address}: ")
+        assert lines[0].startswith(f"proftui: no Dask scheduler answers at {address}: ")
         assert told in lines[0]
         assert not (tmp_path / "run").exists()
 

@@ -173,14 +173,14 @@ def test_the_report_is_that_of_the_files(tmp_path: Path, capsysbinary: pytest.Ca
 def test_the_second_opening_is_the_kept_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     folder = convert(tmp_path / "run", *RANKS)
-    first, _ = load([folder], kept=(one := Cache()))
-    second, _ = load([folder], kept=(other := Cache()))
+    first, _ = load([folder], cache=(one := Cache()))
+    second, _ = load([folder], cache=(other := Cache()))
     assert first is not None
     assert second is not None
     assert (bool(one.used), bool(other.used)) == (False, True)
     for name in FRAMES:
         assert first[name].equals(second[name], null_equal=True)
-    third, _ = load([folder], kept=None)
+    third, _ = load([folder], cache=None)
     assert third is not None
     assert third["ops"].equals(first["ops"], null_equal=True)
 

@@ -11,6 +11,12 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from tests.loaders.ascend import test_ascend_csv, test_ascend_database
+from tests.loaders.nvprof_db import build as nvprof_db
+from tests.loaders.nvprof_db import test_nvprof_database
+from tests.loaders.rocpd import build as rocpd
+from tests.loaders.rocpd import test_rocpd
+
 from tests.corpus import SHARED
 from tests.dataset.converting import convert, files
 from tests.loaders import (
@@ -21,15 +27,10 @@ from tests.loaders import (
     test_torch_table,
     test_unitrace,
 )
-from tests.loaders.ascend import test_ascend_csv, test_ascend_database
 from tests.loaders.dlprof import twin as dlprof
 from tests.loaders.ncu import test_ncu_report
 from tests.loaders.nsys import test_folder
 from tests.loaders.nsys import twin as nsys
-from tests.loaders.nvprof_db import build as nvprof_db
-from tests.loaders.nvprof_db import test_nvprof_database
-from tests.loaders.rocpd import build as rocpd
-from tests.loaders.rocpd import test_rocpd
 from tests.loaders.rocprof import test_rocprofv3_json
 from tests.loaders.xla import test_xplane
 

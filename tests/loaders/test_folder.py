@@ -72,4 +72,4 @@ def test_tables_of_one_run_are_sessions_and_that_is_told(tmp_path: Path) -> None
     profile = load_one(str(tmp_path))
     assert profile["sessions"].height == 2
     warnings = profile["issues"].filter(severity="warning")["reason"].to_list()
-    assert [reason.split(":")[0] for reason in warnings] == ["2 files here are single tables of a run"]
+    assert [reason.split(":")[0] for reason in warnings] == ["2 files are single tables of a run"]

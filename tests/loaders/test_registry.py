@@ -115,7 +115,7 @@ def test_a_named_format_is_read_without_a_look_at_the_content(tmp_path: Path) ->
 
 
 def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ProftuiError, match="no format is called nsight; there are nvprof-text, "):
+    with pytest.raises(ProftuiError, match="unknown format nsight; choose one of nvprof-text, "):
         load_one(str(tmp_path / "none.log"), format_in="nsight")
 
 

@@ -58,7 +58,7 @@ def test_one_bad_entry_does_not_spoil_the_others(state_directory: Path, entry: s
     memory = Arrangements()
     assert memory.of("bad") == PLAIN
     assert memory.of("good") == Arrangement(unit="ms")
-    assert memory.complaint == ""
+    assert memory.warning == ""
 
 
 def test_values_that_mean_nothing_are_left_out() -> None:
@@ -66,14 +66,14 @@ def test_values_that_mean_nothing_are_left_out() -> None:
     assert not Arrangement(order=tuple(map(str, range(501)))).is_valid
 
 
-def test_a_complaint_is_made_once(state_directory: Path) -> None:
+def test_a_warning_is_shown_once(state_directory: Path) -> None:
     state_directory.mkdir()
     (state_directory / "tables.json").write_text('{"version": 99, "entries": {}}')
     memory = Arrangements()
     assert memory.of("a") == PLAIN
-    assert "another version" in memory.complaint
-    memory.complaint = ""
+    assert "another version" in memory.warning
+    memory.warning = ""
     memory.keep("a", Arrangement(unit="s"))
     memory.write()
-    assert memory.complaint == ""
+    assert memory.warning == ""
     assert memory.of("a") == Arrangement(unit="s")

@@ -103,7 +103,7 @@ def test_an_entry_that_no_run_has_written_is_not_used(state_directory: Path, dam
     path.write_text(json.dumps(content))
     read = Notes(FILES)
     assert [note.text for note in read.all.values()] == ["good"]
-    assert read.complaint == ""
+    assert read.warning == ""
 
 
 def test_the_oldest_documents_make_room(state_directory: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_directory_that_cannot_be_written_to_keeps_notes_for_the_run(state_dir
     notes = Notes(FILES)
     assert notes.keep(place(), "gemm", "text") == ""
     notes.write()
-    assert "cannot be" in notes.complaint
+    assert "cannot be" in notes.warning
     assert len(notes.all) == 1
 
 
@@ -157,7 +157,7 @@ def test_what_could_not_be_written_is_written_with_the_next_note(state_directory
     notes.keep(place("a"), "a", "first")
     notes.keep(place("b"), "b", "before")
     notes.write()
-    assert "cannot be" in notes.complaint
+    assert "cannot be" in notes.warning
     state_directory.unlink()
     notes.keep(place("b"), "b", "after")
     notes.keep(place("c"), "c", "third")

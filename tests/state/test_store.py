@@ -19,7 +19,7 @@ def test_the_place_is_the_users_state_directory(state_directory: Path) -> None:
 
 def test_nothing_is_there_at_first_and_reading_makes_nothing(store: Store) -> None:
     assert store.read().entries == {}
-    assert store.read().complaint == ""
+    assert store.read().warning == ""
     assert not store.path.parent.parent.exists()
 
 
@@ -63,7 +63,7 @@ def test_damage_is_told_of_and_replaced(store: Store, content: bytes) -> None:
     store.path.write_bytes(content)
     document = store.read()
     assert document.entries == {}
-    assert "tables.json is damaged" in document.complaint
+    assert "tables.json is damaged" in document.warning
     assert store.change({"a": 1}) == ""
     assert store.read().entries == {"a": 1}
 
@@ -71,7 +71,7 @@ def test_damage_is_told_of_and_replaced(store: Store, content: bytes) -> None:
 def test_another_version_is_left_alone(store: Store) -> None:
     store.path.parent.mkdir(parents=True)
     store.path.write_text('{"version": 4, "entries": {"a": 1}}')
-    assert "by another version" in store.read().complaint
+    assert "by another version" in store.read().warning
     assert "by another version" in store.change({"b": 1})
     assert json.loads(store.path.read_text()) == {"version": 4, "entries": {"a": 1}}
 
@@ -79,7 +79,7 @@ def test_another_version_is_left_alone(store: Store) -> None:
 def test_a_document_that_is_too_large_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.change({"a": "x" * 100})
     monkeypatch.setattr("tui.state.store.MOST_BYTES", 50)
-    assert "is too large" in store.read().complaint
+    assert "is too large" in store.read().warning
 
 
 def test_a_place_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:

@@ -361,7 +361,7 @@ async def test_columns_that_are_no_more_are_passed_over() -> None:
         assert app.names[0] == "sgemm_128x128x8_NT_vec"
         assert "sorted by Calls ▼" in screen_text(app)
         assert placed(app)[0] == "name"
-    assert memory.complaint == ""
+    assert memory.warning == ""
 
 
 async def test_marked_rows_of_sessions_that_do_not_add_up_have_no_share() -> None:

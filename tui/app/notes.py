@@ -240,8 +240,8 @@ class RowNotes:
         self._app.call_from_thread(self._notes_changed)
 
     def _notes_changed(self) -> None:
-        if self.store.complaint:
-            said, self.store.complaint = self.store.complaint, ""
+        if self.store.warning:
+            said, self.store.warning = self.store.warning, ""
             self._say(f"{said}. Notes are kept until you quit.", severity="warning")
         for screen in self._views.values():
             if not screen.is_mounted:
@@ -268,11 +268,11 @@ class RowNotes:
             )
             return
         self._is_warned = False
-        complaint = self.store.forget() or self._restore.forget()
+        warning = self.store.forget() or self._restore.forget()
         self._notes_changed()
         self._say(
-            complaint or "Deleted: notes, queries, and the last place in this file.",
-            severity="error" if complaint else "information",
+            warning or "Deleted: notes, queries, and the last place in this file.",
+            severity="error" if warning else "information",
         )
 
     # --- going to the row of a note ----------------------------------------------------------------------------------

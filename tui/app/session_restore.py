@@ -88,9 +88,9 @@ class SessionRestore:
             if self._options.resume:
                 self._say(NO_FILE, severity="warning")
             return
-        self.left, complaint = workspace.read(self.files)
-        if complaint:
-            self._say(complaint, severity="warning")
+        self.left, warning = workspace.read(self.files)
+        if warning:
+            self._say(warning, severity="warning")
         if self._options.resume:
             self.resume()
         elif self.left is not None and self._navigator.view_screen is not None:
@@ -227,8 +227,8 @@ class SessionRestore:
     def _write_query(self, text: str) -> None:
         if self.files is None or self._is_forgotten:
             return
-        if complaint := self.queries.keep(text, self.files.name):
-            self._app.call_from_thread(self._say, complaint, severity="warning")
+        if warning := self.queries.keep(text, self.files.name):
+            self._app.call_from_thread(self._say, warning, severity="warning")
 
     # --- remembering -------------------------------------------------------------------------------------------------
 

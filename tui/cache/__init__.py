@@ -1,1 +1,1 @@
-"""The cache: frames of large files, kept so that they open at once the next time, and checked before use."""
+"""The cache: frames of large files, stored so that they reopen at once, and verified before use."""

@@ -1,4 +1,4 @@
-"""The interface of the cache: the profile of a file, read or from the cache, and writing what was read."""
+"""The interface of the cache: profiles of files, from the cache or loaded, and writing loaded ones to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.cache.entry import Content, add_results, can_keep, clear_abandoned, evict, limit, read, sign, write
+from tui.cache.entry import Content, add_results, can_cache, clear_abandoned, evict, limit, read, sign, write
 from tui.cache.fingerprint import Identity, identity_of, name_of
 from tui.cache.frame_files import spooled
 from tui.cache.secure_files import DamagedError, File, Frame, StoppedError, opened_folder, remove
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from tui.cache.frame_files import FrameSpool
 
 LEAST_BYTES: Final = 8 << 20
-"""Smaller files are read quickly enough."""
+"""Smaller files are not cached: they load quickly."""
 
 LEAST_SECONDS: Final = 0.25
-"""So are those that take no longer."""
+"""Files that load faster are not cached."""
 
 _SETTLED_NS: Final = 2 * 10**9
-"""A file that changed so shortly before it was read may change again without showing it: clocks of disks are coarse."""
+"""A file modified this recently is not cached: a further change might not alter its modification time."""
 
 _FROM_ELSEWHERE: Final = ("nsys-report",)
-"""Formats whose content is read from another file than the one that is opened."""
+"""Formats whose content comes from another file than the one opened."""
 
 _NICE: Final = 10
 _PATIENCE_SECONDS: Final = 1.0
-"""So long the end of the program waits for a file that is being written."""
+"""How long the program waits at exit for an entry that is being written."""
 
 
 class Cache:
-    """The cache as one opening of files uses it.
+    """The cache during one opening of files.
 
     Args:
-        results: The frames that can be worked out of a profile and kept with it.
-        renew: Believe nothing that is kept, and replace it.
-        least_bytes: Smaller files are not kept.
-        least_seconds: Nor are those that are read sooner.
+        results: The computed frames that can be cached with a profile.
+        renew: Ignore existing entries and replace them.
+        least_bytes: Smaller files are not cached.
+        least_seconds: Files that load faster are not cached.
     """
 
     def __init__(
@@ -71,23 +71,23 @@ class Cache:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.used: dict[str, Content] = {}
-        """What was kept and is used, by the path as given."""
+        """The cached content in use, by path as given."""
 
     def profile(self, path: str, format_in: str | None, load: Callable[[], Profile]) -> Profile:
-        """The profile of a file: what was kept of it, where that is believed; else as it is loaded.
+        """The profile of a file: from a valid entry of the cache, otherwise loaded.
 
         Args:
             path: The file.
-            format_in: The format that it is read as, where that is not to be recognized.
-            load: Reads it; what it raises is raised.
+            format_in: The name of the format, if the user chose it.
+            load: Reads the file; its exceptions are passed on.
         """
         before = identity_of(path)
         if before is None or before.size < self._least_bytes:
             return load()
         name = name_of(path, format_in)
-        if not self._renew and (kept := read(name, path, before, self._results)) is not None:
-            self.used[path] = kept
-            return kept.profile
+        if not self._renew and (cached := read(name, path, before, self._results)) is not None:
+            self.used[path] = cached
+            return cached.profile
         began, began_ns = time.monotonic(), time.time_ns()
         profile = load()
         is_slow = time.monotonic() - began >= self._least_seconds
@@ -99,27 +99,27 @@ class Cache:
     def large(
         self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
-        """The frames of an input that memory may not hold: as they were kept, else as they are filled now, and kept.
+        """The frames of an input larger than memory: from the cache, otherwise filled now and cached.
 
         Args:
             path: The input, as it was given.
-            identity: What tells its content from any other.
-            rows: How many rows each frame will have at most.
-            fill: Adds the rows; what it raises is raised. It returns whether what it added is all of the input.
+            identity: The fingerprint of its content.
+            rows: The maximum number of rows of each frame.
+            fill: Adds the rows; its exceptions are passed on. It returns whether the input is complete.
 
         Raises:
-            OSError: There is no room for them, kept or not.
+            OSError: The disk is full.
         """
         name = name_of(path, None)
-        if not self._renew and (kept := read(name, path, identity, self._results)) is not None:
-            self.used[path] = kept
+        if not self._renew and (cached := read(name, path, identity, self._results)) is not None:
+            self.used[path] = cached
             set_low_memory()
-            return kept.profile.frames
+            return cached.profile.frames
         is_kept = False
 
         def keep(folder: int, making: str, entry: int, frames: dict[str, Frame], names: File | None) -> None:
             nonlocal is_kept
-            # A name that is no text cannot be written down.
+            # A path that is no valid text cannot be stored in JSON.
             with suppress(OSError, UnicodeEncodeError):
                 size = sign(entry, path, identity, frames, names)
                 if size <= (most := limit()):
@@ -134,18 +134,18 @@ class Cache:
         return frames
 
     def waits_for(self, sources: Sequence[str]) -> bool:
-        """Whether a profile of these sources is that of one file, which is to be kept."""
+        """Whether a profile of these sources is of one file that is to be cached."""
         return [one.path for one in (*self._read.values(), *self._spooled.values())] == list(sources)
 
     def add(self, path: str, results: Mapping[str, pl.DataFrame]) -> None:
-        """Keep also what was worked out of a file that was read."""
+        """Cache also frames computed from a file."""
         for waiting in (self._read, self._spooled):
             for name, one in waiting.items():
                 if one.path == path:
                     waiting[name] = replace(one, results=results)
 
     def write(self) -> None:
-        """Keep what was read; nothing comes of what cannot be kept."""
+        """Write what was loaded to the cache; errors are ignored."""
         while self._spooled and not self._stop.is_set():
             name, one = self._spooled.popitem()
             with suppress(OSError, StoppedError, DamagedError, pl.exceptions.PolarsError, ValueError, MemoryError):
@@ -157,22 +157,22 @@ class Cache:
                     most = limit()
                 size = sum(int(data.estimated_size()) for data in one.profile.frames.values())
                 if size <= most:
-                    # Before, too: else the disk would have to hold both.
+                    # Also before writing: otherwise the disk would have to hold both.
                     evict(most=most - size)
                     write(name, one, self._stop.is_set)
                     evict(most=most, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:
-        """The same in a thread that stands back for others; what runs that were killed have left goes, too.
+        """Like `write`, in a low-priority thread; it also removes unfinished entries of killed runs.
 
         Args:
-            before: What the thread does first, one after the other.
+            before: Functions that the thread calls first, in order.
         """
         self._thread = threading.Thread(target=self._write_in_background, args=before, name="cache", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Write no more; what is half written goes."""
+        """Stop writing; an unfinished entry is removed."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_PATIENCE_SECONDS)
@@ -183,7 +183,7 @@ class Cache:
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         clear_abandoned()
         for do in before:
-            # What cannot be worked out is told by the view that asks for it.
+            # The view that needs the result reports its error.
             with suppress(ProftuiError, pl.exceptions.PolarsError, MemoryError):
                 if not self._stop.is_set():
                     do()
@@ -191,8 +191,8 @@ class Cache:
 
 
 def _is_whole(profile: Profile) -> bool:
-    """Whether reading the file again would give the same."""
+    """Whether loading the file again would give the same profile."""
     formats = set(profile["sessions"]["format"].to_list())
     return (
-        can_keep(profile) and not formats & set(_FROM_ELSEWHERE) and "error" not in set(profile["issues"]["severity"])
+        can_cache(profile) and not formats & set(_FROM_ELSEWHERE) and "error" not in set(profile["issues"]["severity"])
     )

@@ -1,7 +1,7 @@
-"""Columns on the disk: written by `ColumnWriter`, and used where they lie, in a mapped file.
+"""Columns on disk: written by `ColumnWriter`, used in place from a mapped file.
 
-Mapped columns take memory only where they are looked at. This is the one layout of columns on the disk: the values,
-aligned to 64 bytes, and after them, where some are null, a bit for each row.
+Mapped columns use memory only where they are read. This is the only layout of columns on disk: the values,
+aligned to 64 bytes, followed by a validity bit per row if some are null.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
     pl.Boolean: (None, nanoarrow.bool_()),
     pl.Categorical: (np.uint32, nanoarrow.uint32()),
 }
-"""What the values of a type are to numpy and to Arrow: truth is bits; names are numbers of rows of a table."""
+"""The types of values for numpy and Arrow: booleans are bits; names are indices of a table of names."""
 
 _MAPPED: Final[dict[int, tuple[int, int, weakref.ref[mmap.mmap]]]] = {}
-"""Where in memory files begin and end that are mapped."""
+"""The memory ranges of mapped files."""
 
 _AT_ONCE: Final = 1 << 20
-"""Rows that are written at once."""
+"""Rows per write."""
 _ALIGNMENT: Final = 64
 _ZEROS: Final = bytes(1 << 20)
 
 
 def bytes_of(rows: int, dtype: pl.DataType) -> int:
-    """What the values of a column take in a file; 0 of a type that cannot be mapped.
+    """The bytes of a column's values in a file; 0 for a type that cannot be mapped.
 
     >>> bytes_of(100, pl.Int64()), bytes_of(100, pl.Boolean()), bytes_of(100, pl.String())
     (800, 13, 0)
@@ -53,7 +53,7 @@ def bytes_of(rows: int, dtype: pl.DataType) -> int:
     return 0 if number is None else rows * np.dtype(number).itemsize
 
 
-def mapped_column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) -> pl.Series:
+def mapped_column(data: mmap.mmap, layout: Column, rows: int, dtype: pl.DataType) -> pl.Series:
     """A column of a mapped file; names as their numbers.
 
     Raises:
@@ -61,13 +61,13 @@ def mapped_column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) 
     """
     try:
         number, arrow = _NUMBERS[type(dtype)]
-        values = np.frombuffer(data, number or np.uint8, rows if number else (rows + 7) // 8, kept.values)
+        values = np.frombuffer(data, number or np.uint8, rows if number else (rows + 7) // 8, layout.values)
         _note(data)
-        valid = None if kept.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, kept.valid)
-        array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=kept.nulls)
-        return pl.Series(array).alias(kept.name)
+        valid = None if layout.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, layout.valid)
+        array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=layout.nulls)
+        return pl.Series(array).alias(layout.name)
     except (KeyError, ValueError, OverflowError, RuntimeError) as error:
-        raise DamagedError(f"no column {kept.name}") from error
+        raise DamagedError(f"no column {layout.name}") from error
 
 
 def _note(data: mmap.mmap) -> None:

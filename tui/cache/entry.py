@@ -94,7 +94,7 @@ def write(name: str, content: Content, stopped: Callable[[], bool]) -> int:
         stopped: Whether to stop.
 
     Returns:
-        Its bytes.
+        Its size in bytes.
 
     Raises:
         OSError: It cannot be written.
@@ -120,7 +120,7 @@ def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
     frames = {name: writer.frame(name, data) for name, data in profile.frames.items() if data.height}
     results = {name: writer.whole(f"results.{name}", data) for name, data in content.results.items()}
     names = writer.names()
-    text = next((_kept_text(entry, text, stopped) for text in profile.texts.values()), None)
+    text = next((_cached_text(entry, text, stopped) for text in profile.texts.values()), None)
     files = [file for frame in frames.values() for file in (frame.read, *(piece.file for piece in frame.mapped))]
     files += [*results.values(), names, text.copy if text else None]
     size = sum(file.size for file in files if file is not None)
@@ -140,10 +140,10 @@ def _sign(entry: int, manifest: EntryManifest) -> int:
 
 
 def sign(entry: int, path: str, identity: Identity, frames: dict[str, Frame], names: File | None) -> int:
-    """Make an entry of files that are in its folder already.
+    """Make an entry of files that are already in its folder.
 
     Returns:
-        Its bytes.
+        Its size in bytes.
 
     Raises:
         OSError: It cannot be written.
@@ -155,24 +155,24 @@ def sign(entry: int, path: str, identity: Identity, frames: dict[str, Frame], na
 
 
 def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callable[[], bool]) -> None:
-    """Keep also what was worked out of what an entry holds.
+    """Add computed frames to an entry.
 
     Raises:
         OSError: It cannot be written.
-        DamagedError: There is no entry that could be believed.
+        DamagedError: There is no valid entry.
         StoppedError: It was stopped.
     """
     with opened_folder() as folder, opened_entry(folder, name) as entry:
         manifest, writer = manifest_of(entry), FrameWriter(entry, stopped)
-        # What another process began and did not end would be in the way.
+        # Unfinished files of another process must not collide.
         own = f"{os.getpid()}.{os.urandom(4).hex()}"
         files = {result: writer.whole(f"results.{result}.{own}", data) for result, data in results.items()}
         size = manifest.bytes + sum(file.size for file in files.values())
         _sign(entry, msgspec.structs.replace(manifest, results=files, bytes=size))
 
 
-def _kept_text(entry: int, text: object, stopped: Callable[[], bool]) -> CachedText:
-    assert isinstance(text, StoredText), "can_keep has seen to it"
+def _cached_text(entry: int, text: object, stopped: Callable[[], bool]) -> CachedText:
+    assert isinstance(text, StoredText), "checked by can_cache"
     copy = None
     if text.is_copy:
         with os.fdopen(new_file(entry, "text"), "wb") as file:
@@ -184,8 +184,8 @@ def _kept_text(entry: int, text: object, stopped: Callable[[], bool]) -> CachedT
     return CachedText(text.name, tuple(text.stretches), copy)
 
 
-def can_keep(profile: Profile) -> bool:
-    """Whether an entry can hold all of what was read."""
+def can_cache(profile: Profile) -> bool:
+    """Whether an entry can represent the whole profile."""
     texts = list(profile.texts.values())
     return (
         len(profile.sources) == 1
@@ -196,13 +196,13 @@ def can_keep(profile: Profile) -> bool:
 
 
 def read(name: str, path: str, identity: Identity, results: Mapping[str, pl.Schema]) -> Content | None:
-    """What was read of a file and worked out of it; None where there is no entry of it, or one that cannot be believed.
+    """The cached content of a file; None if there is no valid entry.
 
     Args:
-        name: What the entry is called.
-        path: The file, as it is given.
-        identity: The file as it is now.
-        results: The frames that can have been worked out of it.
+        name: The name of the entry.
+        path: The file, as given.
+        identity: The fingerprint of the file now.
+        results: The computed frames that the entry can have.
     """
     try:
         with opened_folder() as folder, opened_entry(folder, name) as entry:
@@ -213,7 +213,7 @@ def read(name: str, path: str, identity: Identity, results: Mapping[str, pl.Sche
                 return None
             found = _content(entry, manifest, results)
             with suppress(OSError):
-                # The last use, which decides what goes first.
+                # The time of the last use, for eviction.
                 os.utime(MANIFEST, dir_fd=entry, follow_symlinks=False)
             return found
     except (OSError, DamagedError, ValueError, msgspec.MsgspecError, pl.exceptions.PolarsError):
@@ -223,25 +223,25 @@ def read(name: str, path: str, identity: Identity, results: Mapping[str, pl.Sche
 
 
 def manifest_of(entry: int) -> EntryManifest:
-    """What an entry says that it holds.
+    """The manifest of an entry.
 
     Raises:
-        DamagedError: It is not what was written.
-        OSError: It cannot be read, or somebody else could have written it.
-        msgspec.MsgspecError: It is none.
+        DamagedError: It differs from what was written.
+        OSError: It cannot be read, or another user could have written it.
+        msgspec.MsgspecError: It is no manifest.
     """
     with opened_file(entry, MANIFEST) as descriptor:
         if os.fstat(descriptor).st_size > _MOST_BYTES:
             raise DamagedError("the manifest is too large")
         digest, _, body = whole(descriptor).partition(b"\n")
     if digest != xxhash.xxh3_128(body).hexdigest().encode():
-        raise DamagedError("the manifest is not what was written")
+        raise DamagedError("the manifest differs from what was written")
     return msgspec.json.decode(body, type=EntryManifest)
 
 
 def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schema]) -> Content:
     if not set(manifest.frames) <= set(FRAMES):
-        raise DamagedError("a frame that the model lacks")
+        raise DamagedError("an unknown frame")
     reader = FrameReader(entry, manifest.names)
     frames = {
         name: reader.frame(manifest.frames[name], schema) if name in manifest.frames else empty(name)
@@ -252,43 +252,43 @@ def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schem
     return Content(manifest.source, manifest.identity, Profile(frames, (manifest.source,), texts), found)
 
 
-def _text(entry: int, manifest: EntryManifest, kept: CachedText) -> StoredText:
-    if kept.copy is not None:
-        with checked(entry, kept.copy) as descriptor:
-            return StoredText.again(kept.name, os.dup(descriptor), kept.stretches, is_copy=True)
+def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText:
+    if stored.copy is not None:
+        with checked(entry, stored.copy) as descriptor:
+            return StoredText.again(stored.name, os.dup(descriptor), stored.stretches, is_copy=True)
     real = os.fsdecode(bytes.fromhex(manifest.identity.path))
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if identity_of_open(real, descriptor) != manifest.identity:
         os.close(descriptor)
-        raise DamagedError("the file has changed just now")
-    return StoredText.again(kept.name, descriptor, kept.stretches, is_copy=False)
+        raise DamagedError("the file changed while it was opened")
+    return StoredText.again(stored.name, descriptor, stored.stretches, is_copy=False)
 
 
 MOST_BYTES: Final = 5 << 30
-"""Of all entries together."""
+"""The maximum size of the cache."""
 
 MOST_OF_FREE: Final = 10
-"""They take at most the tenth part of what is free without them."""
+"""The cache takes at most this fraction (1/n) of the free disk space, not counting itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEntry:
-    """An entry."""
+    """An entry of the cache, for listing and eviction."""
 
     name: str
     bytes: int
-    """On the disk."""
+    """Its size on disk."""
     used_s: float
-    """When it was last used, in seconds since 1970."""
+    """The time of its last use, in seconds since 1970."""
     manifest: EntryManifest | None
-    """None of what cannot be believed."""
+    """None if it is invalid."""
 
 
 def entries() -> list[CachedEntry]:
-    """All entries, the last used first, and what is no entry any more."""
+    """All entries, most recently used first, invalid ones included."""
     with suppress(OSError), opened_folder() as within:
         found = [_entry(within, name) for name in names(within) if not name.endswith(PART)]
-        return sorted(found, key=lambda kept: (-kept.used_s, kept.name))
+        return sorted(found, key=lambda stored: (-stored.used_s, stored.name))
     return []
 
 
@@ -309,35 +309,35 @@ def _entry(within: int, name: str) -> CachedEntry:
 
 
 def limit() -> int:
-    """How many bytes all entries may have now.
+    """The current size limit of the cache in bytes.
 
     Raises:
-        OSError: There is no folder of entries.
+        OSError: There is no cache folder.
     """
     with opened_folder() as within:
         disk = os.fstatvfs(within)
-    return min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + sum(kept.bytes for kept in entries())) // MOST_OF_FREE)
+    return min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + sum(stored.bytes for stored in entries())) // MOST_OF_FREE)
 
 
 def evict(*, most: int, keep: str = "") -> None:
-    """Take away what was not used for longest, and what was left half written.
+    """Remove the least recently used entries above a size, and unfinished ones.
 
     Args:
-        most: Bytes that may stay.
-        keep: An entry that stays as long as it alone is not larger.
+        most: The size to reach, in bytes.
+        keep: An entry that is removed last.
     """
     with suppress(OSError), opened_folder() as within:
         size = 0
-        for kept in sorted(entries(), key=lambda kept: kept.name != keep):
-            size += kept.bytes
+        for stored in sorted(entries(), key=lambda stored: stored.name != keep):
+            size += stored.bytes
             if size > most:
-                remove(within, kept.name)
-                size -= kept.bytes
+                remove(within, stored.name)
+                size -= stored.bytes
         clear_abandoned()
 
 
 def clear_abandoned() -> None:
-    """Take away what was left half written."""
+    """Remove unfinished entries of processes that have ended."""
     with suppress(OSError), opened_folder() as within:
         for name in names(within):
             with suppress(OSError):
@@ -346,13 +346,13 @@ def clear_abandoned() -> None:
 
 
 def clear() -> tuple[int, int]:
-    """Take all entries away.
+    """Remove all entries.
 
     Returns:
-        How many there were, and how many of their bytes could not be taken away.
+        The number of entries, and the bytes that could not be removed.
 
     Raises:
-        OSError: The folder is not the user's alone.
+        OSError: Other users can write to the folder.
     """
     before = entries()
     if not folder().is_symlink() and not folder().exists():
@@ -360,4 +360,4 @@ def clear() -> tuple[int, int]:
     with opened_folder() as within:
         for name in names(within):
             remove(within, name)
-    return len(before), sum(kept.bytes for kept in entries())
+    return len(before), sum(stored.bytes for stored in entries())

@@ -1,4 +1,4 @@
-"""Fingerprints of an input file and of the program, which tell whether an entry of the cache is still valid."""
+"""Fingerprints of an input file and of the program, by which an entry of the cache is valid or not."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EDGE: Final = 1 << 16
-"""Bytes at the beginning and at the end that are looked at."""
+"""Bytes at the beginning and at the end that are hashed."""
 
 _READERS: Final = ("analysis", "cache", "correlation", "data", "loaders", "model")
-"""Packages whose change can change what is read, or worked out of it."""
+"""Packages whose code affects loaded or computed frames."""
 
-_BESIDE: Final = ("-wal", "-journal")
-"""Files that hold a part of a database that lies beside them."""
+_DATABASE_PARTS: Final = ("-wal", "-journal")
+"""Endings of files beside a database that hold a part of its content."""
 
 
 class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file as it was at a moment; any change of it changes this."""
+    """The fingerprint of a file; any change of the file changes it."""
 
     path: str
     device: int
@@ -38,18 +38,18 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size: int
     modified_ns: int
     changed_ns: int
-    """When its content, name or permissions changed, which no program can set."""
+    """The time of the last change of content, name or permissions, which programs cannot set."""
     edges: str
     """A digest of its first and last 64 KiB."""
 
 
 def identity_of(path: str) -> Identity | None:
-    """What a path leads to now; None of what is no plain file, cannot be read or has a part of it elsewhere."""
+    """The fingerprint of a file now; None if it is no regular file, is unreadable, or has parts in other files."""
     real = os.path.realpath(path)
-    # A named pipe that is opened and closed again ends whoever waits to write to it.
-    if not os.path.isfile(path):  # noqa: PTH113 (a name that is no text stays as it is)
+    # Opening and closing a named pipe would end the process that writes to it.
+    if not os.path.isfile(path):  # noqa: PTH113 (a name may be no valid text)
         return None
-    if any(os.path.exists(real + ending) for ending in _BESIDE):  # noqa: PTH110 (a name that is no text stays as it is)
+    if any(os.path.exists(real + ending) for ending in _DATABASE_PARTS):  # noqa: PTH110 (a name may be no valid text)
         return None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -64,7 +64,7 @@ def identity_of(path: str) -> Identity | None:
 
 
 def identity_of_open(real: str, descriptor: int) -> Identity | None:
-    """The same of a file that is open.
+    """The fingerprint of an open file.
 
     Raises:
         OSError: It cannot be read.
@@ -75,7 +75,7 @@ def identity_of_open(real: str, descriptor: int) -> Identity | None:
     edges = hashlib.sha256(os.pread(descriptor, EDGE, 0))
     edges.update(os.pread(descriptor, EDGE, max(0, status.st_size - EDGE)))
     return Identity(
-        # A name that is no text, as JSON can hold it.
+        # Hexadecimal, since JSON cannot hold a path that is no valid text.
         os.fsencode(real).hex(),
         status.st_dev,
         status.st_ino,
@@ -87,7 +87,7 @@ def identity_of_open(real: str, descriptor: int) -> Identity | None:
 
 
 def name_of(path: str, format_in: str | None) -> str:
-    """What the entry of a file is called: a digest of its path, of how it was given, and of the options."""
+    """The name of a file's entry: a digest of its path, the path as given, and the options."""
     digest = hashlib.sha256()
     for part in (os.fsencode(os.path.realpath(path)), os.fsencode(path), (format_in or "").encode()):
         digest.update(f"{len(part)}:".encode() + part)
@@ -96,7 +96,7 @@ def name_of(path: str, format_in: str | None) -> str:
 
 @cache
 def program() -> str:
-    """A digest of what reads files: another version, or a file of it that was touched, gives another."""
+    """The fingerprint of the program: versions, and the files of `_READERS`."""
     digest = hashlib.sha256(f"{tui.__version__} {pl.__version__} {sys.byteorder}".encode())
     root = Path(tui.__file__).parent
     for package in _READERS:
@@ -106,7 +106,7 @@ def program() -> str:
 
 
 def _files(folder: str) -> Iterator[str]:
-    """A line for each file in a folder and those within it: its path, size and when it was written."""
+    """A line for each file below a folder: path, size and modification time."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""Frames on the disk: large columns of numbers and names are mapped, all others are read whole."""
+"""Frames on disk: large columns of numbers and names are mapped, all others are read."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 MAPPED_ROWS: Final = 20_000
-"""Columns of frames with so many rows are mapped."""
+"""Columns of frames with at least this many rows are mapped."""
 
 PIECE_BYTES: Final = 32 << 20
-"""A file of mapped columns has about so many at most: between two of them the writing can be stopped."""
+"""The approximate size of a file of mapped columns; writing can be stopped between two files."""
 
 _WIDTHS: Final = {pl.UInt32: 4, pl.Int32: 4, pl.Int64: 8, pl.Float64: 8, pl.Categorical: 4}
-"""The types that are mapped, with their bytes; names are, as numbers of the table of names."""
+"""The types that are mapped, with their size; names are indices of the table of names."""
 
 
 class FrameWriter:
@@ -54,7 +54,7 @@ class FrameWriter:
 
     Args:
         entry: The folder, as a descriptor.
-        stopped: Whether to stop, which raises `StoppedError`.
+        stopped: If it returns True, writing stops with `StoppedError`.
     """
 
     def __init__(self, entry: int, stopped: Callable[[], bool]) -> None:
@@ -73,11 +73,11 @@ class FrameWriter:
         return Frame(data.height, read, pieces)
 
     def whole(self, name: str, data: pl.DataFrame) -> File:
-        """Write a frame that is read whole."""
+        """Write a frame that will be read, not mapped."""
         return self._written(name, data)
 
     def names(self) -> File | None:
-        """Write the names that the frames refer to; the last of all."""
+        """Write the table of names that the frames refer to; called last."""
         return self._written("names", self._names.to_frame()) if len(self._names) else None
 
     def _mapped(self, name: str, columns: list[pl.Series]) -> Mapped:
@@ -90,7 +90,7 @@ class FrameWriter:
         return Mapped(file.sealed(), tuple(parts))
 
     def _numbered(self, column: pl.Series) -> pl.Series:
-        """Names as the numbers of their rows in the table of names, which grows."""
+        """Names as indices of the table of names, to which new names are added."""
         own = column.drop_nulls().unique()
         codes = own.to_physical().to_numpy()
         new = ~np.isin(codes, self._codes)
@@ -116,7 +116,7 @@ def _is_mapped(dtype: pl.DataType, rows: int) -> bool:
 
 
 def _pieces(columns: list[pl.Series]) -> Iterator[list[pl.Series]]:
-    """Columns in groups, so that no file is much larger than `PIECE_BYTES`."""
+    """Groups of columns, so that no file is much larger than `PIECE_BYTES`."""
     piece: list[pl.Series] = []
     size = 0
     for column in columns:
@@ -131,20 +131,20 @@ def _pieces(columns: list[pl.Series]) -> Iterator[list[pl.Series]]:
 
 
 _MANY: Final = 1 << 20
-"""Columns of so many rows are not held in memory where that can be helped."""
+"""Columns with at least this many rows are kept out of memory where possible."""
 
 
 class FrameReader:
-    """Reads the files of an entry, each checked before anything of it is used.
+    """Reads the files of an entry; each is verified before use.
 
     Args:
         entry: The folder, as a descriptor.
         names: The table of names.
-        opened: Opens a file; one that proves that it is what was written, unless nobody else can have had it.
+        opened: Opens a file and verifies its digest, unless this process has just written it.
 
     Raises:
-        DamagedError: A file is not what was written.
-        OSError: A file cannot be read, or somebody else could have written it.
+        DamagedError: A file differs from what was written.
+        OSError: A file cannot be read, or another user could have written it.
     """
 
     def __init__(
@@ -154,43 +154,43 @@ class FrameReader:
         self._opened = opened
         self._names = pl.Series("names", [], NAME)
         if names is not None:
-            # First of all, so that in a fresh process the names get the numbers that they have in the files.
+            # First, so that in a new process the category codes equal the indices in the files.
             self._names = self.whole(names, pl.Schema({"names": pl.String})).to_series().cast(NAME)
         self._codes = self._names.to_physical().to_numpy()
         self._as_stored = bool((self._codes == np.arange(len(self._codes))).all())
 
     def whole(self, file: File, schema: pl.Schema) -> pl.DataFrame:
-        """A frame that is read whole, of exactly this schema."""
+        """Read a frame with exactly this schema."""
         with self._opened(self._entry, file) as descriptor:
             data = pl.read_ipc(whole(descriptor)).rechunk()
         if data.schema != schema:
             raise DamagedError(f"{file.name} has other columns")
         return data
 
-    def frame(self, kept: Frame, schema: pl.Schema) -> pl.DataFrame:
-        """A frame of exactly this schema."""
-        if not 0 <= kept.rows < 1 << 32:
-            raise DamagedError("no number of rows")
+    def frame(self, stored: Frame, schema: pl.Schema) -> pl.DataFrame:
+        """A frame with exactly this schema, its large columns mapped."""
+        if not 0 <= stored.rows < 1 << 32:
+            raise DamagedError("the number of rows is invalid")
         columns: dict[str, pl.Series] = {}
-        if kept.read is not None:
-            others = {column.name for piece in kept.mapped for column in piece.columns}
-            with self._opened(self._entry, kept.read) as descriptor:
+        if stored.read is not None:
+            others = {column.name for piece in stored.mapped for column in piece.columns}
+            with self._opened(self._entry, stored.read) as descriptor:
                 columns |= {s.name: s for s in pl.read_ipc(whole(descriptor)).rechunk()}
             if others & set(columns):
-                raise DamagedError("a column is there twice")
-        for piece in kept.mapped:
-            columns |= self._columns(piece, kept.rows, schema)
+                raise DamagedError("a column appears twice")
+        for piece in stored.mapped:
+            columns |= self._columns(piece, stored.rows, schema)
         if not set(columns) <= set(schema):
-            raise DamagedError("a column that no such frame has")
-        if any(len(series) != kept.rows or series.dtype != schema[name] for name, series in columns.items()):
+            raise DamagedError("an unknown column")
+        if any(len(series) != stored.rows or series.dtype != schema[name] for name, series in columns.items()):
             raise DamagedError("a column of another type or length")
-        # That each number is one of a name is looked at for every row: where memory suffices, one value stands for all.
+        # Every index is checked against the table of names; a constant column is checked once.
         one_value = {
             name for name, dtype in schema.items() if dtype == NAME and name not in columns and not low_memory()
         }
         for name, dtype in schema.items():
             if name not in columns and name not in one_value:
-                columns[name] = null_column(name, kept.rows, dtype)
+                columns[name] = null_column(name, stored.rows, dtype)
         data = pl.DataFrame([columns[name].alias(name) for name in schema if name in columns])
         return data.select(pl.lit(None, NAME).alias(name) if name in one_value else name for name in schema)
 
@@ -199,30 +199,30 @@ class FrameReader:
             data = mapped(descriptor)
         return {column.name: self._column(data, column, rows, schema.get(column.name)) for column in piece.columns}
 
-    def _column(self, data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType | None) -> pl.Series:
+    def _column(self, data: mmap.mmap, stored: Column, rows: int, dtype: pl.DataType | None) -> pl.Series:
         if dtype is None:
-            raise DamagedError("a column that no such frame has")
-        series = mapped_column(data, kept, rows, dtype)
+            raise DamagedError("an unknown column")
+        series = mapped_column(data, stored, rows, dtype)
         if dtype != NAME:
             return series
         largest = series.max()
         if isinstance(largest, int) and largest >= len(self._names):
-            raise DamagedError("a name that the table lacks")
+            raise DamagedError("a name index outside the table of names")
         if not hasattr(series.cat, "to"):
-            return self._names.gather(series).alias(kept.name)
+            return self._names.gather(series).alias(stored.name)
         if not self._as_stored:
             if rows < _MANY:
-                return self._names.gather(series).alias(kept.name)
+                return self._names.gather(series).alias(stored.name)
             series = renumbered(series, self._codes, rows)
         return series.cat.to(NAME)
 
 
 class FrameSpool:
-    """Takes rows, frame by frame, in the order in which they are to stand.
+    """Writes rows to disk, frame by frame, in their final order.
 
     Args:
         entry: The folder to write to, as a descriptor.
-        rows: How many rows each frame will have at most.
+        rows: The maximum number of rows of each frame.
     """
 
     def __init__(self, entry: int, rows: Mapping[str, int]) -> None:
@@ -234,11 +234,11 @@ class FrameSpool:
         self._last_name = -1
 
     def rows(self, frame: str) -> int:
-        """How many rows of a frame there are so far."""
+        """The number of rows of a frame written until now."""
         return self._rows[frame]
 
     def add(self, frame: str, data: pl.DataFrame) -> None:
-        """Add rows of exactly the frame's columns.
+        """Add rows with exactly the frame's columns.
 
         Raises:
             OSError: They cannot be written.
@@ -258,13 +258,13 @@ class FrameSpool:
             columns[series.name].add(series)
 
     def abandon(self) -> None:
-        """Let go of the files, whether or not they were finished."""
+        """Close the files, finished or not."""
         for columns in self._columns.values():
             for column in columns.values():
                 column.abandon()
 
     def close(self) -> tuple[dict[str, Frame], File | None]:
-        """Write what is left, and tell where all of it lies: the frames and the table of names."""
+        """Finish writing; the layout of the frames, and the file of the table of names."""
         writer = FrameWriter(self._entry, lambda: False)
         frames: dict[str, Frame] = {}
         for name, rows in self._rows.items():
@@ -278,14 +278,14 @@ class FrameSpool:
             frames[name] = Frame(rows, read, tuple(piece for piece in pieces if piece is not None))
         names = None
         if self._last_name >= 0:
-            # In the order of their numbers, so that the numbers of this process can be written as they are.
+            # In the order of their codes, so that category codes of this process are valid indices.
             numbers = pl.int_range(self._last_name + 1, dtype=pl.UInt32, eager=True)
             names = writer.whole("names", numbers.cat.to(NAME).cast(pl.String).rename("names").to_frame())
         return frames, names
 
 
 class _SpooledColumn:
-    """A column with a file of its own."""
+    """A column in its own file."""
 
     def __init__(self, entry: int, file_name: str, name: str) -> None:
         self._entry = entry
@@ -301,7 +301,7 @@ class _SpooledColumn:
         self._writer.add(series)
 
     def close(self) -> Mapped | None:
-        """Where it lies; None where no value is there."""
+        """The file; None if every value is null."""
         written = self._writer.close()
         return None if written is None or self._file is None else Mapped(self._file.sealed(), (written,))
 
@@ -316,11 +316,11 @@ def spooled(
     fill: Callable[[FrameSpool], bool],
     keep: Callable[[int, str, int, dict[str, Frame], File | None], None] | None = None,
 ) -> dict[str, pl.DataFrame]:
-    """Frames that are filled piece by piece, mapped.
+    """Frames that are filled in parts and then mapped.
 
     Args:
-        rows: How many rows each frame will have at most.
-        fill: Adds them; what it raises is raised. It returns whether they may be kept.
+        rows: The maximum number of rows of each frame.
+        fill: Adds the rows; its exceptions are passed on. It returns whether they may be cached.
         keep: Told of the folder of entries, of the entry in it by its name and as a descriptor, and of its files; it
             takes the entry to where it stays. Of what it leaves nothing has a name any more when this returns.
 
@@ -337,13 +337,13 @@ def spooled(
         spool = FrameSpool(entry, rows)
         stack.callback(spool.abandon)
         may_keep = fill(spool)
-        kept, names = spool.close()
+        files, names = spool.close()
         reader = FrameReader(entry, names, _unchecked)
         frames = {
-            name: reader.frame(kept[name], schema) if name in kept else empty(name) for name, schema in FRAMES.items()
+            name: reader.frame(files[name], schema) if name in files else empty(name) for name, schema in FRAMES.items()
         }
         if keep is not None and may_keep:
-            keep(folder, making, entry, kept, names)
+            keep(folder, making, entry, files, names)
         return frames
 
 

@@ -1,4 +1,4 @@
-"""Files of the cache: in folders that only the user can write to, opened and checked so that nobody else's are read."""
+"""Files of the cache, in folders that only the user can write to; files of other users are never read."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 PART: Final = ".part"
-"""The ending of what is being written, or taken away."""
+"""The ending of entries that are being written or removed."""
 
 _ABANDONED_SECONDS: Final = 3600
-"""Where a file system knows no locks: what is being written for so long is being written no more."""
+"""Without file locks, an entry this old that is still being written counts as abandoned."""
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -34,11 +34,11 @@ _OTHERS: Final = 0o077
 
 
 class InsecureFileError(OSError):
-    """Somebody else could have written it."""
+    """Another user could have written the file."""
 
 
 def folder() -> Path:
-    """The folder of all entries; it need not exist."""
+    """The folder of all entries; it may not exist yet."""
     return platformdirs.user_cache_path("proftui", appauthor=False) / "frames"
 
 
@@ -47,7 +47,7 @@ def opened_folder(*, make: bool = False) -> Iterator[int]:
     """The folder of all entries, as a descriptor.
 
     Raises:
-        OSError: There is none, it cannot be made, or it is not the user's alone.
+        OSError: It does not exist, cannot be made, or other users can write to it.
     """
     if make:
         folder().parent.mkdir(parents=True, exist_ok=True)
@@ -62,16 +62,16 @@ def opened_folder(*, make: bool = False) -> Iterator[int]:
 
 @contextmanager
 def opened_entry(within: int, name: str) -> Iterator[int]:
-    """An entry of the folder, as a descriptor; one that is being written is held until the end of it.
+    """An entry of the folder, as a descriptor; an entry that is being written is locked meanwhile.
 
     Raises:
-        OSError: There is none, or it is not the user's alone.
+        OSError: It does not exist, or other users can write to it.
     """
     descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
     try:
         _owned(descriptor)
         if name.endswith(PART):
-            with suppress(OSError):  # not every file system knows locks
+            with suppress(OSError):  # some file systems have no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield descriptor
     finally:
@@ -83,20 +83,20 @@ def opened_file(entry: int, name: str) -> Iterator[int]:
     """A file of an entry, to be read.
 
     Raises:
-        OSError: There is none, it is no plain file, or it is not the user's alone.
+        OSError: It does not exist, is no regular file, or other users can write to it.
     """
     descriptor = os.open(name, _READ_FLAGS, dir_fd=entry)
     try:
         status = os.fstat(_owned(descriptor))
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            raise InsecureFileError(f"{name} is no plain file with one name")
+            raise InsecureFileError(f"{name} is not a regular file with one link")
         yield descriptor
     finally:
         os.close(descriptor)
 
 
 def new_file(entry: int, name: str) -> int:
-    """A file that was not there before, to be written, as a descriptor that the caller closes.
+    """A new file to write, as a descriptor that the caller closes.
 
     Raises:
         OSError: It cannot be made.
@@ -105,7 +105,7 @@ def new_file(entry: int, name: str) -> int:
 
 
 def names(descriptor: int) -> list[str]:
-    """What lies in a folder.
+    """The names in a folder.
 
     Raises:
         OSError: It cannot be listed.
@@ -114,7 +114,7 @@ def names(descriptor: int) -> list[str]:
 
 
 def remove(within: int, name: str) -> bool:
-    """Take an entry away: it is out of sight at once. False where that is not possible."""
+    """Remove an entry, renaming it first so that no process opens it; False on failure."""
     gone = name
     if not name.endswith(PART):
         gone = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
@@ -133,7 +133,7 @@ def remove(within: int, name: str) -> bool:
 
 
 def is_abandoned(within: int, name: str) -> bool:
-    """Whether nobody writes what is half written any more: the process that held it has ended."""
+    """Whether the process that wrote an unfinished entry has ended."""
     status = os.stat(name, dir_fd=within, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
         descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
@@ -153,15 +153,15 @@ def is_abandoned(within: int, name: str) -> bool:
 def _owned(descriptor: int) -> int:
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
-        raise InsecureFileError("not the user's alone")
+        raise InsecureFileError("writable by other users")
     return descriptor
 
 
 def unnamed_file() -> IO[bytes]:
-    """A file that goes with whoever has it open, on the disk of what is kept: temporary folders may be memory.
+    """An unnamed temporary file on the disk of the cache; the folder for temporary files may be in memory.
 
     Raises:
-        OSError: There is no place for it.
+        OSError: It cannot be made.
     """
     try:
         return tempfile.TemporaryFile(dir=folder())
@@ -173,11 +173,11 @@ _BLOCK: Final = 1 << 20
 
 
 class DamagedError(Exception):
-    """What was kept is not what was written."""
+    """A file of the cache differs from what was written."""
 
 
 class StoppedError(Exception):
-    """Nobody waits for the rest of the writing."""
+    """Writing was stopped."""
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -189,7 +189,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a column lies in a mapped file."""
+    """The position of a column in a mapped file."""
 
     name: str
     values: int
@@ -213,7 +213,7 @@ class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def seal(entry: int, name: str, stopped: Callable[[], bool]) -> File:
-    """What is to be known of a file that is written."""
+    """The size and digest of a written file."""
     with opened_file(entry, name) as descriptor:
         return File(name, os.fstat(descriptor).st_size, digest_of(descriptor, stopped))
 
@@ -234,11 +234,11 @@ class HashedFile:
         self._size += len(data)
 
     def tell(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes written."""
         return self._size
 
     def sealed(self) -> File:
-        """What is to be known of the file, which is complete."""
+        """The size and digest of the complete file."""
         self._file.close()
         return File(self._name, self._size, self._digest.hexdigest())
 
@@ -251,24 +251,24 @@ class HashedFile:
 
 @contextmanager
 def checked(entry: int, file: File) -> Iterator[int]:
-    """A file whose bytes are those that were written, as a descriptor.
+    """A file with verified content, as a descriptor.
 
     Raises:
-        DamagedError: They are others.
-        OSError: It cannot be read, or somebody else could have written it.
+        DamagedError: The content differs from what was written.
+        OSError: It cannot be read, or another user could have written it.
     """
     if "/" in file.name:
-        raise DamagedError(f"{file.name} is elsewhere")
+        raise DamagedError(f"{file.name} is not a name within the entry")
     with opened_file(entry, file.name) as descriptor:
         if os.fstat(descriptor).st_size != file.size or digest_of(descriptor) != file.digest:
-            raise DamagedError(f"{file.name} is not what was written")
+            raise DamagedError(f"{file.name} differs from what was written")
         yield descriptor
 
 
 def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> str:
     """A digest of a file's content."""
     digest = xxhash.xxh3_128()
-    # One byte more than a small file has: its end is then met at once.
+    # One byte more than a small file has, so that one read reaches its end.
     block = memoryview(bytearray(min(_BLOCK, os.fstat(descriptor).st_size + 1)))
     offset = 0
     while size := os.preadv(descriptor, [block], offset):
@@ -280,7 +280,7 @@ def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> s
 
 
 def mapped(descriptor: int) -> mmap.mmap:
-    """A file's bytes where they lie."""
+    """A file's bytes, mapped."""
     return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 

@@ -1,4 +1,4 @@
-"""Spilling to disk: large results of inputs that may not fit into memory are written to a file and mapped."""
+"""Spilling to disk: large results of inputs that may exceed memory are written to a file and mapped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 LEAST_BYTES: Final = 1 << 16
-"""What is smaller stays in memory."""
+"""Smaller columns and arrays stay in memory."""
 
 _AT_ONCE: Final = 1 << 20
 
@@ -30,30 +30,30 @@ class _Memory:
 
 
 def set_low_memory() -> None:
-    """From now on large results go to the disk: an input was opened that memory may not hold."""
+    """Spill large results to disk from now on: an input that may exceed memory was opened."""
     _Memory.is_low = True
 
 
 def low_memory() -> bool:
-    """Whether an input was opened that memory may not hold."""
+    """Whether an input that may exceed memory was opened."""
     return _Memory.is_low
 
 
 def spill_to_disk(result: Result) -> Result:
-    """The same with all large columns and arrays in it on the disk, which nobody may change; or itself.
+    """The result with its large columns and arrays mapped read-only from disk, if memory is low.
 
-    It looks into tuples, lists, dictionaries and dataclasses; those that can be changed are.
+    Tuples, lists, dictionaries and dataclasses are traversed; mutable ones are changed in place.
     """
     if not _Memory.is_low:
         return result
-    # Where the disk is full, results stay where they are.
+    # If the disk is full, results stay in memory.
     with suppress(OSError):
         return cast("Result", _spilled(result))
     return result
 
 
 def filter_rows(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
-    """The rows of a frame that some conditions hold for; column by column, on the disk where it is large."""
+    """Filter a frame; a large one column by column, spilled to disk."""
     if not _Memory.is_low or frame.height < _AT_ONCE:
         return frame.lazy().filter(*which).collect()
     rows = frame.lazy().select(pl.arg_where(pl.all_horizontal(which))).collect().to_series()
@@ -64,18 +64,18 @@ def filter_rows(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
 
 
 def held_bytes(result: Any) -> int:
-    """What a result takes of memory, about: what is mapped takes none."""
+    """The approximate memory of a result; mapped columns take none."""
     if isinstance(result, np.ndarray):
-        return 0 if _lies_in_file(result) else result.nbytes
+        return 0 if _is_mapped(result) else result.nbytes
     if isinstance(result, pl.Series):
-        return 0 if _is_nothing(result) or is_mapped(result) else int(result.estimated_size())
+        return 0 if _is_all_null(result) or is_mapped(result) else int(result.estimated_size())
     if isinstance(result, pl.DataFrame):
         return sum(held_bytes(result.select(name).to_series()) for name in result.columns)
     return sum(held_bytes(one) for one in _inside(result))
 
 
 def _inside(result: Any) -> Iterable[Any]:
-    """What a result is made of."""
+    """The parts of a result."""
     if isinstance(result, (tuple, list)):
         return result
     if isinstance(result, dict):
@@ -107,7 +107,7 @@ def _spilled(result: Any) -> Any:
     return result
 
 
-def _lies_in_file(values: np.ndarray) -> bool:
+def _is_mapped(values: np.ndarray) -> bool:
     base = values.base
     while isinstance(base, np.ndarray):
         base = base.base
@@ -115,7 +115,7 @@ def _lies_in_file(values: np.ndarray) -> bool:
 
 
 def _array(values: np.ndarray) -> np.ndarray:
-    if values.nbytes < LEAST_BYTES or _lies_in_file(values) or values.dtype.hasobject or not values.ndim:
+    if values.nbytes < LEAST_BYTES or _is_mapped(values) or values.dtype.hasobject or not values.ndim:
         return values
     with unnamed_file() as file:
         at_once = max(1, _AT_ONCE * len(values) // values.size)
@@ -126,7 +126,7 @@ def _array(values: np.ndarray) -> np.ndarray:
 
 
 def _columns(columns: list[pl.Series]) -> list[pl.Series]:
-    """Columns in one file: each file that is mapped counts among those that are open."""
+    """Spill columns to one file: every mapped file counts against the limit of open files."""
     large = {place: series for place, series in enumerate(columns) if _must_spill(series)}
     found = list(columns)
     if not large:
@@ -135,7 +135,7 @@ def _columns(columns: list[pl.Series]) -> list[pl.Series]:
         lying = {
             place: write_column(file, series.to_physical() if series.dtype == NAME else series)
             for place, series in large.items()
-            if not _is_nothing(series)
+            if not _is_all_null(series)
         }
         file.flush()
         data = mapped(file.fileno()) if lying else None
@@ -155,5 +155,5 @@ def _must_spill(series: pl.Series) -> bool:
     return not is_mapped(series)
 
 
-def _is_nothing(series: pl.Series) -> bool:
+def _is_all_null(series: pl.Series) -> bool:
     return series.null_count() == len(series)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tui.dataset.dask_jobs import Standing
+    from tui.dataset.dask_jobs import ConversionProgress
     from tui.loaders.dataset_loader import Manifest, Part
 
 
@@ -40,7 +40,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     Raises:
         ProftuiError: The cluster cannot do it, or nothing can be read.
     """
-    from tui.dataset.dask_jobs import SchedulerLostError, Spread, check, connected
+    from tui.dataset.dask_jobs import DaskConversion, SchedulerLostError, check, connected
     from tui.dataset.write_dataset import finish, prepare
     from tui.loaders.dataset_loader import is_address
 
@@ -60,32 +60,32 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
         existing = [file for file in whole if os.path.exists(file)]  # noqa: PTH110
         os.makedirs(out_dir, exist_ok=True)  # noqa: PTH103
         workers = check(client, sorted({os.path.dirname(file) for file in existing}), out_dir)  # noqa: PTH120
-        # A dataset that is there stays whole until it is sure that the cluster can do the work.
+        # An existing dataset stays intact until the cluster is known to work.
         prepare(out_dir, whole, format_in=options.format_in, overwrite=options.overwrite)
         console.info(f"{_files(len(existing))} for {_workers(workers)} of {options.scheduler}")
         line = ProgressLine()
         for file in whole:
             if file not in existing:
                 line.left_out(file, f"{file}: no such file")
-        spread = Spread(client, existing, out_dir, options.format_in)
-        standing = spread.standing
+        conversion = DaskConversion(client, existing, out_dir, options.format_in)
+        progress = conversion.progress
         try:
-            spread.run(line.told, line.left_out)
+            conversion.run(line.show, line.left_out)
         except (KeyboardInterrupt, SchedulerLostError) as error:
             line.end()
             lost = not isinstance(error, KeyboardInterrupt)
             console.info("connection to the scheduler lost" if lost else "interrupted")
-            console.info(f"{len(standing.parts):,} of {_files(len(whole))} converted; {_AGAIN}")
+            console.info(f"{len(progress.parts):,} of {_files(len(whole))} converted; {_AGAIN}")
             return BAD_INPUT if lost else _INTERRUPTED
         finally:
             line.end()
-    manifest = finish(out_dir, [standing.parts[file] for file in existing if file in standing.parts])
+    manifest = finish(out_dir, [progress.parts[file] for file in existing if file in progress.parts])
     missing = len(whole) - len(existing)
-    _sum_up(standing, manifest, missing, options.output)
-    return BAD_INPUT if missing or standing.left_out else 0
+    _sum_up(progress, manifest, missing, options.output)
+    return BAD_INPUT if missing or progress.left_out else 0
 
 
-def _sum_up(standing: Standing, manifest: Manifest, missing: int, output: str) -> None:
+def _sum_up(progress: ConversionProgress, manifest: Manifest, missing: int, output: str) -> None:
     ranks = len({file.rank for part in manifest.parts for file in part.files if file.rank is not None})
     lines = [
         _files(len(manifest.parts)),
@@ -94,37 +94,37 @@ def _sum_up(standing: Standing, manifest: Manifest, missing: int, output: str) -
     ]
     console.info(f"wrote {', '.join(lines)} to {output}; proftui {output} opens it")
     beside = [
-        f"{standing.were_there:,} already converted" if standing.were_there else "",
-        f"{len(standing.retried):,} retried" if standing.retried else "",
-        f"{missing + len(standing.left_out):,} skipped" if missing or standing.left_out else "",
+        f"{progress.were_there:,} already converted" if progress.were_there else "",
+        f"{len(progress.retried):,} retried" if progress.retried else "",
+        f"{missing + len(progress.left_out):,} skipped" if missing or progress.left_out else "",
     ]
     if any(beside):
-        console.info(f"of {_files(standing.files + missing)}: {', '.join(filter(None, beside))}")
+        console.info(f"of {_files(progress.files + missing)}: {', '.join(filter(None, beside))}")
     if any(part.has_text for part in manifest.parts):
         console.info("log text is not included: the Log view needs the original logs")
 
 
 class ProgressLine:
-    """How far it is, on standard error: one line that changes on a terminal, else a line now and then."""
+    """The progress on standard error: one updated line on a terminal, otherwise a line now and then."""
 
     def __init__(self) -> None:
         self._shown = False
         self._changes = sys.stderr.isatty()
-        self._began_s = self._told_s = time.monotonic()
+        self._began_s = self._printed_s = time.monotonic()
 
-    def told(self, standing: Standing) -> None:
-        """Show it."""
+    def show(self, progress: ConversionProgress) -> None:
+        """Print the progress."""
         now = time.monotonic()
         if self._changes:
-            if now - self._told_s < _CHANGE_EVERY_S and standing.done < standing.files:
+            if now - self._printed_s < _CHANGE_EVERY_S and progress.done < progress.files:
                 return
-            self._told_s = now
+            self._printed_s = now
             columns = shutil.get_terminal_size().columns - 1
-            print(f"\r{self._words(standing, now)[:columns]:<{columns}}", end="", file=sys.stderr, flush=True)
+            print(f"\r{self._text(progress, now)[:columns]:<{columns}}", end="", file=sys.stderr, flush=True)
             self._shown = True
-        elif now - self._told_s >= _LINE_EVERY_S:
-            self._told_s = now
-            console.info(self._words(standing, now))
+        elif now - self._printed_s >= _LINE_EVERY_S:
+            self._printed_s = now
+            console.info(self._text(progress, now))
 
     def left_out(self, _file: str, reason: str) -> None:
         """Print why a file is skipped, on a line that stays."""
@@ -132,20 +132,20 @@ class ProgressLine:
         console.info(f"skipped: {plain(reason)}")
 
     def end(self) -> None:
-        """Leave the line."""
+        """Clear the line."""
         if self._shown:
             self._shown = False
             print(f"\r{'':<{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
 
-    def _words(self, standing: Standing, now: float) -> str:
+    def _text(self, progress: ConversionProgress, now: float) -> str:
         """As `12 of 40 files, 1 skipped, 2 workers, about 20 s left`."""
-        words = [f"{standing.done:,} of {_files(standing.files)}"]
-        if standing.left_out:
-            words.append(f"{len(standing.left_out):,} skipped")
-        words.append(_workers(standing.workers))
-        read = standing.done - standing.were_there
-        if read and standing.workers and standing.done < standing.files:
-            seconds = (now - self._began_s) / read * (standing.files - standing.done)
+        words = [f"{progress.done:,} of {_files(progress.files)}"]
+        if progress.left_out:
+            words.append(f"{len(progress.left_out):,} skipped")
+        words.append(_workers(progress.workers))
+        read = progress.done - progress.were_there
+        if read and progress.workers and progress.done < progress.files:
+            seconds = (now - self._began_s) / read * (progress.files - progress.done)
             words.append(f"about {_time(seconds)} left")
         return ", ".join(words)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.cache.entry import CachedEntry as CachedFile
-    from tui.loaders.base import Kept
+    from tui.loaders.base import ProfileCache
     from tui.model.profile import Profile
     from tui.output.report import Style
     from tui.output.report_annotations import SavedNotes
@@ -96,8 +96,8 @@ def _notes(options: argparse.Namespace) -> SavedNotes:
     known = files(options.files)
     notes = Notes(known)
     saved = SavedNotes(dict(notes.all), known)
-    if notes.complaint:
-        console.info(notes.complaint)
+    if notes.warning:
+        console.info(notes.warning)
     return saved
 
 
@@ -207,7 +207,7 @@ def inspect(options: argparse.Namespace) -> int:
     errors = []
     for file in options.files:
         try:
-            profile = _chosen(load_one(file, format_in=options.format_in, kept=_kept(options)), options)
+            profile = _chosen(load_one(file, format_in=options.format_in, cache=_cache_of(options)), options)
         except ProftuiError as error:
             errors.append(error)
             found: dict[str, object] = {"source": file, "error": str(error)}
@@ -230,7 +230,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
     from tui.loaders.registry import load
 
     _check_choices(options)
-    profile, errors = load(options.files, format_in=options.format_in, kept=_kept(options))
+    profile, errors = load(options.files, format_in=options.format_in, cache=_cache_of(options))
     if profile is None:
         for fault in errors[:-1]:
             console.error(fault)
@@ -249,8 +249,8 @@ def _check_choices(options: argparse.Namespace) -> None:
         named_gpu(options.gpu)
 
 
-def _kept(options: argparse.Namespace) -> Kept | None:
-    """What is kept of the files; nothing is added to it: the shell would have to wait."""
+def _cache_of(options: argparse.Namespace) -> ProfileCache | None:
+    """The cache, which headless commands read but do not write: writing would delay the shell."""
     from tui.cache.cache import Cache
 
     return None if options.no_cache else Cache()
@@ -272,7 +272,7 @@ def status_of(errors: Sequence[ProftuiError]) -> int:
 
 
 def cache(options: argparse.Namespace) -> int:
-    """List or clear what is kept."""
+    """List or clear the cache."""
     from tui.cache.entry import clear, entries
     from tui.cache.secure_files import InsecureFileError, folder, opened_folder
     from tui.loaders.input_issues import size_text

@@ -17,39 +17,39 @@ _PREFERENCE: Final = (
     re.compile(r"execute_.*context", re.IGNORECASE),
     re.compile(r"epoch", re.IGNORECASE),
 )
-"""Families of names, digits written as ``#``, the surest first."""
+"""Patterns of names, digits written as ``#``, by confidence."""
 
 _NOT_A_STEP: Final = re.compile(r"nccl|optimizer|zero_grad|dataloader|scheduler|memcpy", re.IGNORECASE)
-"""Ranges of a part of an iteration, though their names may have ``step`` in them (``Optimizer.step#SGD.step``)."""
+"""Ranges of parts of iterations, although their names may contain ``step`` (``Optimizer.step#SGD.step``)."""
 
 _NUMBERS_ARE_SIZES: Final = re.compile(r"execute_.*context", re.IGNORECASE)
-"""Ranges of servers, in whose names requests and tokens are counted (``execute_context_1(512)_generation_8(8)``)."""
+"""Ranges of inference servers, named with request and token counts (``execute_context_1(512)_generation_8(8)``)."""
 
 _LEAST_COVERED: Final = 0.5
-"""Of the stretch of time from the first to the last of them, the ranges of a family fill at least so much."""
+"""The ranges of a family cover at least this share of the time from the first to the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What was found."""
+    """The ranges that mark iterations."""
 
     ranges: pl.DataFrame
     """The ranges given, with ``iteration`` filled for those that mark one."""
     source: str | None
-    """Where iterations are from, in words; None where there are none."""
+    """The source of the iterations, for people; None if there are none."""
 
 
 def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     """Find the family of ranges that marks iterations, and number them.
 
-    A family is the ranges of one thread whose names differ in their numbers alone. It marks iterations where its
+    A family is the ranges of one thread whose names differ only in their numbers. It marks iterations if its
     ranges do not overlap, there are two or more (one is enough for PyTorch's own ``ProfilerStep#``), and its name says
-    step, iteration, batch or epoch. Iterations have the number in the name where it rises from each to the next, else
-    they are counted from 0.
+    step, iteration, batch or epoch. The number of an iteration is the number in the name if it increases from each to
+    the next; otherwise iterations count from 0.
 
     Args:
         ranges: Of one session, columns of the model.
-        kind: What a range of it is called, for `Steps.source`.
+        kind: The kind of range, for `Steps.source`.
     """
     none = Steps(ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration")), None)
     if ranges.is_empty():
@@ -68,12 +68,12 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
             pl.len().alias("count"),
             (pl.col("start_ns") < pl.col("end_ns").shift(1)).any().alias("overlap"),
             pl.col("duration_ns").sum().alias("covered"),
-            (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("stretch"),
+            (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("span"),
         )
         .filter(
             ~pl.col("overlap").fill_null(False),
             (pl.col("count") >= 2) | (pl.col("rank") == 0),
-            pl.col("covered") >= _LEAST_COVERED * pl.col("stretch"),
+            pl.col("covered") >= _LEAST_COVERED * pl.col("span"),
         )
         .sort("rank", "covered", descending=[False, True], maintain_order=True)
     )
@@ -103,7 +103,7 @@ def _rank(family: str) -> int | None:
 
 
 def _numbers(names: pl.Series, family: str) -> pl.Series:
-    """The first number in the names, which stand in their order, that rises with each; else their places."""
+    """The first number in the ordered names that increases with each; otherwise their positions."""
     parts = names.str.extract_all(r"[0-9]+")
     places = 0 if _NUMBERS_ARE_SIZES.search(family) else min(parts.list.len().to_list(), default=0)
     for place in range(places):

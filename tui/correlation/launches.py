@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _SPARSE: Final = 8
-"""With more numbers than so many for each correlation, most of a table of them would be empty."""
+"""Above this ratio of the largest id to the number of ids a lookup table would be mostly empty."""
 
 _BLOCK: Final = 1 << 16
-"""Numbers that are looked up together: what is made of them stays in the cache of the processor."""
+"""Ids per lookup, so that temporary arrays fit the CPU cache."""
 
 SLACK_NS: Final = 1000
-"""By so much rounding to microseconds can make a call seem to end after the op that it was made in."""
+"""Rounding to microseconds can make a call end this much after the op that contains it."""
 
 
 def with_launch(activities: pl.DataFrame, api_calls: pl.DataFrame) -> pl.DataFrame:
-    """Add ``launch_ns``, ``launch_pid`` and ``launch_tid``: when and where each activity was launched, else null.
+    """Add ``launch_ns``, ``launch_pid`` and ``launch_tid``: time and thread of each activity's launch; null if unknown.
 
     Args:
         activities: Of one session, with ``correlation``.
@@ -48,7 +48,7 @@ def launching_calls(correlations: pl.Series, api_calls: pl.DataFrame) -> pl.Seri
 
 
 def launching_rows(correlations: pl.Series, api_calls: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """The same as numbers, -1 where there is none."""
+    """Like `launching_calls`, as an array with -1 for none."""
     calls = api_calls.select(pl.col("correlation").cast(pl.Int64), "start_ns")
     numbered = np.arange(calls.height, dtype=np.int32)
     if any(calls[name].null_count() for name in calls.columns):
@@ -63,21 +63,21 @@ def launching_rows(correlations: pl.Series, api_calls: pl.DataFrame) -> npt.NDAr
         first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
         keys, numbered = keys[first], numbered[order[first]]
     wanted = correlations.cast(pl.Int64)
-    rows = _looked_up(keys, numbered, wanted.fill_null(0).to_numpy())
+    rows = _look_up(keys, numbered, wanted.fill_null(0).to_numpy())
     if wanted.null_count():
         rows[wanted.is_null().to_numpy()] = -1
     return rows
 
 
-def _looked_up(
+def _look_up(
     keys: npt.NDArray[np.int64], values: npt.NDArray[np.int32], wanted: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
-    """The value of each wanted number among distinct keys in rising order; -1 where it is none of them."""
+    """The value of each wanted key among distinct sorted keys; -1 if it is missing."""
     first, last = int(keys[0]), int(keys[-1])
     if last - first >= _SPARSE * len(keys):
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.where(keys[at] == wanted, values[at], np.int32(-1))
-    # Numbers that tools count up lie close together: to look them up in a table takes a third of the time.
+    # Ids are mostly consecutive: a lookup table takes a third of the time.
     table = np.full(last - first + 2, -1, np.int32)
     for begin in range(0, len(keys), _BLOCK):
         table[keys[begin : begin + _BLOCK] - first] = values[begin : begin + _BLOCK]
@@ -90,7 +90,7 @@ def _looked_up(
 
 
 def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
-    """One number for each process and thread, the same in every call: threads of -1 are those that are not known."""
+    """One number for each process and thread, the same in every call; -1 is an unknown thread."""
     process = pid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
     thread = tid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
     # Thread ids of Linux and Windows take 32 bits, process ids fewer than 31.
@@ -108,7 +108,7 @@ def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
 
 
 def rows_around(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:
-    """The row number of the innermost row around each moment of a thread; null where there is none."""
+    """The row number of the innermost row that encloses each time on a thread; null if there is none."""
     found = nesting.innermost(
         thread_codes(pid, tid), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy().astype(np.int64)
     )
@@ -125,7 +125,7 @@ def _or_null(indices: npt.NDArray[np.int64]) -> pl.Series:
 
 
 def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> pl.DataFrame:
-    """Fill ``op`` and ``op_join`` of activities: the innermost op of the launching thread around the launch.
+    """Fill ``op`` and ``op_join`` of activities: the innermost op of the launching thread that encloses the launch.
 
     Args:
         activities: With the columns of `with_launch`.
@@ -145,11 +145,11 @@ def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> p
 
 
 def iteration_at(marks: pl.DataFrame, at_ns: pl.Series) -> pl.Series:
-    """The iteration that each moment lies in, whatever the thread; null between iterations and for unknown moments.
+    """The iteration that contains each time, on any thread; null between iterations and for unknown times.
 
     Args:
         marks: Rows of ``ranges`` that mark iterations (``iteration`` not null), which do not overlap.
-        at_ns: Moments: of a launch for GPU work, since the GPU is often a step behind.
+        at_ns: Times; for GPU work that of its launch, since the GPU is often an iteration behind.
     """
     steps = (
         marks.select("iteration", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))

@@ -17,37 +17,37 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 NONE: Final = -1
-"""In place of an index: there is none."""
+"""The index for "none"."""
 
 _SMALL: Final = (1 << 16) - 1
 _ROUNDS: Final = 64
-"""Overlaps are cut in so many rounds at most; one is enough unless they are nested themselves."""
+"""The most rounds of cutting overlaps; one suffices unless overlaps are nested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """Intervals of any number of threads, with the interval that each lies in; indices are those of the input."""
+    """Intervals of any number of threads with their parents; indices are those of the input."""
 
     parent: Ints
     """The innermost interval of the same thread around each interval, or `NONE`."""
 
     depth: Ints
-    """How many intervals lie around each, from 0."""
+    """The number of enclosing intervals of each."""
 
     _threads: Ints
     """The distinct threads, sorted."""
     _origin: int
     _width: int
     _order: Ints
-    """Indices by thread and start, the longer first."""
+    """Indices sorted by thread and start, longer intervals first."""
     _start_keys: Ints
-    """Of ``_order``: thread and start in one number."""
+    """In the order of ``_order``: thread and start in one number."""
     _end_keys: Ints
-    """Of ``_order``: thread and end, where intervals that only overlap were cut apart."""
+    """In the order of ``_order``: thread and end, after overlapping intervals were cut."""
     _parent_in_order: Ints
 
     def innermost(self, thread: Ints, at: Ints) -> Ints:
-        """The index of the innermost interval around each moment, both ends included; `NONE` where there is none."""
+        """The index of the innermost interval that contains each time, both ends included, or `NONE`."""
         if not len(self._order) or not len(thread):
             return np.full(len(thread), NONE, np.int64)
         key, inside = self._keys(thread, at)
@@ -65,7 +65,7 @@ class Nesting:
         return np.where(here != NONE, self._order[here], NONE)
 
     def beginning(self, thread: Ints, at: Ints, among: npt.NDArray[np.bool_]) -> Ints:
-        """The index of the innermost of some intervals that begins at each moment; `NONE` where none does."""
+        """The index of the innermost of some intervals that begins at each time, or `NONE`."""
         chosen = np.flatnonzero(among[self._order])
         if not len(chosen) or not len(thread):
             return np.full(len(thread), NONE, np.int64)
@@ -75,44 +75,44 @@ class Nesting:
         return np.where(inside & (keys[here] == key), self._order[chosen[here]], NONE)
 
     def _keys(self, thread: Ints, at: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """Thread and moment in one number, and whether an interval could be there: of a thread, and not too early."""
+        """Thread and time in one number, and whether an interval is possible: a known thread, not too early."""
         code = np.minimum(np.searchsorted(self._threads, thread), len(self._threads) - 1)
         inside = (self._threads[code] == thread) & (at >= self._origin)
-        # Later than every interval is as late as the end of the thread's own stretch of keys.
+        # A time after all intervals becomes the last key of its thread.
         return code * self._width + 2 * np.clip(at - self._origin, 0, self._width // 2 - 1), inside
 
 
 def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
-    """Find which interval lies in which, within each thread.
+    """Find the parent of each interval, within each thread.
 
     Args:
-        thread: Any number that tells threads apart.
+        thread: A number that identifies the thread.
         start: When each interval begins.
         end: When each ends, not before it begins.
-        slack: How much later than its parent a child may seem to end, because times were rounded. An interval that
-            ends later than that only overlaps the one before it: that one then counts as ended where it begins.
+        slack: How much later than its parent a child may end because times were rounded. An interval that
+            ends later than that overlaps the previous one, which then counts as ended where this one begins.
     """
     threads = np.sort(pl.Series(thread).unique().to_numpy())
     codes = np.searchsorted(threads, thread)
     order = _order(codes, start, end)
     origin = int(start.min()) if len(start) else 0
     span = int(end.max()) - origin if len(end) else 0
-    # Times are doubled, so that an interval of no length still has a place of its own.
+    # Times are doubled, so that an interval without length keeps its order.
     width = 2 * (span + 2)
     if len(threads) * width >= 1 << 62:
-        raise ValueError("the times are too far apart to be of one recording")
+        raise ValueError("the times are too far apart for one recording")
     base = codes[order] * width
     starts = base + 2 * (start[order] - origin)
     ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
     del codes, base, thread, start, end
     nothing = np.zeros(0, np.int64)
     for _ in range(_ROUNDS):
-        parent = depth = nothing  # those of the last round take no memory while there are new ones
-        # Nearly in order already: this sort sees that.
+        parent = depth = nothing  # frees the arrays of the last round
+        # Nearly sorted input: a stable sort is fast.
         depth = np.searchsorted(np.sort(ends, kind="stable"), starts, side="right")
         np.subtract(np.arange(len(order)), depth, out=depth)
         parent = _parents(depth)
-        # What has no parent is compared with itself.
+        # Intervals without a parent are compared with themselves.
         around = ends.copy()
         inner = np.flatnonzero(parent != NONE)
         around[inner] = ends[parent[inner]]
@@ -134,9 +134,9 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
 
 
 def levels(depth: Ints) -> Iterator[Ints]:
-    """The indices of each depth from 0 on, in their order."""
+    """The indices of each depth, from 0, in their order."""
     deepest = int(depth.max(initial=0))
-    # The sort for small numbers takes a fraction of the time.
+    # Sorting a small integer type is several times faster.
     by_depth = np.argsort(depth.astype(np.uint16) if deepest <= _SMALL else depth, kind="stable")
     end = 0
     for count in np.bincount(depth, minlength=deepest + 1).tolist():
@@ -145,16 +145,16 @@ def levels(depth: Ints) -> Iterator[Ints]:
 
 
 def _order(codes: Ints, start: Ints, end: Ints) -> Ints:
-    """The indices by thread, start, and the longer first."""
+    """The indices sorted by thread and start, longer intervals first."""
     later = start[1:] > start[:-1]
     if bool((later | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))).all()):
-        # As most inputs are: only the threads are mixed.
+        # Most inputs are sorted by time, with threads mixed.
         return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) <= _SMALL else codes, kind="stable")
     return np.lexsort((-end, start, codes))
 
 
 def _parents(depth: Ints) -> Ints:
-    """Of intervals by thread and start: the last one before each that is one level less deep."""
+    """The parent of each of the sorted intervals: the last one before it that is one level higher."""
     parent = np.full(len(depth), NONE, np.int64)
     for above, here in pairwise(levels(depth)):
         if len(here) and len(above):

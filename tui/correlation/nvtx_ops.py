@@ -30,49 +30,49 @@ _LIBRARY: Final = r"(?i)^(?:nccl|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|c
 """Domains of libraries that frameworks call. TensorRT is a framework itself: its ranges are layers of the network."""
 
 _LIBRARY_CALL: Final = r"^(?:nccl|cublas|cudnn|cufft|cusparse|cusolver)[A-Z]"
-"""Names of such calls, where the domain has no name."""
+"""Names of calls of such libraries, for ranges without a domain."""
 
 _PATH_LEVELS: Final = 12
-"""A group path has so many elements at most."""
+"""The most elements of a group path."""
 _PATH_NAME_LIMIT: Final = 60
-"""And of each element so many characters."""
+"""The longest element of a group path, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpsOfRanges:
-    """What was found."""
+    """Ops made from NVTX ranges."""
 
     ops: pl.DataFrame
-    """By start, columns of the model; ``op`` counts from 0."""
+    """Sorted by start, columns of the model; ``op`` counts from 0."""
     nesting: Nesting
-    """Of `ops`, as `tui.correlation.launches.link_ops` wants it."""
+    """The nesting of `ops`, for `tui.correlation.launches.link_ops`."""
     ranges: pl.DataFrame
-    """The ranges given, in their order, with ``depth``: how many ranges of the same thread lie around each."""
-    fault: str = ""
-    """Why no ops could be made, or empty."""
+    """The ranges given, in their order, with ``depth``: the number of enclosing ranges of the same thread."""
+    error: str = ""
+    """Why no ops could be made; empty on success."""
 
 
 def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
-    """Take ranges for ops, with what their texts tell of them.
+    """Make ops of ranges, with the figures in their texts.
 
-    Every closed range with a name is an op, but for
+    Every closed range with a name is an op, except
 
-    - ranges that mark an iteration, or have one in them on the same thread (an epoch);
-    - what hooks write to tell where an op was called from, and settings: they give the ops in them ``stack`` and
+    - ranges that mark an iteration, or enclose one on the same thread (an epoch);
+    - call sites and settings written by profiling hooks: the ops within get ``stack`` and
       ``group``;
     - ranges of a library (NCCL, cuBLAS, cuDNN, ...) inside an op that a framework wrote: the op is the framework's;
-    - ranges of no thread, where others have one: they belong to the whole process and overlap in any way.
+    - ranges without a thread, if others have one: they belong to the whole process and may overlap.
 
-    A group is the path of modules where a call site tells it, else of the ops around. A backward op has the direction
-    bprop, and so has all that runs in it; an op with a sequence number fprop, and what runs in it; the others have
-    none. ``forward`` is the last forward op that began with the same sequence number before, if only one thread has
-    such: later ops have a higher one.
+    The group is the path of modules of a call site, otherwise of the enclosing ops. A backward op has the direction
+    bprop, and so have the ops within it; an op with a sequence number has fprop, and so do the ops within it; others
+    have none. ``forward`` is the last forward op that began before with the same sequence number, if only one thread
+    has such ops: later ops have a higher number.
 
     Args:
         ranges: Push/pop ranges of one session, columns of the model, ``iteration`` filled (`mark_steps`).
 
     Returns:
-        What was found; no ops where the times are too far apart to be of one recording.
+        The ops; none if the times are too far apart for one recording.
     """
     has_threads = ranges["tid"].null_count() < ranges.height
     closed = (
@@ -81,14 +81,14 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
         .filter(pl.col("tid").is_not_null() | (not has_threads))
         .sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
     )
-    fault, none = "", empty("ops")
+    problem, none = "", empty("ops")
     try:
         around = nest(closed)
     except ValueError as error:
-        fault = str(error)
-    if fault or closed.is_empty():
-        return OpsOfRanges(none, nest(none), ranges, fault)
-    told = _told(closed)
+        problem = str(error)
+    if problem or closed.is_empty():
+        return OpsOfRanges(none, nest(none), ranges, problem)
+    parsed = _parsed(closed)
     depths = closed.select("range", depth=pl.Series(around.depth, dtype=pl.Int32))
     with_depth = (
         ranges.drop("depth", strict=False)
@@ -96,25 +96,25 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
         .join(depths, on="range", how="left", maintain_order="left")
         .select(name for name in RANGES if name in ranges.columns or name == "depth")
     )
-    is_op = _are_ops(told, around.parent)
-    told = _from_call_sites(told, around.parent).filter(is_op).with_row_index("op")
-    nesting = nest(told)
+    is_op = _are_ops(parsed, around.parent)
+    parsed = _from_call_sites(parsed, around.parent).filter(is_op).with_row_index("op")
+    nesting = nest(parsed)
     parent = nesting.parent
-    told = told.with_columns(parents(nesting).alias("parent"))
-    direction = _directions(told, parent)
-    ops = told.with_columns(
+    parsed = parsed.with_columns(parents(nesting).alias("parent"))
+    direction = _directions(parsed, parent)
+    ops = parsed.with_columns(
         name=pl.col("op_name").cast(NAME),
         direction=pl.Series([None, "fprop", "bprop"]).gather(pl.Series(direction)),
-        group=pl.coalesce("modules", _paths(told, parent)).replace("", None),
-        forward=_forward(told, parent),
-        iteration=iteration_at(closed.filter(pl.col("iteration").is_not_null()), told["start_ns"]),
+        group=pl.coalesce("modules", _paths(parsed, parent)).replace("", None),
+        forward=_forward(parsed, parent),
+        iteration=iteration_at(closed.filter(pl.col("iteration").is_not_null()), parsed["start_ns"]),
         op_source=pl.lit("nvtx"),
     )
     return OpsOfRanges(conform("ops", ops.select(name for name in OPS if name in ops.columns)), nesting, with_depth)
 
 
-def _told(closed: pl.DataFrame) -> pl.DataFrame:
-    """The ranges with what their texts say, which is worked out once for each distinct text."""
+def _parsed(closed: pl.DataFrame) -> pl.DataFrame:
+    """The ranges with the fields of `RangeText`; each distinct text is parsed once."""
     table = read_texts(closed["name"].unique().drop_nulls().cast(pl.String))
     joined = closed.with_columns(pl.col("name").cast(pl.String).alias("text")).join(
         table, on="text", how="left", maintain_order="left"
@@ -125,30 +125,30 @@ def _told(closed: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.col("framework", "call", "backward").fill_null(False), library.alias("library"))
 
 
-def _are_ops(told: pl.DataFrame, parent: Ints) -> pl.Series:
-    library = told["library"].to_numpy()
-    # A library's own range is no framework op, whatever its name looks like.
-    framework = told["framework"].to_numpy() & (told["role"] == Role.OP).fill_null(False).to_numpy() & ~library
+def _are_ops(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
+    library = ranges["library"].to_numpy()
+    # A range of a library is never a framework op, whatever its name.
+    framework = ranges["framework"].to_numpy() & (ranges["role"] == Role.OP).fill_null(False).to_numpy() & ~library
     within = _nearest(parent, framework) != NONE
-    return (told["role"] == Role.OP).fill_null(False) & pl.Series(~_around_iterations(told) & ~(library & within))
+    return (ranges["role"] == Role.OP).fill_null(False) & pl.Series(~_around_iterations(ranges) & ~(library & within))
 
 
-def _from_call_sites(told: pl.DataFrame, parent: Ints) -> pl.DataFrame:
-    """The ranges with stack and modules of the nearest call site around."""
-    sites = (told["role"] == Role.CALL_SITE).fill_null(False).to_numpy()
+def _from_call_sites(ranges: pl.DataFrame, parent: Ints) -> pl.DataFrame:
+    """The ranges with stack and modules of the innermost enclosing call site."""
+    sites = (ranges["role"] == Role.CALL_SITE).fill_null(False).to_numpy()
     nearest = _nearest(parent, sites)
     row = pl.Series(nearest).cast(pl.Int64)
     row = row.set(row == NONE, None)
-    return told.with_columns(told["stack"].gather(row), told["modules"].gather(row))
+    return ranges.with_columns(ranges["stack"].gather(row), ranges["modules"].gather(row))
 
 
-def _directions(told: pl.DataFrame, parent: Ints) -> Ints:
-    """Of each op: 0 unknown, 1 forward, 2 backward."""
-    backward = _nearest(parent, told["backward"].to_numpy(), with_self=True) != NONE
-    forward = _nearest(parent, told["seq"].is_not_null().to_numpy(), with_self=True) != NONE
+def _directions(ranges: pl.DataFrame, parent: Ints) -> Ints:
+    """The direction of each op: 0 unknown, 1 forward, 2 backward."""
+    backward = _nearest(parent, ranges["backward"].to_numpy(), with_self=True) != NONE
+    forward = _nearest(parent, ranges["seq"].is_not_null().to_numpy(), with_self=True) != NONE
     direction = np.where(backward, 2, np.where(forward, 1, 0))
-    # A wrapped call has no number of its own: it goes the way of the ops in it.
-    calls = told["call"].to_numpy()
+    # A wrapped call has no sequence number: it has the direction of the ops within it.
+    calls = ranges["call"].to_numpy()
     for _ in range(_PATH_LEVELS):
         inner = (parent != NONE) & (direction != 0)
         inner &= calls[parent] & (direction[parent] == 0)
@@ -158,12 +158,12 @@ def _directions(told: pl.DataFrame, parent: Ints) -> Ints:
     return direction
 
 
-def _forward(told: pl.DataFrame, parent: Ints) -> pl.Series:
+def _forward(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
     """The op that each backward op belongs to."""
-    backward = told["backward"].to_numpy()
+    backward = ranges["backward"].to_numpy()
     within = _nearest(parent, backward, with_self=True) != NONE
-    # Processes that are not known are one.
-    numbered = told.select(
+    # Unknown process ids count as one process.
+    numbered = ranges.select(
         "op", "tid", "seq", "start_ns", pl.col("pid").fill_null(-1), pl.Series(backward).alias("backward")
     )
     candidates = numbered.filter(pl.Series(~within), pl.col("seq").is_not_null())
@@ -181,9 +181,9 @@ def _forward(told: pl.DataFrame, parent: Ints) -> pl.Series:
     return numbered.join(found, on="op", how="left", maintain_order="left")["forward"]
 
 
-def _paths(told: pl.DataFrame, parent: Ints) -> pl.Series:
-    """Names of the ops around each, outermost first; each distinct path is made once."""
-    names = told["op_name"].str.slice(0, _PATH_NAME_LIMIT)
+def _paths(ranges: pl.DataFrame, parent: Ints) -> pl.Series:
+    """Names of the enclosing ops of each op, outermost first; each distinct path is built once."""
+    names = ranges["op_name"].str.slice(0, _PATH_NAME_LIMIT)
     codes = names.rank("dense").cast(pl.Int64).to_numpy()
     path = np.zeros(len(parent), np.int64)
     texts = [""]
@@ -207,9 +207,9 @@ def _paths(told: pl.DataFrame, parent: Ints) -> pl.Series:
 
 
 def _nearest(parent: Ints, has: Flags, *, with_self: bool = False) -> Ints:
-    """Of each row the innermost row around it that has something, or `NONE`; found by leaps that double."""
+    """For each row the innermost enclosing row with a flag, or `NONE`; by pointer doubling."""
     rows = np.arange(len(parent))
-    # ``to`` is where the search stands: at a row that has it, or at one that is still to be asked for its parent.
+    # ``to`` is the current position of each search: a row with the flag, or a row whose parent comes next.
     to = np.where(has, rows, parent)
     while True:
         further = np.where(to != NONE, to[to], NONE)
@@ -221,16 +221,16 @@ def _nearest(parent: Ints, has: Flags, *, with_self: bool = False) -> Ints:
     return np.where(parent != NONE, to[parent], NONE)
 
 
-def _around_iterations(told: pl.DataFrame) -> Flags:
-    """Which ranges have one in them, on the same thread, that marks an iteration; those have one that does, too."""
-    thread = thread_codes(told["pid"], told["tid"])
-    start = told["start_ns"].to_numpy()
-    end = start + told["duration_ns"].to_numpy()
-    marks = told["iteration"].is_not_null().to_numpy()
+def _around_iterations(ranges: pl.DataFrame) -> Flags:
+    """Whether each range encloses, on the same thread, a range that marks an iteration."""
+    thread = thread_codes(ranges["pid"], ranges["tid"])
+    start = ranges["start_ns"].to_numpy()
+    end = start + ranges["duration_ns"].to_numpy()
+    marks = ranges["iteration"].is_not_null().to_numpy()
     around = marks.copy()
     for one in np.unique(thread[marks]):
         here = np.flatnonzero(marks & (thread == one))
-        # Iterations do not overlap: if any lies within a range, the first that begins in it does.
+        # Iterations do not overlap: if one is within a range, so is the first that begins in it.
         following = np.searchsorted(start[here], start)
         first = here[np.minimum(following, len(here) - 1)]
         around |= (thread == one) & (following < len(here)) & (end[first] <= end)
@@ -238,51 +238,51 @@ def _around_iterations(told: pl.DataFrame) -> Flags:
 
 
 class Role(StrEnum):
-    """What a range is for."""
+    """The role of a range."""
 
     OP = "op"
-    """It is what ran: an op, or a stretch of code that somebody named."""
+    """An op, or a named region of code."""
     CALL_SITE = "call site"
-    """It tells where in the source the op in it was called from, and is none itself."""
+    """The source location from which the op within was called; no op itself."""
     SETTINGS = "settings"
-    """It tells how the run was set up."""
+    """Settings of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeText:
-    """What a text says."""
+    """The fields of a range's text."""
 
     name: str
-    """Of the op, without the notes."""
+    """The name of the op, without annotations."""
     role: Role = Role.OP
     framework: bool = False
-    """A framework wrote it: it is an op for certain."""
+    """Written by a framework, so certainly an op."""
     call: bool = False
-    """It is a call of Python code that a hook wrapped; the ops in it are those of the framework."""
+    """A Python call wrapped by a hook; the framework's ops are within it."""
     backward: bool = False
-    """It belongs to the backward pass by its name."""
+    """Part of the backward pass, by its name."""
     seq: int | None = None
-    """Sequence number: a backward op has that of the forward op that it belongs to."""
+    """Sequence number; a backward op has that of its forward op."""
     shapes: str | None = None
-    """Of the inputs, as ``[[2, 3], [3, 4], []]``: empty brackets are no tensors."""
+    """The shapes of the inputs, as ``[[2, 3], [3, 4], []]``; an input that is no tensor is ``[]``."""
     dtype: str | None = None
     """The types of its tensors, as ``float32, int64``."""
     stack: str | None = None
-    """Of a call site: source lines, innermost first, ``;`` between."""
+    """Of a call site: source lines, innermost first, separated by ``;``."""
     group: str | None = None
-    """Of a call site: path of modules and functions, outermost first, ``/`` between; empty at the top."""
+    """Of a call site: modules and functions, outermost first, separated by ``/``; empty at the top level."""
 
 
 LITERAL_LIMIT: Final = 20_000
-"""Longer texts are not read as literals."""
+"""Longer texts are not parsed as literals."""
 
 _DEPTH_LIMIT: Final = 12
 _PART_LIMIT: Final = 64
-"""So many tensors, source lines or path elements of one literal are kept."""
+"""The most tensors, source lines or path elements of one literal."""
 _TEXT_LIMIT: Final = 2000
 
 _NOTES: Final = r"(?s), (?:stashed )?(?:seq|tid|op_id|sizes|input_op_ids) ?= ?[0-9\[(-].*$"
-"""The notes of a text: all from the first on."""
+"""The annotations at the end of a text."""
 _SEQ: Final = r"seq ?= ?([0-9]{1,18})(?:[^0-9]|$)"
 _SIZES: Final = r"sizes ?= ?(\[[0-9\[\], -]*\])"
 _BACKWARD: Final = re.compile(r"(?:\w*Backward[0-9]*|AccumulateGrad)$")
@@ -301,7 +301,7 @@ _NAMES: Final = {
 
 
 def read_texts(texts: pl.Series) -> pl.DataFrame:
-    """What distinct texts say, a row each in their order.
+    """Parse distinct texts; one row each, in their order.
 
     Columns: ``text`` and the fields of `RangeText`: op_name (of the op), role, framework, call, backward, seq,
     input_shapes, dtype, stack and modules (its group).
@@ -310,7 +310,7 @@ def read_texts(texts: pl.Series) -> pl.DataFrame:
     [('aten::mm', 5), ('AddBackward0', None)]
     """
     text = pl.col("text")
-    # Texts that differ in their notes alone, of which there can be one for each op, are read all at once.
+    # Texts with annotations may be as many as ops: they are parsed in bulk.
     named = texts.alias("text").to_frame().with_columns(raw_name=text.str.replace(_NOTES, ""))
     notes = text.str.slice(pl.col("raw_name").str.len_chars())
     distinct = named["raw_name"].unique()
@@ -333,7 +333,9 @@ def read_texts(texts: pl.Series) -> pl.DataFrame:
         input_shapes=notes.str.extract(_SIZES).str.slice(0, _TEXT_LIMIT),
         **{column: pl.lit(None, pl.String) for column in ("dtype", "stack", "modules")},
     )
-    known = {one: told for one in texts.filter(texts.str.starts_with("{")) if (told := _read_literal(one)) is not None}
+    known = {
+        one: parsed for one in texts.filter(texts.str.starts_with("{")) if (parsed := _read_literal(one)) is not None
+    }
     if not known:
         return plain.select(*_NAMES)
     return (
@@ -375,12 +377,12 @@ def _read_literal(text: str) -> RangeText | None:
 
 
 def literal(text: str) -> object:
-    """The value of a Python literal; None where it is none, too long or too deep. Nothing in it is run."""
+    """The value of a Python literal, which is never executed; None if it is invalid, too long or too deep."""
     if len(text) > LITERAL_LIMIT or _depth(text) > _DEPTH_LIMIT:
         return None
     try:
         with warnings.catch_warnings():
-            # A path with backslashes is no mistake of ours.
+            # Backslashes in Windows paths cause warnings about escapes.
             warnings.simplefilter("ignore")
             return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -388,7 +390,7 @@ def literal(text: str) -> object:
 
 
 def _depth(text: str) -> int:
-    """How deep brackets lie in each other, those in quotes included."""
+    """The nesting depth of brackets, including those in quotes."""
     deepest = depth = 0
     for sign in text:
         if sign in "([{":

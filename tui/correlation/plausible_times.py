@@ -21,7 +21,7 @@ MAX_NS: Final = 7 * 24 * 3600 * 10**9
 MAX_SUM_NS: Final = 1 << 53
 """About a hundred days: the largest sum of times in a table of one run."""
 _MAX_THREAD_TIME_NS: Final = 1 << 60
-"""What `tui.correlation.nesting` can count, with room to spare."""
+"""The most threads times nanoseconds, well within what `tui.correlation.nesting` can represent."""
 _INT64: Final = (-(1 << 63), (1 << 63) - 1)
 
 _TIMED: Final = ("activities", "api_calls", "ops", "ranges")
@@ -39,11 +39,11 @@ _LABELS: Final = {
 }
 
 Report = Callable[[int, int | None, str], None]
-"""Told of a session, the first line, and what was dropped."""
+"""Called with the session, the first line, and a description of what was dropped."""
 
 
 def is_plausible_duration(column: str = "duration_ns", longest_ns: int = MAX_NS) -> pl.Expr:
-    """Whether a duration can be true; null where it is null."""
+    """Whether a duration is plausible; null if the duration is null."""
     return pl.col(column).is_between(0, longest_ns)
 
 
@@ -92,7 +92,7 @@ def drop_outlier_times(*frames: pl.DataFrame) -> tuple[tuple[pl.DataFrame, ...],
 
 
 def dropped_times_text(count: int) -> str:
-    """What an issue says of rows whose times were dropped.
+    """The text of the issue on rows whose times were dropped.
 
     >>> dropped_times_text(2)
     '2 rows have an impossible time (more than a week from the median start, or lasting longer): shown as unknown'
@@ -106,13 +106,13 @@ def drop_outlier_events(parts: Mapping[str, pl.DataFrame], *, called: str) -> tu
 
     Args:
         parts: With ``start_ns`` and ``duration_ns``, neither of them null, and pid and tid.
-        called: What messages call the file.
+        called: The name of the file for messages.
 
     Returns:
         The events, and how many nanoseconds were subtracted from their start times.
 
     Raises:
-        ProftuiError: There are more threads over a longer time than a recording has.
+        ProftuiError: There are too many threads over too long a time for one recording.
     """
     begin_ns = 0
     bounds = start_bounds(rows["start_ns"] for rows in parts.values())
@@ -125,7 +125,7 @@ def drop_outlier_events(parts: Mapping[str, pl.DataFrame], *, called: str) -> tu
 
 
 def dropped_events_text(count: int) -> str:
-    """What an issue says of events that were dropped.
+    """The text of the issue on dropped events.
 
     >>> dropped_events_text(1)
     '1 event left out: its start is more than a week from the median start'
@@ -140,7 +140,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
 
     Args:
         frames: Of the model, by name; changed in place.
-        report: Told of each session and frame with such times.
+        report: Called for each session and frame with such times.
     """
     for name, columns in DURATIONS.items():
         longest = MAX_SUM_NS if name == "summary" else MAX_NS
@@ -150,10 +150,10 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
             continue
         reason = f"{_LABELS[name]} with an impossible duration (negative or too long), which is shown as unknown"
         _report(frames[name].filter(bad), reason, report)
-        kept = {column: pl.when(one).then(column) for column, one in plausible.items()}
-        if name == "activities":  # the rate of an impossible duration is none
-            kept["throughput"] = pl.when(~bad).then("throughput")
-        frames[name] = frames[name].with_columns(**kept)
+        plausible_columns = {column: pl.when(one).then(column) for column, one in plausible.items()}
+        if name == "activities":  # a rate over an impossible duration is meaningless
+            plausible_columns["throughput"] = pl.when(~bad).then("throughput")
+        frames[name] = frames[name].with_columns(**plausible_columns)
     for session in _sessions_with_outliers(frames):
         own = pl.col("session") == session
         bounds = start_bounds(frames[name].filter(own)["start_ns"] for name in _TIMED)
@@ -168,7 +168,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
 
 
 def _sessions_with_outliers(frames: Mapping[str, pl.DataFrame]) -> list[int]:
-    """The sessions whose starts lie more than a week apart."""
+    """The sessions whose starts span more than a week."""
     start = pl.col("start_ns")
     ends = pl.concat(
         frames[name].group_by("session").agg(start.min().alias("first"), start.max().alias("last")) for name in _TIMED
@@ -195,7 +195,7 @@ def _span(parts: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
 
 
 def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
-    """Check that threads times nanoseconds can be counted, as those of every recording can."""
+    """Check that threads times nanoseconds are within the range of `tui.correlation.nesting`."""
     first_ns, last_ns = _span(parts)
     most_threads = sum(rows.height for rows in parts.values())
     if most_threads * (last_ns - first_ns + 2) < _MAX_THREAD_TIME_NS:
@@ -203,6 +203,6 @@ def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
     threads = pl.concat(rows.select("pid", "tid").unique() for rows in parts.values()).n_unique()
     if threads * (last_ns - first_ns + 2) >= _MAX_THREAD_TIME_NS:
         raise ProftuiError(
-            f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s cannot be of one recording",
+            f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s are too many for one recording",
             "the times in the file are damaged",
         )

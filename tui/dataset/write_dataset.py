@@ -30,7 +30,7 @@ from tui.loaders.dataset_loader import (
     Manifest,
     Part,
     PartFile,
-    faults,
+    part_problems,
     path_of,
 )
 from tui.loaders.raw_input import STANDARD_INPUT
@@ -261,7 +261,7 @@ def _current(folder: Path, path: str, format_in: str | None) -> Part | None:
     name = part_name(path)
     try:
         part = msgspec.json.decode((folder / PARTS / f"{name}.json").read_bytes(), type=Part)
-        if part.name != name or faults(part):
+        if part.name != name or part_problems(part):
             return None
         same = (part.size, part.modified_ns, part.digest) == (size, modified_ns, digest)
         whole = all((folder / path_of(part, file)).stat().st_size == file.size for file in part.files)

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What `proftui formats` and the README say of one format."""
+    """The description of a format, for `proftui formats` and the README."""
 
     name: str
     """The value of ``sessions.format`` and of ``--format-in``, as ``nvprof-text``."""
 
     title: str
-    """What people call it, as ``nvprof text output``."""
+    """The name for people, as ``nvprof text output``."""
 
     recognized_by: str
-    """What in the content gives it away."""
+    """The content by which it is recognized."""
 
     feeds: tuple[str, ...]
     """Frames of the model that it fills."""
@@ -39,44 +39,44 @@ class Format:
     """A command that records it."""
 
 
-class Kept(Protocol):
-    """What was read of files before."""
+class ProfileCache(Protocol):
+    """The cache of profiles, as loaders see it."""
 
     def profile(self, path: str, format_in: str | None, load: Callable[[], Profile]) -> Profile:
-        """The profile of a file, as it was kept or as ``load`` reads it.
+        """The profile of a file, from the cache or from ``load``.
 
         Args:
             path: The file.
-            format_in: The name of the format to read it as, where that is not to be recognized.
-            load: Reads it; what it raises is raised.
+            format_in: The name of the format, if the user chose it.
+            load: Reads the file; its exceptions are passed on.
         """
 
     def large(
         self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
-        """The frames of an input that memory may not hold, as they were kept or as they are filled now.
+        """The frames of an input larger than memory, mapped from the cache or from a new spool.
 
         Args:
             path: The input.
-            identity: What tells its content from any other.
-            rows: How many rows each frame will have at most.
-            fill: Adds the rows; what it raises is raised. It returns whether what it added is all of the input.
+            identity: The fingerprint of its content.
+            rows: The maximum number of rows of each frame.
+            fill: Adds the rows; its exceptions are passed on. It returns whether the input is complete.
         """
 
 
 class Loader(Protocol):
-    """Reads one kind of container (a text, a database, a JSON document) into a profile."""
+    """Reads files of one kind (text, database, JSON document) into a profile."""
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """The formats that this loader can find in such a file."""
+        """The formats that this loader recognizes."""
 
     def probe(self, head: bytes, name: str) -> float:
-        """How sure it is, from 0 to 1, that it can read an input that begins with ``head`` (64 KiB, decompressed)."""
+        """Its confidence, 0 to 1, that it can read an input with these first bytes (64 KiB, decompressed)."""
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
         """Read the input.
 
         Raises:
-            ProftuiError: Nothing in it could be read as a profile.
+            ProftuiError: The input holds no profile that can be read.
         """

@@ -1,4 +1,4 @@
-"""Collects what the readers of an input find, until the input is read, and makes the frames of the profile."""
+"""Collects rows and issues while an input is read, links the events of a run, and makes the frames of the profile."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import iteration_at, link_ops, with_launch
 from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, drop_outlier_times_of_sessions, dropped_times_text
+from tui.loaders.demangle import demangled
 from tui.loaders.progress import PreviewBuilder
 from tui.model.errors import path_text
+from tui.model.names import short_name
 from tui.model.profile import Profile, profile_of
-from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform, empty
+from tui.model.schema import FRAMES, NAME, OP_COLUMNS, SEVERITIES, conform, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,16 +27,35 @@ if TYPE_CHECKING:
 
 
 def with_throughput(activities: pl.DataFrame) -> pl.DataFrame:
-    """Add ``throughput`` (bytes a second) where the input does not say it but size and duration tell it.
+    """Add ``throughput`` (bytes a second), computed from size and duration where it is not recorded.
 
-    What a kernel has of a size is not what it moves.
+    The size of a kernel is not the amount of data that it moves, so kernels get none.
     """
-    told = (pl.col("duration_ns") > 0) & (pl.col("size_bytes") >= 0)
-    lacks = told & pl.col("throughput").is_null() & (pl.col("kind") != "kernel")
-    if not activities.select(lacks.any()).item():
+    has_rate = (pl.col("duration_ns") > 0) & (pl.col("size_bytes") >= 0)
+    is_missing = has_rate & pl.col("throughput").is_null() & (pl.col("kind") != "kernel")
+    if not activities.select(is_missing.any()).item():
         return activities
     rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
-    return activities.with_columns(pl.when(lacks).then(rate).otherwise("throughput").alias("throughput"))
+    return activities.with_columns(pl.when(is_missing).then(rate).otherwise("throughput").alias("throughput"))
+
+
+def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Demangle ``name`` (categorical) and add ``short_name``; each distinct name is processed once."""
+    names = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
+    plain = demangled(names)
+    full = [plain.get(name, name) for name in names]
+    known = pl.DataFrame(
+        {
+            "recorded": pl.Series(names, dtype=pl.String).cast(NAME),
+            "name": pl.Series(full, dtype=pl.String).cast(NAME),
+            "short_name": pl.Series([short_name(name) for name in full], dtype=pl.String).cast(NAME),
+        }
+    )
+    return (
+        kernels.rename({"name": "recorded"})
+        .join(known, on="recorded", how="left", maintain_order="left")
+        .drop("recorded")
+    )
 
 
 _FIGURES: Final = (
@@ -48,9 +69,9 @@ _FIGURES: Final = (
 
 
 def one_row_per_gpu(devices: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``devices`` with one row per session and GPU, in order: of several that say something the first.
+    """The rows of ``devices``, one per session and GPU, in order: of several known values the first.
 
-    Tools write 0, or a compute capability of 0.0, for what they do not know.
+    Tools write 0, or a compute capability of 0.0, for unknown values.
     """
     return (
         devices.with_columns(
@@ -63,13 +84,13 @@ def one_row_per_gpu(devices: pl.DataFrame) -> pl.DataFrame:
 
 
 TEXT_LIMIT: Final = 200
-"""An issue quotes at most this many characters of the line it is about."""
+"""The most characters of a line that an issue quotes."""
 
 SIMILAR_LIMIT: Final = 100
-"""So many issues of a session with the same reason are listed one by one; the rest is counted."""
+"""The most issues of a session with the same reason that are listed; further ones are counted."""
 
 _PARTICULAR: Final = re.compile(r"'[^']*'|[0-9][\w.]*")
-"""What differs between reasons that are the same otherwise: quoted cells and numbers."""
+"""The variable parts of a reason: quoted cells and numbers."""
 
 Value = str | int | float | bool | None
 
@@ -90,14 +111,14 @@ class Session:
     """One profiled process, while its text is read."""
 
     number: int
-    """From 0, in the order of the input."""
+    """The number of the session, from 0, in the order of the input."""
     format: str
     """The name of its `tui.loaders.base.Format`."""
     first_line: int | None
-    """Where it begins; None in an input without lines."""
+    """The first line; None in an input without lines."""
     pid: int | None = None
     command: str | None = None
-    """What was profiled, as the input prints it."""
+    """The profiled command, as the input prints it."""
     last_line: int | None = None
     """The last line that a row or message came from."""
     start_resolution_ns: int | None = None
@@ -111,7 +132,7 @@ class _SimilarIssues:
     """Issues with the same reason."""
 
     reason: str
-    """Of the first."""
+    """The reason of the first."""
     count: int = 0
     last_line: int | None = None
     last_text: str = ""
@@ -126,32 +147,32 @@ class Collector:
 
     def __init__(self, source: str, preview: PreviewBuilder | None = None) -> None:
         self.source = path_text(source)
-        """The path as given, as text."""
+        """The path as given."""
         self.preview = preview or PreviewBuilder()
-        """Told of rows while they are read."""
+        """Gets the rows for the preview while they are read."""
         self.sessions: list[Session] = []
-        """In the order in which they began."""
+        """In the order in which they were opened."""
         self.devices: dict[tuple[int, int], str] = {}
         """Names of GPUs by session and number."""
         self._rows: dict[str, list[dict[str, Value]]] = {name: [] for name in FRAMES}
         self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
         self.row_count = 0
-        """Rows so far, over all frames but the issues."""
+        """The number of rows in all frames except the issues."""
         self.session: Session | None = None
-        """The session that rows now belong to."""
+        """The current session, to which new rows belong."""
         self.open_line: Line | None = None
-        """The last line of a text that ends without a line end: a row of it may be cut."""
+        """The last line of a text that ends without a newline: its row may be cut off."""
         self._similar: dict[tuple[int | None, str, str], _SimilarIssues] = {}
         self._before_profile: list[Callable[[], None]] = []
 
     def before_profile(self, hand_over: Callable[[], None]) -> None:
-        """Have something called before the frames are made: by a table that other text may only have interrupted."""
+        """Register a function to call before the frames are made, for tables that may still be interrupted."""
         self._before_profile.append(hand_over)
 
     def open_session(
         self, format_name: str, line: int | None, *, pid: int | None = None, command: str | None = None
     ) -> Session:
-        """Begin a new session, at a line where the input has lines; an impossible process id is left out."""
+        """Open a new session, at a line if the input has lines; an impossible process id becomes null."""
         if not _fits("sessions", "pid", pid):
             pid = None
         session = Session(len(self.sessions), format_name, line, pid, command, last_line=line)
@@ -160,11 +181,11 @@ class Collector:
         return session
 
     def resume_session(self, session: Session) -> None:
-        """Let rows belong to an earlier session again: the lines of several processes can alternate."""
+        """Make an earlier session the current one: the lines of several processes can alternate."""
         self.session = session
 
     def add(self, frame: str, row: Mapping[str, Value]) -> None:
-        """Add one row to the current session; a number that its column cannot hold becomes null and an issue."""
+        """Add one row to the current session; a number out of range becomes null, with an issue."""
         assert self.session is not None, "rows need a session"
         added = {"session": self.session.number, **row}
         line = row.get("line")
@@ -172,14 +193,14 @@ class Collector:
         for column, value in row.items():
             if isinstance(value, int) and not 0 <= value < 1 << 31 and not _fits(frame, column, value):
                 added[column] = None
-                self.issue("warning", line, f"{column} {value}", "implausibly large number; left out")
+                self.issue("warning", line, f"{column} {value}", "the number is out of range: shown as unknown")
         self._rows[frame].append(added)
         self.row_count += 1
         if line is not None:
             self.session.last_line = max(self.session.last_line or 0, line)
 
     def add_frame(self, frame: str, data: pl.DataFrame) -> None:
-        """Add many rows to the current session; ``data`` has columns of the frame (those missing become null)."""
+        """Add rows to the current session; ``data`` has columns of the frame, missing ones become null."""
         assert self.session is not None, "rows need a session"
         if data.is_empty():
             return
@@ -193,45 +214,45 @@ class Collector:
                 self.session.last_line = max(self.session.last_line or 0, last)
 
     def add_frames(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Add the frames of the current session; ``op`` and what refers to it count from 0 within them."""
+        """Add the frames of the current session; ``op`` and references to it count from 0 within them."""
         offset = self.count("ops")
         for name, data in frames.items():
             columns = [column for column in OP_COLUMNS.get(name, ()) if column in data.columns]
             self.add_frame(name, data.with_columns((pl.col(column) + offset).cast(pl.UInt32) for column in columns))
 
     def count(self, frame: str) -> int:
-        """How many rows of a frame there are so far, over all sessions."""
+        """The number of rows of a frame in all sessions."""
         return len(self._rows[frame]) + sum(data.height for data in self._frames[frame])
 
     def add_device(self, device: int, name: str) -> None:
-        """Remember the name of a GPU of the current session, as the input prints it."""
+        """Set the name of a GPU of the current session, as the input prints it."""
         assert self.session is not None, "devices need a session"
         if _fits("devices", "device", device):
             self.devices.setdefault((self.session.number, device), name)
 
     def resolution(self, step_ns: int) -> None:
-        """Note a step of the start times; a session keeps the coarsest."""
+        """Set the resolution of start times; the coarsest of a session counts."""
         assert self.session is not None, "start times need a session"
         self.session.start_resolution_ns = max(self.session.start_resolution_ns or 0, step_ns)
 
     def issue(self, severity: str, line: int | None, text: str, reason: str, *, column: int | None = None) -> None:
-        """Note something that could not be used as it stood.
+        """Report a problem in the input.
 
         Args:
             severity: info, warning or error.
             line: Its line in the input, from 1, or None.
             text: The line, or the part of it in question; cut at `TEXT_LIMIT` characters.
-            reason: What is wrong and what became of it, for a person to read.
-            column: Where in the line, from 1.
+            reason: What is wrong, and the consequence, for the user.
+            column: The column in the line, from 1.
         """
         assert severity in SEVERITIES
         session = self.session.number if self.session else None
-        alike = self._similar.setdefault(
+        similar = self._similar.setdefault(
             (session, severity, _PARTICULAR.sub("#", reason)), _SimilarIssues(path_text(reason))
         )
-        alike.count += 1
-        if alike.count > SIMILAR_LIMIT:
-            alike.last_line, alike.last_text = line, path_text(text[:TEXT_LIMIT])
+        similar.count += 1
+        if similar.count > SIMILAR_LIMIT:
+            similar.last_line, similar.last_text = line, path_text(text[:TEXT_LIMIT])
             return
         self._rows["issues"].append(
             {
@@ -245,7 +266,7 @@ class Collector:
         )
 
     def profile(self, *, text: LogText | None = None, partial: str = "") -> Profile:
-        """Everything collected, as a checked profile; activities are put in time order and numbered."""
+        """The profile, validated; activities are sorted by time and numbered."""
         for hand_over in self._before_profile:
             hand_over()
         frames = {name: self._frame(name) for name in FRAMES if name != "issues"}
@@ -276,7 +297,7 @@ class Collector:
         self.issue("warning", line, "", reason)
 
     def _report_empty_sessions(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Of sessions without a row, unless an issue says why."""
+        """Report sessions without rows, unless an issue gives the reason."""
         silent = {session.number for session in self.sessions} - {row["session"] for row in self._rows["issues"]}
         for data in frames.values():
             if not silent:
@@ -288,9 +309,9 @@ class Collector:
             self.issue("warning", self.session.first_line, self.session.command or "", reason)
 
     def _report_cut_row(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Of a row that the end of the text may have cut, unless an issue tells of it.
+        """Report a row that the end of the text may have cut off, unless an issue does already.
 
-        A quotation mark at its end closes the last cell: such a row is whole.
+        A row that ends with a closing quotation mark is complete.
         """
         line = self.open_line
         if line is None or line.text.rstrip().endswith('"'):
@@ -305,11 +326,11 @@ class Collector:
                 return
 
     def _report_unlisted(self) -> None:
-        """One issue for all that were counted and not listed."""
-        for (session, severity, _), alike in self._similar.items():
-            if alike.count > SIMILAR_LIMIT:
-                reason = f"{alike.count - SIMILAR_LIMIT} more issues like this; the last one: {alike.reason}"
-                row = {"session": session, "line": alike.last_line, "severity": severity, "text": alike.last_text}
+        """Report the number of similar issues that were not listed."""
+        for (session, severity, _), similar in self._similar.items():
+            if similar.count > SIMILAR_LIMIT:
+                reason = f"{similar.count - SIMILAR_LIMIT} more issues like this; the last one: {similar.reason}"
+                row = {"session": session, "line": similar.last_line, "severity": severity, "text": similar.last_text}
                 self._rows["issues"].append({**row, "column": None, "reason": reason})
         self._similar.clear()
 
@@ -335,7 +356,7 @@ class Collector:
 
 
 def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
-    """Sort by session and start, line order kept where starts are equal, and number the rows."""
+    """Sort by session and start, equal starts in line order, and number the rows."""
     keys = activities.select(
         in_order=(pl.col("session") > pl.col("session").shift(1)).fill_null(True)
         | ((pl.col("session") == pl.col("session").shift(1)) & (pl.col("start_ns") >= pl.col("start_ns").shift(1)))
@@ -346,24 +367,24 @@ def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
 
 
 def fit_to_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.DataFrame:
-    """The columns of some rows that are the model's; numbers too large for them become null, which is told.
+    """Select and cast the model's columns; numbers out of range become null, with an issue.
 
     Args:
         frame: A frame of the model.
         data: Its columns, of any types, and others.
-        collector: Gets an issue where numbers do not fit.
+        collector: Gets the issue.
     """
     schema = FRAMES[frame]
-    kept = data.select(name for name in schema if name in data.columns)
-    fitted = kept.with_columns(pl.col(name).cast(schema[name], strict=False) for name in kept.columns)
-    lost = sum(fitted.null_count().row(0)) - sum(kept.null_count().row(0)) if kept.width else 0
+    selected = data.select(name for name in schema if name in data.columns)
+    fitted = selected.with_columns(pl.col(name).cast(schema[name], strict=False) for name in selected.columns)
+    lost = sum(fitted.null_count().row(0)) - sum(selected.null_count().row(0)) if selected.width else 0
     if lost:
-        collector.issue("warning", None, "", f"implausibly large numbers left out ({lost})")
+        collector.issue("warning", None, "", f"numbers out of range ({lost:,}): shown as unknown")
     return fitted
 
 
 LAUNCH: Final = ("launch_ns", "launch_pid", "launch_tid")
-"""When and where an activity was launched: columns of activities that need no call to tell it."""
+"""Time and thread of an activity's launch, for inputs that record them without the API call."""
 
 
 def link_run(
@@ -377,24 +398,24 @@ def link_run(
 ) -> dict[str, pl.DataFrame]:
     """The frames of a run, as `tui.loaders.collector.Collector.add_frames` takes them.
 
-    Ranges become ops, and those of a family iterations, which the session is told the source of. Activities get the op
-    and the iteration that they were launched in. Ranges without length are marks: they are no ops.
+    Ranges become ops, and a family of them iterations, whose source becomes a fact of the session. Activities get the
+    op and the iteration of their launch. Ranges without length are marks, not ops.
 
     Args:
-        activities: Columns of the model, and those of `LAUNCH` where the input tells them itself.
+        activities: Columns of the model, and those of `LAUNCH` if the input records them.
         calls: API calls, columns of the model.
         ranges: Columns of the model.
-        session: What they are of.
-        collector: Told of times that cannot be of the same run as the others, which become unknown.
-        kind: What a range is called.
+        session: The session of the rows.
+        collector: Gets the issue about implausible times.
+        kind: The kind of range, for messages.
     """
     given = {"activities": activities, "calls": calls, "ranges": ranges}
     there = {
         name: conform("ranges", rows) if name == "ranges" else rows for name, rows in given.items() if rows is not None
     }
     near, dropped = drop_outlier_times(*there.values())
-    kept = dict(zip(there, near, strict=True))
-    activities, calls, ranges = (kept.get(name) for name in given)
+    plausible = dict(zip(there, near, strict=True))
+    activities, calls, ranges = (plausible.get(name) for name in given)
     if dropped:
         collector.issue("warning", None, "", dropped_times_text(dropped))
     frames: dict[str, pl.DataFrame] = {}
@@ -410,8 +431,8 @@ def link_run(
             session.facts["iteration_source"] = marked.source
         is_mark = pl.col("duration_ns").eq_missing(0)
         found = ops_from_ranges(marked.ranges.filter(~is_mark))
-        if found.fault:
-            collector.issue("error", None, "", f"no ops were made of the {kind}s: {found.fault}")
+        if found.error:
+            collector.issue("error", None, "", f"the {kind}s were not made into ops: {found.error}")
         frames["ranges"] = pl.concat([found.ranges, marked.ranges.filter(is_mark)]).sort("line", maintain_order=True)
         frames["ops"] = found.ops
         if activities is not None:

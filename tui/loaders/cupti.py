@@ -1,4 +1,4 @@
-"""Enumerations of CUPTI, as databases of NVIDIA profilers store them."""
+"""CUPTI records, as NVIDIA profilers store them: enumerations, callback names, and overhead."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ UNIFIED_MEMORY: Final = MappingProxyType(
         8: "[Unified Memory Memcpy DtoD]",
     }
 )
-"""What a counter of unified memory counts, named as nvprof names it in a trace."""
+"""Counters of unified memory, with their names in nvprof's traces."""
 
 
 @cache
@@ -74,31 +74,31 @@ def call_names(api: str) -> Mapping[int, str]:
 
 
 ALL: Final = "overhead"
-"""The ``section`` with the profiler's own work of the whole recording, as recorded."""
+"""The section of the profiler's overhead over the whole recording."""
 DURING_WORK: Final = "overhead during GPU work"
-"""That with what lies between the begin of the first GPU work and the end of the last, each moment counted once."""
+"""The section of the overhead from the first to the last GPU work, overlaps counted once."""
 OF_CUDA: Final = "overhead of CUDA"
-"""That with what the driver did, not the profiler: CUPTI records it in the same place."""
+"""The section of overhead of the CUDA driver, which CUPTI records in the same table."""
 
-_CUDAS: Final = r"(?i)lazy function loading|module loading|driver (?:jit )?compiler|command buffer full"
+_OF_DRIVER: Final = r"(?i)lazy function loading|module loading|driver (?:jit )?compiler|command buffer full"
 
 
 def add_overhead(rows: pl.DataFrame, work: pl.DataFrame, tool: str, collector: Collector) -> None:
-    """Add the figures of a session: how long each kind of overhead took.
+    """Add the duration of each kind of overhead to the tool figures of a session.
 
     Args:
-        rows: Of overhead: ``name``, ``start_ns``, ``duration_ns``, ``line``; without one of the first three a row
-            says nothing.
+        rows: The overhead: ``name``, ``start_ns``, ``duration_ns``, ``line``; rows without one of the first three
+            are ignored.
         work: The GPU work of the session: ``start_ns``, ``duration_ns``.
-        tool: What it is recorded by.
-        collector: Gets them.
+        tool: The profiler that recorded it.
+        collector: Gets the figures.
     """
     rows = rows.select(pl.col("name").cast(pl.String), "start_ns", "duration_ns", "line").drop_nulls(
         ["name", "start_ns", "duration_ns"]
     )
-    is_cudas = pl.col("name").str.contains(_CUDAS)
-    own = rows.filter(~is_cudas)
-    parts = {ALL: own, DURING_WORK: _once(_within(own, work)), OF_CUDA: rows.filter(is_cudas)}
+    is_of_driver = pl.col("name").str.contains(_OF_DRIVER)
+    own = rows.filter(~is_of_driver)
+    parts = {ALL: own, DURING_WORK: _once(_within(own, work)), OF_CUDA: rows.filter(is_of_driver)}
     for section, part in parts.items():
         sums = part.group_by("name", maintain_order=True).agg(pl.col("duration_ns").sum(), pl.col("line").min())
         for name, total_ns, line in sums.iter_rows():
@@ -107,7 +107,7 @@ def add_overhead(rows: pl.DataFrame, work: pl.DataFrame, tool: str, collector: C
 
 
 def _within(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """What of the rows lies between the first and the last GPU work."""
+    """The rows, clipped to the time from the first to the last GPU work."""
     timed = work.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
     if timed.is_empty():
         return rows.clear()
@@ -117,7 +117,7 @@ def _within(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _once(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows without the time in which one that began before them still went on."""
+    """The rows without the time that an earlier row covers."""
     rows = rows.sort("start_ns", pl.col("duration_ns"), descending=[False, True], maintain_order=True)
     end = pl.col("start_ns") + pl.col("duration_ns")
     begin = pl.max_horizontal("start_ns", end.cum_max().shift(1))

@@ -18,7 +18,7 @@ from tui.cache.columns import bytes_of
 from tui.cache.fingerprint import Identity, identity_of
 from tui.cache.frame_files import spooled
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
-from tui.loaders.base import Format, Kept
+from tui.loaders.base import Format, ProfileCache
 from tui.loaders.progress import LoadProgress, Report, keep_going
 from tui.model.errors import ProftuiError, path_text
 from tui.model.profile import Profile
@@ -123,7 +123,7 @@ def path_of(part: Part, file: PartFile) -> str:
     return f"{file.frame}/rank={rank}/part-{part.name}.{file.run}.parquet"
 
 
-def faults(part: Part) -> str:
+def part_problems(part: Part) -> str:
     """What of a part cannot be, in words; empty where nothing is: no path leaves the folder, all rows are told of."""
     if not PART_NAME.fullmatch(part.name):
         return "has an impossible name"
@@ -199,7 +199,7 @@ class Folder:
         """What Polars reads a file by."""
         return str(self._path / name)
 
-    def fault(self, name: str, file: PartFile) -> str:
+    def problem(self, name: str, file: PartFile) -> str:
         """Why a file is not the one that was written; empty where it is."""
         path = self._path / name
         try:
@@ -251,8 +251,8 @@ class Cloud:
         """As `Folder.address`."""
         return f"{self._address}/{name}"
 
-    def fault(self, name: str, file: PartFile) -> str:
-        """As `Folder.fault`: what is wrong shows when it is read."""
+    def problem(self, name: str, file: PartFile) -> str:
+        """As `Folder.problem`: what is wrong shows when it is read."""
         return ""
 
 
@@ -327,12 +327,12 @@ def check(store: Store, part: Part) -> None:
     Raises:
         DamagedPartError: One is not.
     """
-    if fault := faults(part):
-        raise DamagedPartError(part.name, fault)
+    if problem := part_problems(part):
+        raise DamagedPartError(part.name, problem)
     for file in part.files:
         name = path_of(part, file)
-        if fault := store.fault(name, file):
-            raise DamagedPartError(part.name, f"{name} {fault}")
+        if problem := store.problem(name, file):
+            raise DamagedPartError(part.name, f"{name} {problem}")
         if file.rows > max(_FEW_ROWS, _ROWS_A_BYTE * file.size):
             raise DamagedPartError(part.name, f"{name} claims {file.rows:,} rows in {file.size:,} bytes")
 
@@ -357,8 +357,8 @@ def batches(store: Store, part: Part, file: PartFile) -> Iterator[pl.DataFrame]:
             data = conform(file.frame, scan.slice(first, ROW_GROUP_ROWS).collect())
             if data.height != min(ROW_GROUP_ROWS, rows - first):
                 raise DamagedPartError(part.name, f"{name} ends before its time")
-            if fault := seen.fault(data):
-                raise DamagedPartError(part.name, f"{name} {fault}")
+            if problem := seen.problem(data):
+                raise DamagedPartError(part.name, f"{name} {problem}")
             yield data
     except UNREADABLE as error:
         raise DamagedPartError(part.name, f"{name} cannot be read ({first_line(error)})") from error
@@ -372,7 +372,7 @@ class _Seen:
         self._frame = file.frame
         self._starts: dict[int, tuple[int, int]] = {}
 
-    def fault(self, data: pl.DataFrame) -> str:
+    def problem(self, data: pl.DataFrame) -> str:
         """What cannot be in further rows; empty where all can."""
         session = data["session"]
         last = session.max()
@@ -439,13 +439,13 @@ class DatasetLoader:
         """
         raise ProftuiError(f"{source.called}: is no dataset", "name the folder that proftui convert wrote")
 
-    def load_folder(self, path: str, report: Report = keep_going, kept: Kept | None = None) -> Profile:
+    def load_folder(self, path: str, report: Report = keep_going, cache: ProfileCache | None = None) -> Profile:
         """Read a dataset.
 
         Args:
             path: Its folder or address.
-            report: Told of progress; its False stops the reading, and what has been read is kept.
-            kept: What was read before, which is used and added to; None: nothing is.
+            report: Gets the progress; if it returns False, loading stops and the profile is partial.
+            cache: What was read before, which is used and added to; None: nothing is.
 
         Returns:
             Its sessions, in the order of its parts; parts that are damaged are issues.
@@ -460,7 +460,7 @@ class DatasetLoader:
             # Of an address, its content is all that tells it from another.
             digest = hashlib.sha256(body).hexdigest()
             identity = Identity(os.fsencode(store.address(MANIFEST)).hex(), 0, 0, len(body), 0, 0, digest)
-        return _Opening(store, manifest, report).profile(identity, kept)
+        return _Opening(store, manifest, report).profile(identity, cache)
 
 
 class _Opening:
@@ -480,13 +480,13 @@ class _Opening:
             except DamagedPartError as error:
                 self._damaged.append(error)
 
-    def profile(self, identity: Identity, kept: Kept | None) -> Profile:
+    def profile(self, identity: Identity, cache: ProfileCache | None) -> Profile:
         while True:
             if not self._parts:
                 why = f": {self._damaged[0]}" if self._damaged else ""
                 raise ProftuiError(f"{self._store.called}: no part of the dataset can be read{why}")
             try:
-                frames = self._frames(identity, kept)
+                frames = self._frames(identity, cache)
             except DamagedPartError as error:
                 # What was read of it before is in the way of the others: all is read again without it.
                 self._damaged.append(error)
@@ -497,7 +497,7 @@ class _Opening:
         partial = f"stopped at {self._stopped}%" if self._stopped else ""
         return Profile({**frames, "issues": issues}, (path_text(self._store.called),), {}, partial)
 
-    def _frames(self, identity: Identity, kept: Kept | None) -> Mapping[str, pl.DataFrame]:
+    def _frames(self, identity: Identity, cache: ProfileCache | None) -> Mapping[str, pl.DataFrame]:
         rows = {name: sum(part.rows.get(name, 0) for part in self._parts) for name in FRAMES}
         if any(count >= 1 << 32 for count in rows.values()):
             raise ProftuiError(f"{self._store.called}: more than 4 billion rows", "open parts of it")
@@ -511,9 +511,9 @@ class _Opening:
             self._fill(spool.add)
             return not self._damaged and not self._stopped
 
-        if kept is None or self._damaged:
+        if cache is None or self._damaged:
             return spooled(rows, fill)
-        return kept.large(self._store.called, identity, rows, fill)
+        return cache.large(self._store.called, identity, rows, fill)
 
     def _fill(self, add: Add) -> None:
         """Add the rows of all parts, with sessions, activities and ops numbered over all of them."""

@@ -1,8 +1,8 @@
-"""Kernel names for people: mangled C++ names are demangled, and get short names.
+"""Demangling of C++ names of kernels.
 
-The runtime's demangler is native code and the names are somebody else's: it runs in a process of its own with little
-memory and time, so that a name made to exhaust it costs nothing but that name. This file is that process, too: it then
-reads a name a line and answers with a line each.
+The demangler is native code of the runtime and the names come from the profile. It runs in a process with little memory
+and time, so that a hostile name affects only itself. This file is also the program of that process, which reads a name
+per line and answers with a line each; it imports little, since a profile waits for the start of the process.
 """
 
 from __future__ import annotations
@@ -12,31 +12,26 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
-from tui.model.names import short_name
-from tui.model.schema import NAME
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MANGLED: Final = re.compile(r"_Z[\w.$]{2,20000}", re.ASCII)
-"""What is tried; it holds no line break and nothing else that could be taken for more than a name."""
+"""The names that are demangled; none contains a line break."""
 
 _SECONDS: Final = 10
-"""For all names; a name itself gets one."""
+"""The time limit for all names; a single name has one second."""
 _MEMORY_BYTES: Final = 1 << 30
 _LENGTH_LIMIT: Final = 20_000
-"""Longer results are not taken."""
-_STARTS: Final = 4
-"""So many processes are tried: each name that ends one is passed over."""
+"""The longest demangled name."""
+_ATTEMPTS: Final = 4
+"""The most processes that are started: a name that ends one is skipped by the next."""
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """The mangled ones among distinct names, spelt out; those that cannot be are missing."""
+    """The demangled names by mangled name; other names, and those that cannot be demangled, are missing."""
     mangled = [name for name in dict.fromkeys(names) if _MANGLED.fullmatch(name)]
     found: dict[str, str] = {}
-    for _ in range(_STARTS):
+    for _ in range(_ATTEMPTS):
         if not mangled:
             break
         answers = _answers(mangled)
@@ -46,9 +41,9 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def _answers(names: list[str]) -> list[str]:
-    """What the process says of the names, in order, up to one that ended it."""
+    """The answers of a process in the order of the names, up to a name that ended it."""
     try:
-        # Its own folder is kept out of the search for modules (-P): files here have names of other modules.
+        # -P keeps this folder off the module search path: its files have names of standard modules.
         run = subprocess.run(
             [sys.executable, "-P", __file__],
             input="".join(f"{name}\n" for name in names).encode(),
@@ -66,7 +61,7 @@ def _answers(names: list[str]) -> list[str]:
 
 
 def _serve() -> None:
-    """Answer each line of standard input: the name spelt out, or nothing."""
+    """Answer each line of standard input with the demangled name, or an empty line."""
     import signal
 
     import cxxfilt  # type: ignore[import-untyped]
@@ -78,7 +73,7 @@ def _serve() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin:
         if sys.platform != "win32":
-            # The signal's default is to end the process, whatever native code is at work.
+            # SIGALRM ends the process, even in native code.
             signal.alarm(1)
         try:
             text = cxxfilt.demangle(line.rstrip("\n"))
@@ -90,22 +85,3 @@ def _serve() -> None:
 
 if __name__ == "__main__":
     _serve()
-
-
-def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Spell out mangled names in ``name`` (a category), and add ``short_name``; each distinct name is read once."""
-    names = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
-    plain = demangled(names)
-    full = [plain.get(name, name) for name in names]
-    known = pl.DataFrame(
-        {
-            "recorded": pl.Series(names, dtype=pl.String).cast(NAME),
-            "name": pl.Series(full, dtype=pl.String).cast(NAME),
-            "short_name": pl.Series([short_name(name) for name in full], dtype=pl.String).cast(NAME),
-        }
-    )
-    return (
-        kernels.rename({"name": "recorded"})
-        .join(known, on="recorded", how="left", maintain_order="left")
-        .drop("recorded")
-    )

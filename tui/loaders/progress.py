@@ -1,6 +1,6 @@
-"""Progress of loading: bytes and rows read, and a preview of the rows so far.
+"""Progress of loading: bytes and rows read, and a preview of the partial results.
 
-Nothing of it is a total. It costs a sum over the rows that came since the last look, and nothing where nobody looks.
+Its figures are not totals. A preview sums the new rows since the last one, only on request.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Final
 import polars as pl
 
 TOP: Final = 12
-"""So many names are shown at most."""
+"""The most names of a preview."""
 _EVERY_S: Final = 0.4
-"""Between two looks: often enough to be seen to grow, seldom enough to cost nothing."""
+"""Seconds between two previews."""
 _NAME_LIMIT: Final = 10_000
-"""Characters of a name that are passed on: no screen is wider."""
+"""The longest name of a preview, in characters; no screen is wider."""
 
 _SUMS: Final = pl.Schema({"name": pl.String, "calls": pl.Int64, "total_ns": pl.Float64})
-"""No sum of impossible times, which are not left out yet, is too large for a float."""
+"""Implausible times are not dropped yet: no sum of them exceeds a float."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewRow:
-    """GPU work of one name, as far as it has been read."""
+    """GPU work of one name, as read until now."""
 
     name: str
     calls: int
@@ -35,27 +35,27 @@ class PreviewRow:
 
 @dataclass(frozen=True, slots=True)
 class LoadPreview:
-    """What has been read of the GPU work of one input."""
+    """GPU work of one input, as read until now."""
 
     names: tuple[PreviewRow, ...]
-    """Those that took most of the GPU time that was read, at most `TOP`."""
+    """The names with the most GPU time, at most `TOP`."""
     distinct: int
-    """How many names there are."""
+    """The number of names."""
     calls: int
     """Kernels, copies and memsets."""
     total_ns: float
-    """Their durations, added up."""
+    """The sum of their durations."""
     span_ns: int | None
-    """From the first start to the last; None where there are several clocks."""
+    """The time from the first start to the last; None if there are several clocks."""
     others: tuple[tuple[str, int], ...]
-    """How much else has been read: what it is, in the plural, and how many."""
+    """Counts of other rows: a plural noun and the number."""
 
 
 def summed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of GPU work by name, as `Preview.add` takes them.
+    """Sums of GPU work by name, for `PreviewBuilder.add`.
 
     Args:
-        rows: With ``name`` (of any type), ``start_ns`` and ``duration_ns``; null where it is not known.
+        rows: With ``name`` (of any type), ``start_ns`` and ``duration_ns``; null if unknown.
     """
     return rows.group_by("name").agg(
         calls=pl.len(),
@@ -66,11 +66,11 @@ def summed(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 class PreviewBuilder:
-    """Adds up what a loader reads; all of it is called in the thread that reads."""
+    """Sums up the rows that a loader reads; used only in the loader's thread."""
 
     def __init__(self) -> None:
         self.is_wanted = False
-        """Somebody looks; else nothing is added up."""
+        """Whether previews are requested; otherwise nothing is summed."""
         self._feeds: list[Callable[[], None]] = []
         self._new: list[pl.DataFrame] = []
         self._sums = pl.DataFrame(schema=_SUMS)
@@ -78,18 +78,18 @@ class PreviewBuilder:
         self._others: Counter[str] = Counter()
         self._looked = time.monotonic()
         self.latest: LoadPreview | None = None
-        """What the last look gave."""
+        """The last preview."""
 
     def watch(self, feed: Callable[[], None]) -> None:
-        """Have something called before each look: it adds what came since the last one."""
+        """Register a function to call before each preview; it adds the rows since the last one."""
         self._feeds.append(feed)
 
     def add(self, sums: pl.DataFrame, *, clock: object = None) -> None:
-        """Add GPU work that was read.
+        """Add GPU work.
 
         Args:
             sums: From `summed`, with names as text.
-            clock: What start times count from: of different ones there is no span.
+            clock: The clock of the start times; with several clocks there is no span.
         """
         if not self.is_wanted or sums.is_empty():
             return
@@ -100,12 +100,12 @@ class PreviewBuilder:
         self._new.append(sums.select(pl.col(name).cast(dtype) for name, dtype in _SUMS.items()))
 
     def count(self, what: str, number: int) -> None:
-        """Count what is no GPU work; ``what`` is it in the plural."""
+        """Count other rows; ``what`` is a plural noun."""
         if number:
             self._others[what] += number
 
     def look(self) -> LoadPreview | None:
-        """What has been read so far; None where nobody looks, or there is nothing yet."""
+        """The current preview; None if none is requested or there are no rows yet."""
         now = time.monotonic()
         if not self.is_wanted or now - self._looked < _EVERY_S:
             return self.latest
@@ -115,11 +115,11 @@ class PreviewBuilder:
             self._sums = pl.concat([self._sums, *self._new]).group_by("name").agg(pl.col("calls", "total_ns").sum())
             self._new.clear()
         if self._sums.height or self._others:
-            self.latest = self._so_far()
+            self.latest = self._preview()
         self._looked = time.monotonic()
         return self.latest
 
-    def _so_far(self) -> LoadPreview:
+    def _preview(self) -> LoadPreview:
         top = self._sums.top_k(TOP, by="total_ns").sort("total_ns", "name", descending=[True, False])
         spans = list(self._spans.values())
         return LoadPreview(
@@ -135,46 +135,46 @@ class PreviewBuilder:
 
 
 WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "left out", "not read"
-"""How far one of several files can be: left out are those that cannot be read and those that hold no profile, not read
-those that were waiting when the reading was stopped."""
+"""The states of one of several files. Left out: unreadable, or no profile. Stopped:
+waiting when loading was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileProgress:
-    """How far one of several files has come."""
+    """The progress of one of several files."""
 
     path: str
     bytes_total: int
-    """As it lies on the disk."""
+    """Its size on disk."""
     state: str = WAITING
     """One of the five above."""
     bytes_read: int = 0
     rank: int | None = None
-    """Of what was read of it, once that is known."""
+    """Its rank, once known."""
     why: str = ""
-    """Why it is left out."""
+    """Why it was left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far a loader has come."""
+    """The progress of a loader."""
 
     source: str
     """The path as given."""
     bytes_read: int
-    """Of the input as it lies on the disk, compressed or not."""
+    """Bytes of the input read, as stored on disk (compressed or not)."""
     bytes_total: int | None
-    """Size of the file; None where there is none (a pipe)."""
+    """The size of the file; None for a pipe."""
     rows: int
-    """How many have been read, over all frames."""
+    """The number of rows in all frames."""
     preview: LoadPreview | None = None
-    """What they hold, where the loader can tell before it has come to the end."""
+    """A preview, if the loader supports it."""
     files: Sequence[FileProgress] = ()
-    """Each of several files, in the order in which they are shown; the figures above are then of all together."""
+    """Each of several files, in display order; the other figures are then their sums."""
 
 
 Report = Callable[[LoadProgress], bool]
-"""Told of progress at most a few times a second; returns False to stop: the loader then keeps what it has."""
+"""Called with the progress a few times a second; if it returns False, loading stops and the profile is partial."""
 
 
 def keep_going(_progress: LoadProgress) -> bool:

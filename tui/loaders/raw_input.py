@@ -1,4 +1,4 @@
-"""The bytes of one input, from a file or a pipe, with progress while they are read."""
+"""The bytes of one input, from a file or a pipe, with progress; small inputs can be read whole, as bytes or JSON."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 STANDARD_INPUT: Final = "-"
 
 _PIECE_SIZE: Final = 1 << 16
-"""Bytes that are read where nobody says how many."""
+"""The default size of a read."""
 _REPORT_EVERY: Final = 0.1
-"""Seconds: a progress bar that moves ten times a second looks smooth."""
+"""Seconds between progress reports: ten a second look smooth."""
 
 
 class RawInput:
-    """A file or a pipe, opened; its bytes can be read once, from the beginning."""
+    """An open file or pipe; its bytes can be read once, from the beginning."""
 
     name: str
     """The path as given."""
     size: int | None
-    """Bytes of the file as it lies on the disk; None for a pipe."""
+    """The size of the file on disk; None for a pipe."""
     bytes_read: int
-    """How many of them have been read."""
+    """The bytes read."""
     stopped: bool
     """Whether a report has asked to stop."""
 
     def __init__(self, name: str, read: Callable[[int], bytes], *, fd: int | None, report: Report) -> None:
-        """Begin to read.
+        """Open the input.
 
         Args:
-            name: What it is called.
-            read: Gives up to so many bytes, none at the end.
+            name: The path as given.
+            read: Returns up to the given number of bytes, none at the end.
             fd: The file or pipe that ``read`` reads; this object closes it.
-            report: Told of progress, also while a pipe has nothing to say; its False stops the reading.
+            report: Gets the progress, also while a pipe is idle; if it returns False, reading stops.
 
         Raises:
             ProftuiError: It is a directory or a device.
@@ -71,22 +71,22 @@ class RawInput:
         self._pushed_back = b""
         if fd is not None:
             weakref.finalize(self, os.close, fd)
-            self._see_what_it_is(fd)
+            self._check_kind(fd)
 
     @property
     def called(self) -> str:
-        """What messages call it."""
+        """The name for messages."""
         return "standard input" if self.name == STANDARD_INPUT else self.name
 
     def report_to(self, report: Report) -> None:
-        """Tell another of progress from now on."""
+        """Send progress to another function from now on."""
         self._report = report
         self.preview.is_wanted = report is not keep_going
 
     def keep_going(self, rows: int = 0) -> bool:
         """Report progress, at most ten times a second; False once a report has asked to stop.
 
-        It is called by who makes rows of the input, and looks at them (`PreviewBuilder`).
+        Only the thread that makes rows of the input may call it, since it takes a preview (`PreviewBuilder`).
         """
         self._rows = rows
         if self._is_to_report():
@@ -103,17 +103,17 @@ class RawInput:
         self.stopped = not self._report(progress)
 
     def give_up(self) -> None:
-        """Wait for no more input: nobody wants it."""
+        """Stop waiting for input."""
         self.stopped = True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read the input as it lies on the disk: at most ``size`` bytes; none at its end, or when stopped."""
+        """Read stored bytes: at most ``size``; none at the end, or when stopped."""
         size = _PIECE_SIZE if size < 0 else size
         if self._pushed_back:
             data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
             return data
         while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY):
-            # Another thread may be making rows meanwhile: they are not looked at.
+            # Another thread may be making rows: no preview is taken here.
             if self._is_to_report():
                 self._report_progress()
             if self.stopped:
@@ -124,32 +124,32 @@ class RawInput:
 
     @property
     def status(self) -> os.stat_result | None:
-        """What the file was when it was opened; None of what is no file."""
+        """The status of the file when it was opened; None if it is no file."""
         return self._status
 
     def read_at(self, begin: int, end: int) -> bytes:
-        """The bytes between two places of a file that has a `position`, which stays as it is; fewer at its end."""
+        """The bytes between two offsets of a seekable file, without moving `position`; fewer at its end."""
         assert self._fd is not None
         return os.pread(self._fd, end - begin, begin)
 
     def go_to(self, position: int) -> None:
-        """Read on from another place of a file that has a `position`."""
+        """Continue reading at another offset of a seekable file."""
         assert self._fd is not None
         os.lseek(self._fd, position, os.SEEK_SET)
         self.bytes_read = position - self._begin_at
 
-    def _see_what_it_is(self, fd: int) -> None:
+    def _check_kind(self, fd: int) -> None:
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
             raise ProftuiError(f"{self.called}: is a directory", "name the files in it")
         if self.name != STANDARD_INPUT and (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
-            # Some, such as /dev/zero, never end.
+            # Some devices never end (/dev/zero).
             raise ProftuiError(
                 f"{self.called}: is a device, which holds no profile", "name a file, or - to read a pipe"
             )
         if stat.S_ISREG(status.st_mode) and not status.st_size and _is_made_by_system(status):
-            # Some, such as /proc/kmsg, never end or wait for more.
-            raise ProftuiError(f"{self.called}: is made by the system as it is read, and holds no profile")
+            # Some system files never end (/proc/kmsg).
+            raise ProftuiError(f"{self.called}: is a file of the system (/proc or /sys), which holds no profile")
         if stat.S_ISREG(status.st_mode):
             self._status = status
             self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
@@ -160,7 +160,7 @@ class RawInput:
 
 
 def _is_made_by_system(status: os.stat_result) -> bool:
-    """Whether a file without a size lies below /proc or /sys."""
+    """Whether a file without a size is on /proc or /sys."""
     for place in ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing"):
         with suppress(OSError):
             if Path(place).stat().st_dev == status.st_dev:
@@ -169,11 +169,11 @@ def _is_made_by_system(status: os.stat_result) -> bool:
 
 
 LARGEST_BYTES: Final = 2 << 30
-"""A larger document is not read: as Python objects it would take several times its size."""
+"""The largest document that is read: as Python objects it takes several times its size."""
 
 
 def read_bytes(source: Source) -> bytes:
-    """All that an input holds.
+    """Read a whole input.
 
     Raises:
         ProftuiError: It is larger than `LARGEST_BYTES`, or the reading was stopped.
@@ -183,16 +183,16 @@ def read_bytes(source: Source) -> bytes:
         data += chunk
         if len(data) > LARGEST_BYTES:
             raise ProftuiError(
-                f"{source.called}: larger than {size_text(LARGEST_BYTES)}, the most that is read of this format",
+                f"{source.called}: larger than {size_text(LARGEST_BYTES)}, the limit for this format",
                 "record a shorter run",
             )
         if not source.keep_going():
-            raise ProftuiError(f"{source.called}: stopped before it was read")
+            raise ProftuiError(f"{source.called}: stopped before it was read completely")
     return bytes(data)
 
 
 def read_json(source: Source) -> Any:
-    """The document that an input holds.
+    """Read a whole input as JSON.
 
     Raises:
         ProftuiError: It is not JSON, is nested too deep, was cut short, or is larger than `LARGEST_BYTES`.
@@ -203,5 +203,5 @@ def read_json(source: Source) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise ProftuiError(
-            f"{source.called}: not valid JSON: {problem}", source.cut_short or "record it again, or mend the file"
+            f"{source.called}: not valid JSON: {problem}", source.cut_short or "record it again, or repair the file"
         ) from error

@@ -1,4 +1,4 @@
-"""The registry of loaders: the one that is most certain of the content reads an input."""
+"""The registry of loaders: the loader with the highest confidence in the content reads an input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tui.options import path_exists
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.loaders.base import Format, Kept, Loader
+    from tui.loaders.base import Format, Loader, ProfileCache
     from tui.loaders.multi_file.read_files import Wanted
     from tui.model.profile import Profile
 
@@ -85,9 +85,9 @@ LOADERS: Final[tuple[Loader, ...]] = (
 )
 
 _CERTAIN: Final = 0.95
-"""Of so sure a probe nothing else needs to be asked: what begins so is written by one tool alone."""
-_CLEAR: Final = 0.5
-"""From so sure a probe on, a file of a folder is opened."""
+"""With this confidence no other loader is asked: only one tool writes such a beginning."""
+_LIKELY: Final = 0.5
+"""The least confidence to open a file of a folder."""
 
 
 def formats() -> tuple[Format, ...]:
@@ -96,27 +96,31 @@ def formats() -> tuple[Format, ...]:
 
 
 def load(
-    paths: Sequence[str], *, format_in: str | None = None, report: Report = keep_going, kept: Kept | None = None
+    paths: Sequence[str],
+    *,
+    format_in: str | None = None,
+    report: Report = keep_going,
+    cache: ProfileCache | None = None,
 ) -> tuple[Profile | None, list[ProftuiError]]:
-    """Read inputs into one profile, sessions in the order of the paths; one that cannot be read stops no other.
+    """Read inputs into one profile, sessions in the order of the paths; an unreadable input does not stop the others.
 
     Args:
         paths: Files; ``-`` is standard input.
         format_in: As for `load_one`.
         report: As for `load_one`.
-        kept: As for `load_one`.
+        cache: As for `load_one`.
 
     Returns:
-        What was read, or None where nothing could be; and for each input that could not be read, why.
+        The profile, or None if nothing could be read; and an error for each input that could not be read.
     """
     clear_abandoned_temp_folders()
     return load_together(
         paths,
         _is_folder,
-        partial(_read_here, format_in=format_in, kept=kept),
+        partial(_read_here, format_in=format_in, cache=cache),
         format_in=format_in,
         report=report,
-        kept=kept,
+        cache=cache,
     )
 
 
@@ -126,42 +130,44 @@ def load_one(
     format_in: str | None = None,
     report: Report = keep_going,
     stream: BinaryIO | None = None,
-    kept: Kept | None = None,
+    cache: ProfileCache | None = None,
 ) -> Profile:
     """Read one input.
 
     Args:
         path: A file; ``-`` is standard input; of a folder every profile in it.
-        format_in: The name of a format (`formats`) to read it as, instead of looking at the content.
-        report: Told of progress; its False stops the reading, and what has been read is kept.
+        format_in: The name of a format (`formats`); None: recognize it by the content.
+        report: Gets the progress; if it returns False, loading stops and the profile is partial.
         stream: What to read instead of the file.
-        kept: What was read of files before, which is used and added to; None: nothing is.
+        cache: What was read of files before, which is used and added to; None: nothing is.
 
     Raises:
-        ProftuiError: The input cannot be opened or holds nothing that can be read.
+        ProftuiError: The input cannot be opened or holds no profile.
     """
     named = None if format_in is None else _named(format_in)
     if stream is None and named in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
-        return DATASET.load_folder(path, report, kept)
+        return DATASET.load_folder(path, report, cache)
     if stream is None and path_exists(path) and Path(path).is_dir():
         if named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
             return NSYS_FOLDER.load_folder(Path(path), report)
-        profile, errors = load((path,), format_in=format_in, report=report, kept=kept)
+        profile, errors = load((path,), format_in=format_in, report=report, cache=cache)
         if profile is None:
             raise errors[0]
         return profile
 
     def read() -> Profile:
         source = Source.open(path, stream=stream, report=report)
-        return (named or _surest(source)).load(source, report)
+        return (named or _most_confident(source)).load(source, report)
 
     return (
-        read() if kept is None or stream is not None or path == STANDARD_INPUT else kept.profile(path, format_in, read)
+        read()
+        if cache is None or stream is not None or path == STANDARD_INPUT
+        else cache.profile(path, format_in, read)
     )
 
 
 def inputs(path: str) -> list[str]:
-    """What is read one by one where a path is given: of a folder the profiles in it, else the path itself.
+    """The inputs that a path stands for: the profiles in a folder, otherwise the path itself.
 
     Raises:
         ProftuiError: A folder cannot be listed, or holds no profile.
@@ -175,56 +181,56 @@ def inputs(path: str) -> list[str]:
 
 
 def _named(format_in: str) -> Loader:
-    """A loader of one format alone: of a text that holds several, only that one is read."""
+    """A loader restricted to one format; a text can hold several."""
     for text_format in _TEXT_FORMATS:
         if text_format.format.name == format_in:
             return TextLogLoader((text_format,))
     for loader in LOADERS:
         if any(one.name == format_in for one in loader.formats):
             return (loader.only(format_in) or loader) if isinstance(loader, DatabaseLoader) else loader
-    raise ProftuiError(f"no format is called {format_in}", f"there are {', '.join(one.name for one in formats())}")
+    raise ProftuiError(f"unknown format {format_in}", f"choose one of {', '.join(one.name for one in formats())}")
 
 
 def _is_folder(path: str) -> bool:
-    """Whether a path is that of a folder of profiles, not of a profile that is a folder."""
+    """Whether a path is a folder of profiles, not a profile that is a folder."""
     if not path or not path_exists(path):
         return False
     return Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
 
 
-def _read_here(wanted: Wanted, report: Report, *, format_in: str | None, kept: Kept | None) -> Profile | None:
+def _read_here(wanted: Wanted, report: Report, *, format_in: str | None, cache: ProfileCache | None) -> Profile | None:
     if wanted.may_be_none and not is_profile(wanted.path):
         return None
-    # Files are kept by who asks for them; a dataset knows itself what of it is to be kept.
+    # Here the caller caches whole files; only a dataset uses the cache itself.
     is_whole_file = not (is_address(wanted.path) or is_dataset(Path(wanted.path)))
-    return load_one(wanted.path, format_in=format_in, report=report, kept=None if is_whole_file else kept)
+    return load_one(wanted.path, format_in=format_in, report=report, cache=None if is_whole_file else cache)
 
 
 def is_profile(path: str) -> bool:
-    """Whether the beginning of a file is a profile's; of a text, whose profile may come later, it must be there."""
+    """Whether a file begins like a profile; a text must have its first table within the probed bytes."""
     source = Source.open(path)
-    return file_kind(source.head) is None and max(_chances(source))[0] >= _CLEAR
+    return file_kind(source.head) is None and max(_confidences(source))[0] >= _LIKELY
 
 
-def _chances(source: Source) -> list[tuple[float, int]]:
-    """How sure loaders are, with their place in `LOADERS`, in its order; some are not asked once one is certain."""
+def _confidences(source: Source) -> list[tuple[float, int]]:
+    """The confidence of each loader with its index in `LOADERS`; the rest are skipped once one is certain."""
     found = []
-    # Texts are searched for the cues of many formats, which costs most.
-    for place in sorted(range(len(LOADERS)), key=lambda place: isinstance(LOADERS[place], TextLogLoader)):
-        found.append((LOADERS[place].probe(source.head, source.name), place))
+    # Text is probed last: it is searched for the cues of many formats.
+    for index in sorted(range(len(LOADERS)), key=lambda index: isinstance(LOADERS[index], TextLogLoader)):
+        found.append((LOADERS[index].probe(source.head, source.name), index))
         if found[-1][0] >= _CERTAIN:
             break
     return sorted(found, key=lambda pair: pair[1])
 
 
-def _surest(source: Source) -> Loader:
+def _most_confident(source: Source) -> Loader:
     kind = file_kind(source.head)
     if kind is not None:
         raise ProftuiError(f"{source.called}: is {kind.title}, which this version does not open", kind.hint)
-    chance, place = max(_chances(source), key=lambda pair: pair[0])
-    if chance <= 0:
+    confidence, index = max(_confidences(source), key=lambda pair: pair[0])
+    if confidence <= 0:
         raise ProftuiError(
             f"{source.called}: no profile found: it is a binary file (it begins with {source.head[:8].hex(' ')})",
             WHAT_OPENS,
         )
-    return LOADERS[place]
+    return LOADERS[index]

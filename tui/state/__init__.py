@@ -1,1 +1,1 @@
-"""What is remembered between runs, in the user's state directory; never next to the profiles."""
+"""State that is stored between runs, in the user's state directory; never next to the profiles."""

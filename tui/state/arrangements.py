@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 MOST_TABLES: Final = 300
-"""Tables that are remembered; there are some tens in the program."""
+"""The most tables in the file; the program has a few dozen."""
 MOST_COLUMNS: Final = 500
-"""Columns that an arrangement names; more were not written by this program."""
+"""The most columns of an arrangement; a larger one was not written by this program."""
 
 
 class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
     """The part of a `TableState` that is remembered, of one table.
 
-    Sort order and number of rows belong to one file: they are not carried to the next.
+    Sort order and row limit depend on the file, so they are not stored.
     """
 
     hidden: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     @classmethod
     def of(cls, state: TableState) -> Arrangement:
-        """What is to be remembered of a state."""
+        """The part of a state to store."""
         return cls(
             hidden=tuple(sorted(state.hidden)),
             order=state.order,
@@ -51,7 +51,7 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         )
 
     def on(self, state: TableState) -> TableState:
-        """A state arranged like this; filter, search, cursor and marks stay."""
+        """The state with this arrangement; filter, search, cursor and marks stay."""
         return replace(
             state,
             hidden=frozenset(self.hidden),
@@ -66,20 +66,20 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is no larger than any that this program writes."""
+        """Whether its size is within the limits of what this program writes."""
         named = (self.hidden, self.order, self.pinned)
         return all(len(names) <= MOST_COLUMNS for names in named)
 
 
 PLAIN: Final = Arrangement()
-"""A table that the user has not arranged: nothing is remembered of it."""
+"""A table that the user has not arranged; it is not stored."""
 
 
 class Arrangements:
-    """The arrangements of all tables, read once; changes are gathered and written together.
+    """The arrangements of all tables: read once; changes are written together.
 
     Args:
-        store: Where they are kept; None: in the user's state directory.
+        store: Where they are stored; None: in the user's state directory.
     """
 
     def __init__(self, store: Store | None = None) -> None:
@@ -88,16 +88,16 @@ class Arrangements:
         self._changed: dict[str, object] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._complained = False
-        self.complaint = ""
-        """What is to be told to the user once; whoever tells it empties it."""
+        self._has_warned = False
+        self.warning = ""
+        """A message for the user; whoever shows it clears it."""
 
     def of(self, table: str) -> Arrangement:
-        """How a table was arranged last."""
+        """The last arrangement of a table."""
         return self._all().get(table, PLAIN)
 
     def keep(self, table: str, arrangement: Arrangement) -> bool:
-        """Remember how a table is arranged; `write` must follow. False where that is how it was already."""
+        """Set the arrangement of a table, to be stored by `write`; False if it is unchanged."""
         if self.of(table) == arrangement:
             return False
         self._all()[table] = arrangement
@@ -106,30 +106,30 @@ class Arrangements:
         return True
 
     def write(self) -> None:
-        """Write what has changed. It can be called from any thread."""
+        """Write the changes; thread-safe."""
         with self._writing:
             with self._lock:
                 changed, self._changed = self._changed, {}
             if changed:
-                self._complain(self._store.change(changed))
+                self._warn_once(self._store.change(changed))
 
     def _all(self) -> dict[str, Arrangement]:
         if self._known is None:
             document = self._store.read()
-            self._complain(document.complaint)
+            self._warn_once(document.warning)
             self._known = {}
             for table, entry in document.entries.items():
                 try:
                     arrangement = msgspec.convert(entry, Arrangement)
                 except msgspec.ValidationError:
-                    # The others can be used all the same.
+                    # One invalid entry does not affect the others.
                     continue
                 if arrangement.is_valid:
                     self._known[table] = arrangement
         return self._known
 
-    def _complain(self, words: str) -> None:
-        # Once a run: a directory that cannot be written to must not be told of at every key.
-        if words and not self._complained:
-            self._complained = True
-            self.complaint = words
+    def _warn_once(self, words: str) -> None:
+        # Once a run: an unwritable directory must not cause a message at every key.
+        if words and not self._has_warned:
+            self._has_warned = True
+            self.warning = words

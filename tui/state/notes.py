@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 MOST_NOTES: Final = 1_000
-"""Notes on the rows of one set of files; more are refused, so that none is lost unseen."""
+"""The most notes on one set of files; more are refused rather than evicted."""
 MOST_CHARACTERS: Final = 2_000
 """Of one note."""
 MOST_LINES: Final = 40
 """Of one note."""
 MOST_WORDS: Final = 400
-"""Characters of what a row is called."""
+"""The longest label of a row, in characters."""
 LATEST: Final = 2**37
-"""Seconds since 1970: later moments were not written by this program."""
+"""The latest valid time, in seconds since 1970."""
 NOTES_FOLDER: Final = DocumentFolder("notes", version=1, most_entries=MOST_NOTES, most_files=500, most_bytes=64 * 2**20)
 
 
@@ -36,18 +36,18 @@ class RowPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     view: str
     """As `tui.views.View.name`."""
     level: str
-    """The part of the view that has the focus when the row is gone to, as `tui.model.history.Place.level`."""
+    """The part of the view to focus, as `tui.model.history.Place.level`."""
     trail: tuple[tuple[str, str, Key], ...]
-    """For each table on the way to the row, its own as the last: id of the pane, name of the table, key of the row."""
+    """For each table on the path to the row, its own last: id of the pane, name of the table, key of the row."""
 
     @property
     def name(self) -> str:
-        """What it is kept under: a digest, so that no text of a profile becomes one."""
+        """The key in the store: a digest, so that no text of a profile is used as one."""
         return hashlib.sha256(msgspec.json.encode((self.view, self.trail))).hexdigest()[:32]
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is no larger than any that this program writes."""
+        """Whether its size is within the limits of what this program writes."""
         texts = (self.view, self.level, *(text for pane, table, _ in self.trail for text in (pane, table)))
         return (
             0 < len(self.trail) <= 8
@@ -61,16 +61,16 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
 
     place: RowPlace
     words: str
-    """What the row is called, for people."""
+    """The label of the row."""
     text: str
     at: int
     """When it was written, in seconds since 1970."""
     stamp: str
-    """What the files held then: `tui.state.store.Files.stamp`."""
+    """The state of the files then: `tui.state.store.Files.stamp`."""
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is one that this program could have written."""
+        """Whether this program could have written it."""
         return (
             self.place.is_valid
             and 0 <= self.at < LATEST
@@ -80,10 +80,10 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
 
 
 class Notes:
-    """The notes on the rows of what is open, read when they are first asked for.
+    """The notes on the rows of the open files, read on first use.
 
     Args:
-        files: What is open; None: nothing that can be opened again, and nothing is kept.
+        files: The open files; None: standard input, whose notes are not stored.
     """
 
     def __init__(self, files: Files | None) -> None:
@@ -92,13 +92,13 @@ class Notes:
         self._changed: dict[str, Note | None] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._complained = False
-        self.complaint = ""
-        """What is to be told to the user once; whoever tells it empties it."""
+        self._has_warned = False
+        self.warning = ""
+        """A message for the user; whoever shows it clears it."""
 
     @property
     def all(self) -> Mapping[str, Note]:
-        """Every note, by the name of its row's place, the oldest first."""
+        """All notes by `RowPlace.name`, oldest first."""
         if self._known is None:
             self._known = self._read()
         return self._known
@@ -108,10 +108,10 @@ class Notes:
         return self.all.get(place.name)
 
     def keep(self, place: RowPlace, words: str, text: str) -> str:
-        """Put a note on a row, or take it away where the text is blank; `write` must follow.
+        """Set the note on a row, or remove it if the text is blank; `write` stores the change.
 
         Returns:
-            Why that cannot be done; empty where it is.
+            Why it was refused; empty on success.
         """
         assert self.files is not None, "notes need a file, not standard input"
         text = text.strip()
@@ -137,7 +137,7 @@ class Notes:
             self._changed[name] = note
 
     def write(self) -> None:
-        """Write what has changed, and see what another run has written meanwhile. It can be called from any thread."""
+        """Write the changes and read those of other runs; thread-safe."""
         with self._writing:
             with self._lock:
                 changed, self._changed = self._changed, {}
@@ -146,10 +146,10 @@ class Notes:
             content: dict[str, object] = {
                 name: None if note is None else msgspec.to_builtins(note) for name, note in changed.items()
             }
-            complaint = NOTES_FOLDER.change(self.files.name, content)
-            self._complain(complaint)
-            if complaint:
-                # They stay for as long as the program runs, and are tried again with the next one.
+            warning = NOTES_FOLDER.change(self.files.name, content)
+            self._warn_once(warning)
+            if warning:
+                # They stay in memory and are written with the next change.
                 with self._lock:
                     self._changed = changed | self._changed
                 return
@@ -162,41 +162,41 @@ class Notes:
                 self._known = known
 
     def forget(self) -> str:
-        """Take all notes on these files away.
+        """Remove all notes on these files.
 
         Returns:
-            Why that is not possible; empty where they are gone.
+            Why they could not be removed; empty on success.
         """
         with self._writing, self._lock:
-            complaint = NOTES_FOLDER.drop(self.files.name) if self.files is not None else ""
-            if not complaint:
+            warning = NOTES_FOLDER.drop(self.files.name) if self.files is not None else ""
+            if not warning:
                 self._known, self._changed = {}, {}
-            return complaint
+            return warning
 
     def _read(self) -> dict[str, Note]:
         if self.files is None:
             return {}
         document = NOTES_FOLDER.read(self.files.name)
-        self._complain(document.complaint)
+        self._warn_once(document.warning)
         known: dict[str, Note] = {}
         for name, entry in document.entries.items():
             try:
                 note = msgspec.convert(entry, Note)
             except (msgspec.ValidationError, RecursionError):
-                # The others can be used all the same.
+                # One invalid entry does not affect the others.
                 continue
             if note.is_valid and note.place.name == name:
                 known[name] = note
         return known
 
-    def _complain(self, words: str) -> None:
-        if words and not self._complained:
-            self._complained = True
-            self.complaint = words
+    def _warn_once(self, words: str) -> None:
+        if words and not self._has_warned:
+            self._has_warned = True
+            self.warning = words
 
 
 def too_much(text: str) -> str:
-    """Why a text is too long for a note; empty where it is not."""
+    """Why a text is too long for a note; empty if it fits."""
     if len(text) > MOST_CHARACTERS:
         return f"a note has at most {MOST_CHARACTERS:,} characters, this one {len(text):,}"
     lines = text.count("\n") + 1

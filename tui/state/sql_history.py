@@ -13,7 +13,7 @@ from tui.state.store import Store, folder
 
 MOST_QUERIES: Final = 100
 MOST_CHARACTERS: Final = 10_000
-"""Of a query that is kept."""
+"""The longest query that is stored."""
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
@@ -21,16 +21,16 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
 
     text: str
     files: str
-    """Of what it was asked: `tui.state.store.Files.name`."""
+    """The files that were queried: `tui.state.store.Files.name`."""
     at_ns: int
-    """When, since 1970."""
+    """The time of the query, since 1970."""
 
 
 class Queries:
-    """What was run, here and in runs before.
+    """The queries of this run and of earlier runs.
 
     Args:
-        store: Where it is kept; None: in the user's state directory.
+        store: Where they are stored; None: in the user's state directory.
     """
 
     def __init__(self, store: Store | None = None) -> None:
@@ -38,18 +38,18 @@ class Queries:
         self._writing = threading.Lock()
 
     def texts(self) -> list[str]:
-        """Every query, the latest last."""
+        """All queries, oldest first."""
         return [query.text for query in self._read().values()]
 
     def keep(self, text: str, files: str) -> str:
-        """Remember a query as the latest. It can be called from any thread.
+        """Store a query as the latest; thread-safe.
 
         Args:
             text: The query.
-            files: Of what it was asked: `tui.state.store.Files.name`.
+            files: The files that were queried: `tui.state.store.Files.name`.
 
         Returns:
-            Why it could not be written; empty where it was, or is too long to be kept.
+            Why it could not be stored; empty on success, and for a query longer than the limit.
         """
         if len(text) > MOST_CHARACTERS:
             return ""
@@ -58,23 +58,23 @@ class Queries:
             return self._store.change({hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]: entry})
 
     def forget(self, files: str) -> str:
-        """Take away what was asked of these files.
+        """Remove the queries of these files.
 
         Returns:
-            Why that is not possible; empty where it is gone.
+            Why they could not be removed; empty on success.
         """
         with self._writing:
             of_them = [name for name, query in self._read().items() if query.files == files]
             return self._store.change(dict.fromkeys(of_them)) if of_them else ""
 
     def _read(self) -> dict[str, Query]:
-        known = {}
+        queries = {}
         for name, entry in self._store.read().entries.items():
             try:
                 query = msgspec.convert(entry, Query)
             except (msgspec.ValidationError, RecursionError):
-                # The others can be used all the same.
+                # One invalid entry does not affect the others.
                 continue
             if query.text.strip() and len(query.text) <= MOST_CHARACTERS:
-                known[name] = query
-        return known
+                queries[name] = query
+        return queries

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 4 * 2**20
 """A larger document was not written by this program."""
 WAIT_SECONDS: Final = 1.0
-"""So long it is waited for another run of the program that changes the same directory."""
+"""How long to wait for another run that is changing the same directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class Document:
     """A document as it was read."""
 
     entries: dict[str, object]
-    """By key, the oldest first; what each holds is for its owner to judge. Empty where there is none."""
-    complaint: str = ""
-    """Why it could not be used, for the user; empty where all is well or there is none."""
+    """By key, oldest first; not validated. Empty if there is no document."""
+    warning: str = ""
+    """Why it could not be used, for the user; empty if it was used or there is none."""
     is_foreign: bool = False
-    """It was written by a version of the program that this one does not know: it is not to be replaced."""
+    """Another version of the program wrote it: it must not be replaced."""
 
 
 def folder() -> Path:
-    """The directory of what is remembered; it need not exist."""
+    """The directory of the user's state; it may not exist yet."""
     return platformdirs.user_state_path("proftui", appauthor=False)
 
 
@@ -44,9 +44,9 @@ class Store:
     """One document: entries by key, under a version.
 
     Args:
-        path: Where it lies.
-        version: What this program writes, and the only version that it reads.
-        most: Entries that are kept; the oldest go first.
+        path: The path of the file.
+        version: The version that this program writes, and the only one that it reads.
+        most: The most entries; the oldest are dropped first.
     """
 
     def __init__(self, path: Path, *, version: int, most: int) -> None:
@@ -55,7 +55,7 @@ class Store:
         self.most = most
 
     def read(self) -> Document:
-        """What is there; damage is told in words and never raised."""
+        """Read the document; damage becomes `Document.warning`, never an exception."""
         try:
             if self.path.stat().st_size > MOST_BYTES:
                 return self._unusable("too large")
@@ -80,29 +80,29 @@ class Store:
         return Document({}, f"{self.path} is {why}: not used")
 
     def change(self, changes: dict[str, object]) -> str:
-        """Put entries in, or take them out where the new value is None.
+        """Set entries, or remove those whose new value is None.
 
-        The document is read again just before: what another run of the program has put there in the meantime stays.
-        Nothing is written where nothing changes.
+        The document is read again just before, so changes of other runs are preserved.
+        An unchanged document is not written.
 
         Returns:
-            Why it could not be written, for the user; empty where it was.
+            Why it could not be written, for the user; empty on success.
         """
-        with _alone(self.path.parent):
+        with _locked(self.path.parent):
             return self._change(changes)
 
     def _change(self, changes: dict[str, object]) -> str:
         before = self.read()
         if before.is_foreign:
-            return before.complaint
+            return before.warning
         entries = dict(before.entries)
-        # As they will be read: lists for tuples, so that equal ones are seen to be equal.
+        # As JSON returns them (lists for tuples), so that equal entries compare equal.
         as_read = msgspec.json.decode(msgspec.json.encode(changes))
         for key, value in as_read.items():
             if value is None or entries.get(key) != value:
                 entries.pop(key, None)
             if value is not None:
-                # One that changed becomes the youngest.
+                # A changed entry becomes the newest.
                 entries.setdefault(key, value)
         for key in list(entries)[: max(0, len(entries) - self.most)]:
             del entries[key]
@@ -110,15 +110,15 @@ class Store:
             return ""
         content = msgspec.json.encode({"version": self.version, "entries": entries})
         if len(content) > MOST_BYTES:
-            return f"{self.path} is full: nothing more can be stored there"
+            return f"{self.path} is full: delete entries to store more"
         return self._write(content, before)
 
     def _write(self, content: bytes, before: Document) -> str:
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
             make_private(self.path.parent)
-            if before.complaint:
-                # What is damaged may still be of use to who can mend it.
+            if before.warning:
+                # A damaged file may be repaired by hand: it is renamed, not deleted.
                 self.path.replace(self.path.with_name(f"{self.path.name}.damaged"))
             try:
                 descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -134,7 +134,7 @@ class Store:
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that only the user can look into, with those above it up to the program's own.
+    """Make a directory with access for the user alone, and its parents up to the program's own.
 
     Raises:
         OSError: It cannot be made.
@@ -145,8 +145,8 @@ def make_private(directory: Path) -> None:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Keep other runs of the program from changing a document in the meantime, where the system can."""
+def _locked(directory: Path) -> Iterator[None]:
+    """Lock the directory against changes by other runs, if the file system supports locks."""
     descriptor = None
     try:
         import fcntl
@@ -159,12 +159,12 @@ def _alone(directory: Path) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                # What is not free by then is held by a run that hangs: at worst one of two changes is lost.
+                # A lock held longer belongs to a hanging run: at worst one of two changes is lost.
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.01)
     except (ImportError, OSError):
-        # Not every system and not every network's file system can do it.
+        # Some systems and network file systems have no locks.
         pass
     try:
         yield
@@ -181,45 +181,45 @@ class DocumentFolder:
     """Documents of one kind."""
 
     kind: str
-    """The folder below that of the program."""
+    """The name of the folder below `folder`."""
     version: int
-    """What is written, and the only version that is read."""
+    """The version that is written, and the only one that is read."""
     most_entries: int
-    """Entries of one document."""
+    """The most entries of one document."""
     most_files: int
-    """Documents; the oldest go first."""
+    """The most documents; the oldest are removed first."""
     most_bytes: int
-    """Bytes of all documents together; the oldest go first."""
+    """The most bytes of all documents together; the oldest are removed first."""
 
     @property
     def folder(self) -> Path:
-        """Where they lie."""
+        """The folder of the documents."""
         return folder() / self.kind
 
     def _store(self, name: str) -> Store:
         return Store(self.folder / f"{name}.json", version=self.version, most=self.most_entries)
 
     def read(self, name: str) -> Document:
-        """A document; empty where there is none."""
+        """A document; empty if there is none."""
         return self._store(name).read()
 
     def change(self, name: str, changes: dict[str, object]) -> str:
-        """Put entries into a document, as `Store.change` does, and make room for it.
+        """Change entries of a document, as `Store.change` does, and remove the oldest documents above the limits.
 
         Returns:
-            Why it could not be written; empty where it was.
+            Why it could not be written; empty on success.
         """
         store = self._store(name)
-        complaint = store.change(changes)
-        if not complaint:
-            self._make_room(store.path.name)
-        return complaint
+        warning = store.change(changes)
+        if not warning:
+            self._evict(store.path.name)
+        return warning
 
     def drop(self, name: str) -> str:
-        """Take a document away, of whatever version.
+        """Delete a document, whatever its version.
 
         Returns:
-            Why that is not possible; empty where it is gone.
+            Why it could not be deleted; empty on success.
         """
         try:
             for ending in DOCUMENT_ENDINGS:
@@ -228,7 +228,7 @@ class DocumentFolder:
             return f"{self.folder} cannot be changed: {error.strerror or error}"
         return ""
 
-    def _make_room(self, written: str) -> None:
+    def _evict(self, written: str) -> None:
         with suppress(OSError):
             found = [path for path in self.folder.iterdir() if path.name.endswith(DOCUMENT_ENDINGS)]
             aged = []
@@ -237,7 +237,7 @@ class DocumentFolder:
                     status = path.stat()
                     aged.append((path.name == written, status.st_mtime_ns, status.st_size, path))
             number, size = 0, 0
-            # The youngest first, and the one just written before all.
+            # Newest first, starting with the one just written.
             for _is_written, _time, bytes_, path in sorted(aged, reverse=True):
                 number, size = number + 1, size + bytes_
                 if number > self.most_files or (size > self.most_bytes and number > 1):
@@ -246,18 +246,18 @@ class DocumentFolder:
 
 
 Scalar = str | int | float | bool | None
-"""What a value of a row's key can be."""
+"""The types of the values of a row's key."""
 Key = tuple[Scalar, ...]
-"""What tells a row from others, by value: `tui.model.view.TableSpec.key`."""
+"""Identifies a row by values: `tui.model.view.TableSpec.key`."""
 
 MOST_TEXT: Final = 16_384
-"""Characters of a text in a key; C++ names of some thousand exist."""
+"""The longest text in a key; C++ names of several thousand characters exist."""
 MOST_VALUES: Final = 32
-"""Values of a key; tables have up to eleven."""
+"""The most values of a key; tables have up to eleven."""
 
 
 def is_storable_key(key: Sequence[object]) -> bool:
-    """Whether a key can be kept and, where it was read, be used.
+    """Whether a key can be stored and is valid when it is read.
 
     >>> [is_storable_key(key) for key in ((0, "kernel", None), (float("nan"),), (["list"],), ("x" * 20_000,))]
     [True, False, False, False]
@@ -276,21 +276,21 @@ def _is_sane(value: object) -> bool:
 
 
 MOST_IN_FOLDER: Final = 5_000
-"""Files of a folder that are asked for their size; more say nothing more."""
+"""The most files of a folder whose size and time count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files that are open together."""
+    """The identity of the files that are open together."""
 
     name: str
-    """A digest of their paths: what is remembered lies under it, and it tells nothing of the paths."""
+    """A digest of their paths, under which state is stored without revealing them."""
     stamp: str
-    """A digest of their sizes and times of change: another one means that they hold something else."""
+    """A digest of their sizes and modification times; it changes with their content."""
 
 
 def files(paths: Sequence[str]) -> Files | None:
-    """What is open, or None where that cannot be opened again (standard input)."""
+    """The identity of open files; None for standard input, which cannot be opened again."""
     if not paths or "-" in paths:
         return None
     real = [os.path.realpath(path) for path in paths]
@@ -307,9 +307,9 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def _stamps(path: str) -> Iterator[tuple[str, int, int]]:
-    """Name, size and time of change of a file, or of all files of a folder."""
+    """Name, size and modification time of a file, or of all files of a folder."""
     yield _stamp(path, "")
-    if os.path.isdir(path):  # noqa: PTH112 (paths that are no text stay as they are)
+    if os.path.isdir(path):  # noqa: PTH112 (paths may be no valid text)
         found = 0
         for folder, folders, names in os.walk(path):
             folders.sort()
@@ -325,6 +325,6 @@ def _stamp(path: str, name: str) -> tuple[str, int, int]:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
         return name, -1, -1
-    # A folder changes with what is put beside the profiles, as an export: its files tell.
+    # A folder's own time changes when an export is written beside a profile: only its files count.
     is_folder = os.path.isdir(path)  # noqa: PTH112
     return (name, 0, 0) if is_folder else (name, status.st_size, status.st_mtime_ns)

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 MOST_MARKS: Final = 5_000
-"""Marked rows of a table that are remembered; of a table with more, none."""
+"""The most marked rows of a table; of a table with more, none are stored."""
 MOST_PLACES: Final = 64
-"""Views that are remembered; there are some twenty."""
+"""The most views that are stored; there are about twenty."""
 MOST_TABLES: Final = 32
-"""Tables of a view."""
+"""The most tables of a view."""
 LARGEST: Final = 2**62
-"""No number of a line, a lane or a moment is larger."""
+"""The largest valid line number, lane or time."""
 WORKSPACES: Final = DocumentFolder("left-off", version=1, most_entries=1, most_files=200, most_bytes=16 * 2**20)
 ENTRY: Final = "last"
 
 
 class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The part of a `TableState` that belongs to the file: the rest is remembered for all files."""
+    """The part of a `TableState` that depends on the file; the rest is stored in `tui.state.arrangements`."""
 
     pane: str
     filter: str = ""
@@ -45,7 +45,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, pane: str, state: TableState) -> SavedTable:
-        """What is to be remembered of a table."""
+        """The part of a table's state to store."""
         marks = state.marks if len(state.marks) <= MOST_MARKS and all(map(is_storable_key, state.marks)) else ()
         cursor = state.cursor_key if state.cursor_key is not None and is_storable_key(state.cursor_key) else None
         return cls(
@@ -61,7 +61,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def on(self, state: TableState) -> TableState:
-        """A state with this filter, order, cursor and these marks; columns and units stay."""
+        """The state with this filter, sort order, cursor and marks; columns and units stay."""
         return replace(
             state,
             filter=self.filter,
@@ -76,7 +76,7 @@ class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is one that this program could have written."""
+        """Whether this program could have written it."""
         texts = (self.pane, self.filter, self.find, self.cursor_column, *(name for name, _ in self.sort or ()))
         keys = [*self.marks, *([self.cursor_key] if self.cursor_key is not None else [])]
         return (
@@ -100,14 +100,14 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, place: Place) -> SavedPlace:
-        """What is to be remembered of a place."""
+        """The part of a place to store."""
         tables = tuple(SavedTable.of(pane, state) for pane, state in place.states)
         text = place.text if len(place.text) <= MOST_TEXT else ""
         return cls(place.view, place.level, tables, place.line, place.spot, text)
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is one that this program could have written."""
+        """Whether this program could have written it."""
         numbers = (*self.spot, *([self.line] if self.line is not None else []))
         return (
             len(self.view) <= MOST_TEXT
@@ -123,12 +123,12 @@ class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the user was."""
+    """The views, session and filter of the last run."""
 
     stamp: str
-    """What the files held: `tui.state.store.Files.stamp`."""
+    """The state of the files: `tui.state.store.Files.stamp`."""
     places: tuple[SavedPlace, ...]
-    """The views that they were in, the last one where they left off."""
+    """The views that were open, the current one last."""
     session: int | None = None
     first: int | None = None
     last: int | None = None
@@ -142,12 +142,12 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def place(self) -> SavedPlace:
-        """Where they left off."""
+        """The current view."""
         return self.places[-1]
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is one that this program could have written."""
+        """Whether this program could have written it."""
         numbers = [number for number in (self.session, self.first, self.last) if number is not None]
         return (
             0 < len(self.places) <= MOST_PLACES
@@ -161,41 +161,41 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
 def current_workspace(
     files: Files, places: Iterable[Place], *, session: int | None, aggregation: Aggregation, global_filter: str
 ) -> Workspace:
-    """Where the user is now.
+    """The workspace as it is now.
 
     Args:
-        files: What is open.
-        places: The views that they were in, each once, the present one last.
+        files: The open files.
+        places: The views that were open, each once, the current one last.
         session: The session that is shown; None: all.
         aggregation: The iterations that are shown.
         global_filter: The global filter.
     """
-    kept = tuple(SavedPlace.of(place) for place in places)[-MOST_PLACES:]
+    saved = tuple(SavedPlace.of(place) for place in places)[-MOST_PLACES:]
     return Workspace(
-        files.stamp, kept, session, aggregation.first, aggregation.last, aggregation.key, global_filter[:MOST_TEXT]
+        files.stamp, saved, session, aggregation.first, aggregation.last, aggregation.key, global_filter[:MOST_TEXT]
     )
 
 
 def with_others(where: Workspace, others: tuple[SavedPlace, ...]) -> Workspace:
-    """The same with further views, which come before those that it has."""
+    """The workspace with further views before its own."""
     return msgspec.structs.replace(where, places=(*others, *where.places)[-MOST_PLACES:])
 
 
 def read(files: Files) -> tuple[Workspace | None, str]:
-    """Where the user left off in these files, or None; and what is to be told of it."""
+    """The workspace of these files, or None; and a warning for the user, or an empty text."""
     document = WORKSPACES.read(files.name)
     try:
         found = msgspec.convert(document.entries[ENTRY], Workspace) if ENTRY in document.entries else None
     except (msgspec.ValidationError, RecursionError):
-        return None, document.complaint
-    return (found if found is not None and found.is_valid else None), document.complaint
+        return None, document.warning
+    return (found if found is not None and found.is_valid else None), document.warning
 
 
 def save(files: Files, where: Workspace) -> str:
-    """Remember where the user is; what is told in return says why that is not possible."""
+    """Store the workspace; the result says why that failed, or is empty."""
     return WORKSPACES.change(files.name, {ENTRY: msgspec.to_builtins(where)})
 
 
 def forget(files: Files) -> str:
-    """Remember nothing of these files; what is told in return says why that is not possible."""
+    """Delete the workspace of these files; the result says why that failed, or is empty."""
     return WORKSPACES.drop(files.name)

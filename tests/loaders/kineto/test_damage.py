@@ -107,7 +107,9 @@ def test_events_far_from_all_others_are_left_out_and_the_rest_keeps_its_origin()
 
 def test_times_of_no_recording_are_an_error_in_one_line() -> None:
     threads = [op("a", number, 5e11, tid=number) for number in range(5000)]
-    with pytest.raises(ProftuiError, match=r"^run\.pt\.trace\.json: 5000 threads over .* cannot be of one recording"):
+    with pytest.raises(
+        ProftuiError, match=r"^run\.pt\.trace\.json: 5000 threads over .* are too many for one recording"
+    ):
         read(threads)
 
 

@@ -53,7 +53,7 @@ def test_a_rank_of_a_name_is_marked_as_inferred(tmp_path: Path) -> None:
         (
             "info",
             "prof.0.log: rank 0, prof.1.log: rank 1, prof.3.log: rank 3",
-            "the ranks of 3 files are inferred from the name alone: the content tells none",
+            "the ranks of 3 files are inferred from the file name: the profile does not record it",
         ),
         ("warning", "", "rank 2 is missing: ranks 0 to 3 are here without it"),
     ]
@@ -97,9 +97,9 @@ def test_ranks_that_were_not_read_are_not_missing() -> None:
     assert rank_issues(sessions(0, 1, world_size=8), left_out=(), not_read=("rank2.json",)) == []
 
 
-def test_a_rank_that_is_here_twice_is_told_with_its_files() -> None:
+def test_a_duplicate_rank_is_reported_with_its_files() -> None:
     (told,) = rank_issues(sessions(0, 1, 1, world_size=2), left_out=(), not_read=())
-    assert told["reason"].startswith("rank 1 is here 2 times")
+    assert told["reason"].startswith("rank 1 appears 2 times")
     assert told["text"] == "1.json, 2.json"
 
 
@@ -107,10 +107,10 @@ def test_recordings_of_one_rank_are_a_comparison() -> None:
     assert reasons(0, 0, world_size=8) == []
 
 
-def test_jobs_of_several_sizes_are_told() -> None:
+def test_different_world_sizes_are_reported() -> None:
     mixed = pl.concat([sessions(0, world_size=2), sessions(1, world_size=4)])
     told = rank_issues(mixed, left_out=(), not_read=())
-    assert told[0]["reason"] == "these ranks are of jobs of different size (2, 4 ranks)"
+    assert told[0]["reason"] == "these ranks are of jobs with different world sizes (2, 4)"
 
 
 def test_many_are_not_all_listed() -> None:

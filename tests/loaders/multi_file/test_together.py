@@ -168,11 +168,11 @@ def test_where_no_process_can_begin_the_files_are_read_here(elsewhere: Path, mon
 @pytest.mark.slow
 def test_what_is_kept_is_not_read_again(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = a_cache()
-    first, _ = load([str(DDP)], kept=kept)
+    first, _ = load([str(DDP)], cache=kept)
     kept.write()
     monkeypatch.setattr(read_files, "ReaderProcess", lambda _cores: pytest.fail("a file was read again"))
     used = a_cache()
-    again, _ = load([str(DDP)], kept=used)
+    again, _ = load([str(DDP)], cache=used)
     assert first is not None
     assert again is not None
     assert len(used.used) == 2
@@ -187,7 +187,7 @@ def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeyp
     for rank in range(3):
         shutil.copy(LOG, folder / f"rank{rank}.log")
     first_is_read = threading.Event()
-    real = read_files._Reading._give
+    real = read_files._Reading._finish
 
     def give(self: read_files._Reading, at: int, outcome: read_files.Outcome) -> None:
         real(self, at, outcome)
@@ -196,7 +196,7 @@ def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeyp
         while at == 0 and not self._state.stopped:
             time.sleep(0.001)
 
-    monkeypatch.setattr(read_files._Reading, "_give", give)
+    monkeypatch.setattr(read_files._Reading, "_finish", give)
     states: list[str] = []
 
     def report(progress: LoadProgress) -> bool:
@@ -245,7 +245,7 @@ def test_a_failure_that_nobody_expected_is_told_with_the_file(failure: BaseExcep
         raise ProftuiError(f"{wanted.path}: nothing")
 
     found = read_files.read_all(
-        [Wanted("a"), Wanted("b")], read_here, format_in=None, report=lambda _progress: True, kept=None
+        [Wanted("a"), Wanted("b")], read_here, format_in=None, report=lambda _progress: True, cache=None
     )
     assert [str(one.error) for one in found] == ["a: nothing", f"b: cannot be read ({failure!r})"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from tests.loaders.damage import sample
 from tests.loaders.nsys import twin
 from tui.loaders.nsys import NSYS_FOLDER, is_parquetdir
 from tui.loaders.registry import load_one
@@ -135,12 +136,12 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_columns_of_other_types_cost_themselves_alone(strange: str, tmp_path: Path) -> None:
+def test_columns_of_other_types_are_left_out_and_reported(strange: str, tmp_path: Path) -> None:
     whole = write(tmp_path / "whole")
     changes = [(file, [column]) for file in whole.glob("*KERNEL*") for column in pl.read_parquet_schema(file)]
     changes = changes if strange == "struct" else []
     changes += [(file, list(pl.read_parquet_schema(file))) for file in sorted(whole.iterdir())]
-    for number, (file, columns) in enumerate(changes):
+    for number, (file, columns) in enumerate(sample(changes, 6, strange)):
         folder = tmp_path / str(number)
         folder.mkdir()
         for other in set(whole.iterdir()) - {file}:

@@ -88,7 +88,7 @@ def test_the_export_beside_it_is_used(folder: Path) -> None:
     assert kernels(profile) == 6
     assert profile["sessions"]["format"].to_list() == ["nsys-report"] * 2
     assert profile.sources == (str(folder / "run.nsys-rep"),)
-    assert "read from this export, beside the report" in reasons(profile)
+    assert "read from this export beside the report" in reasons(profile)
 
 
 @pytest.mark.parametrize("what", ["older", "empty", "texts alone"])
@@ -244,7 +244,7 @@ def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
 
 def test_the_cache_keeps_the_newest_exports(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_good(folder)
-    monkeypatch.setattr(report_file, "_MOST_EXPORTS", 3)
+    monkeypatch.setattr(report_file, "_MAX_EXPORTS", 3)
     made: list[str] = []
     for number in range(5):
         (folder / "run.nsys-rep").write_bytes(HEAD + bytes(number))

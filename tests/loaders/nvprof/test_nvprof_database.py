@@ -311,7 +311,7 @@ def test_impossible_times_and_numbers_are_left_out_and_told(tmp_path: Path) -> N
     assert profile["issues"]["reason"].to_list() == [
         "2 GPU activities without known times in the database",
         "1 GPU activity without a name in the database",
-        "implausibly large numbers left out (1)",
+        "numbers out of range (1): shown as unknown",
         "2 rows have an impossible time (more than a week from the median start, or lasting longer): shown as unknown",
         "ends of NVTX ranges have no start (1): recording began within them",
     ]

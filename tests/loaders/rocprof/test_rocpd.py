@@ -246,7 +246,7 @@ def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
         ("add(float*, int)", 50, 10, 4, 2, 256, 0),
     ]
     assert profile["api_calls"]["tid"].to_list() == [None, None]
-    assert "implausibly large numbers left out (1)" in profile["issues"]["reason"].to_list()
+    assert "numbers out of range (1): shown as unknown" in profile["issues"]["reason"].to_list()
 
 
 @given(st.text(max_size=30) | st.sampled_from(['{"message": 5}', '{"a": ' * 2000 + "1" + "}" * 2000, "[]", "nul"]))

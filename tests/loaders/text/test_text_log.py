@@ -182,7 +182,7 @@ def test_of_a_last_row_without_a_line_end_is_told_that_it_may_be_cut() -> None:
         assert issues(load(whole)) == []
     # What is told of already needs no second word.
     assert [reason for _, _, _, reason in issues(load(f"TABLE a\nrow {10**30}"))] == [
-        "implausibly large number; left out"
+        "the number is out of range: shown as unknown"
     ]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.demangle import with_short_names
+from tui.loaders.collector import with_short_names
 from tui.loaders.dlprof.dlprof_activities import LAUNCH, TOOL, path_columns, stack_column
 from tui.loaders.dlprof.dlprof_figures import CONFIG, KERNELS, OPS
 from tui.loaders.text.cell_values import CellValues

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.plausible_times import MAX_NS
+from tui.loaders.collector import with_short_names
 from tui.loaders.cupti import COPY_KINDS
-from tui.loaders.demangle import with_short_names
 from tui.loaders.input_issues import Note
 from tui.model.schema import NAME
 

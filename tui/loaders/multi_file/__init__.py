@@ -1,1 +1,1 @@
-"""Several files at once: each is read by a process of its own where that is faster."""
+"""Several files at once: each is read by its own process if that is faster."""

@@ -23,7 +23,7 @@ from tui.model.schema import conform
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tui.loaders.base import Kept
+    from tui.loaders.base import ProfileCache
     from tui.loaders.progress import Report
 
 
@@ -37,9 +37,9 @@ def load_together(
     *,
     format_in: str | None,
     report: Report,
-    kept: Kept | None,
+    cache: ProfileCache | None,
 ) -> tuple[Profile | None, list[ProftuiError]]:
-    """Read files and the files of folders into one profile, in the order of the paths; a folder's by their ranks.
+    """Read files and folders into one profile, in the order of the paths; files of a folder by rank.
 
     Args:
         paths: As they were given.
@@ -47,17 +47,17 @@ def load_together(
         read_here: As for `tui.loaders.multi_file.read_files.read_all`.
         format_in: As for `tui.loaders.multi_file.read_files.read_all`.
         report: As for `tui.loaders.multi_file.read_files.read_all`.
-        kept: As for `tui.loaders.multi_file.read_files.read_all`.
+        cache: As for `tui.loaders.multi_file.read_files.read_all`.
 
     Returns:
-        What was read, or None where nothing could be; and for each path that could not be read, why.
+        The profile, or None if nothing could be read; and an error for each path that could not be read.
     """
     wanted: list[Wanted] = []
     places: list[range] = []
     errors: list[ProftuiError] = []
     folders: list[str] = []
     seen: set[str] = set()
-    twice: list[str] = []
+    duplicates: list[str] = []
     for path in paths:
         found = [Wanted(path)]
         if is_folder(path):
@@ -67,7 +67,7 @@ def load_together(
                 errors.append(error)
                 continue
         again = [one.path for one in found if _file_of(one.path) in seen]
-        twice += again
+        duplicates += again
         if len(again) == len(found):
             continue
         folders.append(path if found != [Wanted(path)] else "")
@@ -77,16 +77,16 @@ def load_together(
         wanted += found
     if not wanted:
         return None, errors
-    outcomes = read_all(wanted, read_here, format_in=format_in, report=report, kept=kept)
+    outcomes = read_all(wanted, read_here, format_in=format_in, report=report, cache=cache)
     if len(wanted) > 1:
-        outcomes = _named(wanted, outcomes)
+        outcomes = _with_file_names(wanted, outcomes)
     profiles: list[Profile] = []
     issues: list[dict[str, str]] = []
     for folder, place in zip(folders, places, strict=True):
         own = {wanted[at].path: outcomes[at] for at in place}
         try:
             if folder:
-                profiles.append(assembled(folder, own))
+                profiles.append(join_folder(folder, own))
                 continue
             (outcome,) = own.values()
             if outcome.error is not None:
@@ -97,16 +97,16 @@ def load_together(
         except ProftuiError as error:
             errors.append(error)
     if not profiles:
-        return None, errors or [ProftuiError("stopped before anything was read")]
+        return None, errors or [ProftuiError("stopped before a file was read completely")]
     profile = joined(profiles)
     not_read = [Path(one.path).name for one, outcome in zip(wanted, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         words = f"stopped: {len(not_read)} of {len(wanted)} files not read"
         profile = replace(profile, partial="; ".join(filter(None, [words, profile.partial])))
         issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": f"{words}"})
-    if twice:
-        count = "1 file is" if len(twice) == 1 else f"{len(twice)} files are"
-        named = ", ".join(twice[:_MOST_NAMED]) + (", ..." if len(twice) > _MOST_NAMED else "")
+    if duplicates:
+        count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
+        named = ", ".join(duplicates[:_MOST_NAMED]) + (", ..." if len(duplicates) > _MOST_NAMED else "")
         issues.append({"severity": "info", "text": named, "reason": f"{count} named more than once: read once"})
     if len(wanted) > 1:
         left_out = [one.path for one, outcome in zip(wanted, outcomes, strict=True) if outcome.error is not None]
@@ -115,12 +115,12 @@ def load_together(
 
 
 def _file_of(path: str) -> str:
-    """What is the same for all names of a file."""
+    """The identity of a file, whatever path leads to it."""
     return path if path == STANDARD_INPUT or is_address(path) else os.path.realpath(path)
 
 
-def _named(wanted: Sequence[Wanted], outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The same with ranks that the names of the files tell, and what is partial by its file's name."""
+def _with_file_names(wanted: Sequence[Wanted], outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes with ranks inferred from file names, and partial profiles labeled with their file."""
     found = with_ranks([one.path for one in wanted], [outcome.profile for outcome in outcomes])
     return [
         outcome
@@ -134,26 +134,26 @@ def _named(wanted: Sequence[Wanted], outcomes: Sequence[Outcome]) -> list[Outcom
 
 
 MOST_FILES: Final = 1000
-"""A folder with more files is not one of profiles: nobody wants all of it read."""
+"""The most files of a folder of profiles."""
 
 LEFT_OUT: Final = "left out: "
-"""How the reason of an issue begins that is of a file which could not be read."""
+"""The beginning of the reason in issues about unreadable files."""
 
 _NUMBER: Final = re.compile(r"([0-9]+)")
 _SPACE, _TRACE = ".xplane.pb", ".trace.json.gz"
 _PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
-"""Formats that come as one file for each table of a run."""
+"""Formats with one file for each table of a run."""
 
 
-def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
+def join_folder(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
     """The profiles of a folder, in the order of their ranks and names.
 
     Args:
         path: The folder.
-        outcomes: What came of each of its files.
+        outcomes: The outcome of each of its files.
 
     Returns:
-        Their sessions. Files that could not be read, and how many hold no profile, are issues.
+        The sessions of all files. Unreadable files, and the number of files without a profile, become issues.
 
     Raises:
         ProftuiError: No file of it can be read.
@@ -177,25 +177,25 @@ def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
     reports = profile["sessions"].filter(pl.col("format").is_in(_PARTS)).select("source").n_unique()
     if reports > 1:
         reason = (
-            f"{reports} files here are single tables of a run: each is a session of its own, so the totals over all "
-            "sessions count a run as often as it has tables; put those of one run into one file: cat *.csv > run.csv"
+            f"{reports} files are single tables of a run: each is a session of its own, so totals over all "
+            "sessions count a run once per table; combine the tables of a run: cat *.csv > run.csv"
         )
         issues.append({"severity": "warning", "text": "", "reason": reason})
     return with_issues(profile, issues)
 
 
 def left_out(profile: Profile) -> list[str]:
-    """Which files were left out, and why."""
+    """The files that were left out, with the reason."""
     reason = pl.col("reason")
     rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(LEFT_OUT))
     return rows["reason"].str.strip_prefix(LEFT_OUT).to_list()
 
 
 def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
-    """The same with further issues, which belong to no session."""
+    """The profile with further issues, which belong to no session."""
     if not issues:
         return profile
-    # They name files.
+    # The texts contain file names.
     more = conform("issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues]))
     frames = {**profile.frames, "issues": pl.concat([profile["issues"], more])}
     return Profile(frames, profile.sources, profile.texts, profile.partial)
@@ -206,7 +206,7 @@ def _file_list(count: int) -> str:
 
 
 def profile_files(path: str) -> list[str]:
-    """The files of a folder that may be profiles, without those of the folders in it, in the order of their numbers.
+    """The files of a folder that may be profiles, not of its subfolders, in natural order of their names.
 
     Raises:
         ProftuiError: It cannot be listed, or has no files or too many.
@@ -219,19 +219,23 @@ def profile_files(path: str) -> list[str]:
         raise ProftuiError(f"{path}: is a directory without files", "name a profile, or a folder of profiles")
     if len(found) > MOST_FILES:
         raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MOST_FILES:,} at most")
-    twice = {
-        _of_two(entry) for entry in found if entry.suffix in REPORT_ENDINGS and entry.with_suffix(".sqlite") in found
+    duplicates = {
+        _redundant_of(entry)
+        for entry in found
+        if entry.suffix in REPORT_ENDINGS and entry.with_suffix(".sqlite") in found
     }
-    # XLA's profiler writes each run twice; the JSON of it is cut at a million events.
+    # XLA's profiler writes each run twice; its JSON is limited to a million events.
     spaces = {entry.name.removesuffix(_SPACE) for entry in found if entry.name.endswith(_SPACE)}
-    twice |= {entry for entry in found if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)}
-    return [str(entry) for entry in sorted(set(found) - twice, key=lambda entry: _natural(entry.name))]
+    duplicates |= {
+        entry for entry in found if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)
+    }
+    return [str(entry) for entry in sorted(set(found) - duplicates, key=lambda entry: _natural(entry.name))]
 
 
-def _of_two(report: Path) -> Path:
-    """Of a report of Nsight Systems and its export, one of which is enough, the one to leave alone.
+def _redundant_of(report: Path) -> Path:
+    """Of an Nsight Systems report and its export, the one not to read.
 
-    An export that failed is empty; one that is older than the report is read where nsys cannot make another.
+    A failed export is empty; an export older than the report is read only if nsys cannot make a new one.
     """
     export = report.with_suffix(".sqlite")
     try:

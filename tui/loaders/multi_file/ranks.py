@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 FROM_NAME: Final = "name of the file"
-"""What ``sessions.rank_source`` says of a rank that the file itself does not tell."""
+"""The ``sessions.rank_source`` of a rank that is inferred from the file name."""
 
 _RANK: Final = re.compile(r"(?<![a-z])rank[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"([0-9]+)")
 _MOST: Final = 1 << 20
 _LISTED: Final = 12
-"""So many files or ranks are named in one sentence."""
+"""The most files or ranks named in one message."""
 
 
 def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
-    """The ranks that the names of files tell: after the word, else the one number that counts them.
+    """The ranks in file names: the number after "rank", otherwise the one number that counts the files.
 
     >>> ranks_in_names(["a_rank0.json", "a_rank_12.json"]), ranks_in_names(["t.0.json", "t.1.json", "t.3.json"])
     ([0, 12], [0, 1, 3])
@@ -34,20 +34,20 @@ def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
     ([None, None], [None])
     """
     names = [Path(path).name for path in paths]
-    told = [int(found[-1]) if (found := _RANK.findall(name)) else None for name in names]
-    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    ranks = [int(found[-1]) if (found := _RANK.findall(name)) else None for name in names]
+    by_pattern: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for at, name in enumerate(names):
-        if told[at] is None:
-            alike[tuple(_NUMBER.split(name)[::2])].append(at)
-    for places in alike.values():
+        if ranks[at] is None:
+            by_pattern[tuple(_NUMBER.split(name)[::2])].append(at)
+    for places in by_pattern.values():
         numbers = _counting([_NUMBER.findall(names[at]) for at in places])
         for at, number in zip(places, numbers, strict=True):
-            told[at] = number
-    return told
+            ranks[at] = number
+    return ranks
 
 
 def _counting(rows: Sequence[Sequence[str]]) -> Sequence[int | None]:
-    """The one column of numbers that counts from 0, with at most as many missing as there are."""
+    """The only column of numbers that counts from 0, with at most half of the numbers missing."""
     found = []
     for column in zip(*rows, strict=True):
         numbers = [int(text) for text in column if len(text) < 8]
@@ -57,12 +57,12 @@ def _counting(rows: Sequence[Sequence[str]]) -> Sequence[int | None]:
 
 
 def with_ranks(paths: Sequence[str], profiles: Sequence[Profile | None]) -> list[Profile | None]:
-    """The same profiles; those whose one session with GPU work tells no rank have that of their file's name."""
-    told = ranks_in_names(paths)
+    """The profiles; those without a recorded rank get the rank in their file name."""
+    ranks = ranks_in_names(paths)
     taken = {rank for one in profiles if one is not None for rank in one["sessions"]["rank"].drop_nulls()}
     return [
         None if profile is None else profile if rank is None or rank in taken else _with_rank(profile, rank)
-        for profile, rank in zip(profiles, told, strict=True)
+        for profile, rank in zip(profiles, ranks, strict=True)
     ]
 
 
@@ -80,12 +80,12 @@ def _with_rank(profile: Profile, rank: int) -> Profile:
 
 
 def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Sequence[str]) -> list[dict[str, str]]:
-    """What is odd about the ranks of several files: inferred, twice, missing, of jobs of several sizes.
+    """Issues about the ranks of several files: inferred, duplicate, missing, of different world sizes.
 
     Args:
         sessions: The frame of that name.
         left_out: The files that could not be read.
-        not_read: The files that were not, because the reading was stopped: what is missing is not told then.
+        not_read: The files that were not, because the reading was stopped: missing ranks are not reported then.
     """
     known = sessions.filter(pl.col("rank").is_not_null())
     ranks = Counter(known["rank"].to_list())
@@ -94,21 +94,21 @@ def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Se
     if inferred.height:
         count = "1 file is" if inferred.height == 1 else f"{inferred.height} files are"
         pairs = [f"{Path(source).name}: rank {rank}" for source, rank in inferred.select("source", "rank").iter_rows()]
-        reason = f"the ranks of {count} inferred from the name alone: the content tells none"
+        reason = f"the ranks of {count} inferred from the file name: the profile does not record it"
         issues.append({"severity": "info", "text": _some(pairs), "reason": reason.replace("ranks of 1", "rank of 1")})
     if len(ranks) < 2:
-        # Recordings of one rank are compared, not put together.
+        # Several recordings of one rank are for comparison, not a job.
         return issues
     for rank, times in sorted(ranks.items()):
         if times > 1:
             files = [Path(source).name for source in known.filter(pl.col("rank") == rank)["source"]]
             reason = (
-                f"rank {rank} is here {times} times: each is a session of its own, and figures over ranks have both"
+                f"rank {rank} appears {times} times: each is a session of its own, and figures over ranks include all"
             )
             issues.append({"severity": "warning", "text": _some(files), "reason": reason})
     sizes = sorted(known["world_size"].drop_nulls().unique().to_list())
     if len(sizes) > 1:
-        reason = f"these ranks are of jobs of different size ({', '.join(map(str, sizes))} ranks)"
+        reason = f"these ranks are of jobs with different world sizes ({', '.join(map(str, sizes))})"
         issues.append({"severity": "warning", "text": "", "reason": reason})
     size = sizes[-1] if sizes else max(ranks) + 1
     missing = sorted(set(range(min(size, _MOST))) - set(ranks))
@@ -126,7 +126,7 @@ def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Se
 
 
 def in_words(numbers: Iterable[int]) -> str:
-    """Numbers in order, with runs put together.
+    """A sorted list of numbers as text, with ranges.
 
     >>> in_words([1, 2, 3, 7])
     '1 to 3, 7'

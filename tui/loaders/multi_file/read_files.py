@@ -23,55 +23,55 @@ from tui.model.errors import ProftuiError, path_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui.loaders.base import Kept
+    from tui.loaders.base import ProfileCache
     from tui.loaders.multi_file.reader_process import Progress
     from tui.loaders.progress import Report
     from tui.model.profile import Profile
 
 
 _PACKED: Final = 12
-"""Traces in JSON are packed to about so small a part; texts and databases to a larger one."""
+"""The compression ratio of JSON traces; text and databases compress less."""
 _BASE_BYTES: Final = 200 << 20
-"""What a process takes with the libraries loaded."""
+"""The memory of a process with the libraries loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a file may cost."""
+    """The estimated cost of reading a file."""
 
     size: int
-    """Bytes on the disk."""
+    """Size on disk."""
     unpacked: int
-    """About so many bytes of text or tables."""
+    """Estimated size when decompressed."""
     is_file: bool
-    """Whether another process can open it, too, and from its beginning."""
+    """Whether another process can open it from the beginning."""
 
     @property
     def memory(self) -> int:
-        """About so many bytes are in use while a process reads it."""
+        """Estimated memory while a process reads it."""
         return self.unpacked + _BASE_BYTES
 
 
 def costs(path: str) -> Cost:
-    """What a file may cost; nothing where it cannot be looked at."""
+    """Estimate the cost of a file; zero if it cannot be inspected."""
     try:
-        status = os.stat(path)  # noqa: PTH116 (a name that is no text stays as it is)
+        status = os.stat(path)  # noqa: PTH116 (a name may be no valid text)
         if not stat.S_ISREG(status.st_mode):
-            # Of a pipe nothing may be read twice; a folder that is one profile finds its own way.
+            # A pipe can be read only once; a folder that is one profile has its own loader.
             return Cost(0, 0, is_file=False)
         with open(path, "rb") as file:  # noqa: PTH123
             packed = compression_of(file.read(8)) is not None
     except (OSError, ValueError):
         return Cost(0, 0, is_file=False)
-    # A name that is no text cannot be told to another process.
+    # A name that is no valid text cannot be sent to another process.
     return Cost(status.st_size, status.st_size * (_PACKED if packed else 1), is_file=path_text(path) == path)
 
 
 PAYS_BYTES: Final = 48 << 20
-"""So much text, unpacked, has to be left for a process that begins to be worth its start."""
+"""A worker process pays off from this much decompressed data."""
 
 PATIENCE_S: Final = 20.0
-"""So long after it was told to stop a process may take to hand over what it has."""
+"""How long a stopped process may take to return its partial profile."""
 
 _LOOK_EVERY_S: Final = 0.05
 _MOST_PROCESSES: Final = 64
@@ -83,21 +83,21 @@ class Wanted:
 
     path: str
     may_be_none: bool = False
-    """Whether it is passed over where it does not begin as a profile does."""
+    """Whether it is skipped if it does not begin like a profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a file: a profile, an error, or neither where it holds none or was not read any more."""
+    """The outcome of a file: a profile, an error, or neither if it holds no profile or was not read."""
 
     profile: Profile | None = None
     error: ProftuiError | None = None
     was_stopped: bool = False
-    """It was waiting when the reading was stopped."""
+    """It was waiting when loading was stopped."""
 
 
 class _NoProfileError(Exception):
-    """The file is passed over."""
+    """The file is skipped."""
 
 
 def read_all(
@@ -106,27 +106,29 @@ def read_all(
     *,
     format_in: str | None,
     report: Report,
-    kept: Kept | None,
+    cache: ProfileCache | None,
 ) -> list[Outcome]:
-    """Read files, in processes of their own where that is quicker.
+    """Read files, in worker processes if that is faster.
 
     Args:
         wanted: The files.
-        read_here: Reads one in this process; None where it is passed over.
-        format_in: The name of the format to read them as, where that is not to be recognized.
-        report: Told of the progress of each; its False stops the reading, and what has been read is kept.
-        kept: What was read of files before.
+        read_here: Reads a file in this process; returns None if it is skipped.
+        format_in: The name of the format, if the user chose it.
+        report: Gets the progress of each file; if it returns False, loading stops and the profile is partial.
+        cache: The cache of profiles.
 
     Returns:
-        What came of each, in their order.
+        The outcome of each, in their order.
     """
     if len(wanted) == 1:
-        return [_outcome(wanted[0].path, lambda: read_here(wanted[0], report), format_in, kept)]
-    return _Reading(wanted, read_here, format_in, report, kept).outcomes()
+        return [_outcome(wanted[0].path, lambda: read_here(wanted[0], report), format_in, cache)]
+    return _Reading(wanted, read_here, format_in, report, cache).outcomes()
 
 
-def _outcome(path: str, load: Callable[[], Profile | None], format_in: str | None, kept: Kept | None) -> Outcome:
-    """What comes of a file, read or as it was kept."""
+def _outcome(
+    path: str, load: Callable[[], Profile | None], format_in: str | None, cache: ProfileCache | None
+) -> Outcome:
+    """The outcome of a file, read or from the cache."""
 
     def profile() -> Profile:
         found = load()
@@ -135,9 +137,9 @@ def _outcome(path: str, load: Callable[[], Profile | None], format_in: str | Non
         return found
 
     try:
-        if kept is None or path == STANDARD_INPUT:
+        if cache is None or path == STANDARD_INPUT:
             return Outcome(profile())
-        return Outcome(kept.profile(path, format_in, profile))
+        return Outcome(cache.profile(path, format_in, profile))
     except ProftuiError as error:
         return Outcome(error=error)
     except _NoProfileError:
@@ -146,13 +148,13 @@ def _outcome(path: str, load: Callable[[], Profile | None], format_in: str | Non
 
 @dataclass(slots=True)
 class _State:
-    """Where the reading is; used under the lock."""
+    """The state shared by the threads; guarded by the lock."""
 
     files: list[FileProgress]
     outcomes: list[Outcome | None]
     rows: list[int]
     under_way: int = 0
-    """Bytes of memory that the files under way may take."""
+    """The memory that files being read may use, in bytes."""
     reading: int = 0
     next: int = 0
     stopped: bool = False
@@ -166,9 +168,9 @@ class _Reading:
         read_here: Callable[[Wanted, Report], Profile | None],
         format_in: str | None,
         report: Report,
-        kept: Kept | None,
+        cache: ProfileCache | None,
     ) -> None:
-        self._wanted, self._read_here, self._format_in, self._kept = wanted, read_here, format_in, kept
+        self._wanted, self._read_here, self._format_in, self._cache = wanted, read_here, format_in, cache
         self._report = report
         folders = {os.path.dirname(one.path) for one in wanted}  # noqa: PTH120 (as it was given)
         self._called = folders.pop() if len(folders) == 1 else wanted[0].path
@@ -179,7 +181,7 @@ class _Reading:
         self._state = _State(files, [None] * len(files), [0] * len(files))
         self._changed = threading.Condition()
         self._here = threading.Lock()
-        """Two files at once in one process take longer than one after the other."""
+        """Guards reading in this process: two files at once take longer than one after the other."""
         self._unpacking = threading.Lock()
 
     def outcomes(self) -> list[Outcome]:
@@ -204,7 +206,7 @@ class _Reading:
         self._report_progress()
         return [one if one is not None else Outcome(was_stopped=True) for one in self._state.outcomes]
 
-    # --- what the caller's thread does -------------------------------------------------------------------------------
+    # --- in the caller's thread ---------------------------------------------------------------------------------------
 
     def _report_progress(self) -> bool:
         with self._changed:
@@ -229,7 +231,7 @@ class _Reading:
         for worker in workers:
             worker.kill()
 
-    # --- what the threads do, each with at most one process ----------------------------------------------------------
+    # --- in the reading threads, each with at most one process-------------------------------------------------------
 
     def _work(self) -> None:
         used: list[ReaderProcess | None] = [None]
@@ -237,16 +239,16 @@ class _Reading:
             while (at := self._take()) is not None:
                 path = self._wanted[at].path
                 try:
-                    outcome = _outcome(path, partial(self._loaded, at, used), self._format_in, self._kept)
-                except (Exception, pl.exceptions.PanicException) as error:  # no file may keep the others away
+                    outcome = _outcome(path, partial(self._loaded, at, used), self._format_in, self._cache)
+                except (Exception, pl.exceptions.PanicException) as error:  # one file must not stop the others
                     outcome = Outcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
-                self._give(at, outcome)
+                self._finish(at, outcome)
         finally:
             if used[0] is not None:
-                self._part_from(used[0])
+                self._discard(used[0])
 
     def _take(self) -> int | None:
-        """The next file that there is memory for; None where no more is to be read."""
+        """Wait for memory and take the next file; None if no more is to be read."""
         with self._changed:
             while True:
                 state = self._state
@@ -263,13 +265,13 @@ class _Reading:
             state.files[at] = replace(state.files[at], state=READING)
             return at
 
-    def _give(self, at: int, outcome: Outcome) -> None:
+    def _finish(self, at: int, outcome: Outcome) -> None:
         profile = outcome.profile
         rank = None if profile is None else profile["sessions"]["rank"].max()
         with self._changed:
             state, file = self._state, self._state.files[at]
             if outcome.error is not None and state.stopped:
-                # What little was read of it is no profile: that says nothing of the file.
+                # The part that was read is no profile; the file itself may be one.
                 outcome = Outcome(was_stopped=True)
             state.outcomes[at] = outcome
             state.reading -= 1
@@ -284,11 +286,11 @@ class _Reading:
             self._changed.notify_all()
 
     def _loaded(self, at: int, used: list[ReaderProcess | None]) -> Profile | None:
-        """Read a file by a process, or here where that is as quick.
+        """Read a file in a worker process, or in this process if that is as fast.
 
         Args:
-            at: Which.
-            used: The thread's process, if it has one; it is put or taken away here.
+            at: The index of the file.
+            used: The thread's process, or None; replaced here.
         """
         one = self._wanted[at]
         if not self._costs[at].is_file:
@@ -303,7 +305,7 @@ class _Reading:
                 one.path, self._format_in, may_be_none=one.may_be_none, report=lambda told: self._progress(at, told)
             )
         except WorkerLostError as error:
-            self._part_from(worker)
+            self._discard(worker)
             used[0] = None
             words = "no result in time after loading was stopped" if self._state.stopped else str(error)
             raise ProftuiError(f"{one.path}: {words}") from error
@@ -312,7 +314,7 @@ class _Reading:
         if not isinstance(answer, Done):
             return None
         try:
-            # Polars puts the names of all profiles into one table.
+            # Polars has one table of categories for all profiles.
             with self._unpacking:
                 return unpack(answer.parcel, folder)
         except (OSError, DamagedError, ValueError, pl.exceptions.PolarsError):
@@ -325,7 +327,7 @@ class _Reading:
             )
 
     def _pays(self) -> bool:
-        """Whether so much is left to read that another process is worth its start."""
+        """Whether enough is left to read that starting another process pays off."""
         if self._threads == 1:
             return False
         with self._changed:
@@ -339,7 +341,7 @@ class _Reading:
     def _started(self) -> ReaderProcess | None:
         try:
             worker = ReaderProcess(max(1, available_cores() // self._threads))
-        except OSError:  # no more processes, or no room for a folder: the work is done here
+        except OSError:  # no more processes, or the disk is full: read in this process
             return None
         with self._changed:
             self._state.workers.add(worker)
@@ -347,13 +349,13 @@ class _Reading:
                 worker.stop()
         return worker
 
-    def _part_from(self, worker: ReaderProcess) -> None:
+    def _discard(self, worker: ReaderProcess) -> None:
         with self._changed:
             self._state.workers.discard(worker)
         worker.close()
 
-    def _progress(self, at: int, told: Progress) -> None:
-        self._note(at, told.bytes_read, told.rows)
+    def _progress(self, at: int, progress: Progress) -> None:
+        self._note(at, progress.bytes_read, progress.rows)
 
     def _note(self, at: int, bytes_read: int, rows: int) -> bool:
         with self._changed:

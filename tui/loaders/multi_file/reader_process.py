@@ -1,4 +1,4 @@
-"""A worker process that reads whole files, one after the other, and the messages that it exchanges with the program."""
+"""A worker process that reads whole files: its messages, and the transfer of a profile as files in a folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Setup:
     root: str
     """A folder for the frames, which the process removes when the program ends."""
     cores: int
-    """How many it may use."""
+    """The number of cores that it may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class Order:
     path: str
     format_in: str | None
     may_be_none: bool
-    """Whether it is passed over where it does not begin as a profile does."""
+    """Whether it is skipped if it does not begin like a profile."""
     folder: str
-    """Where the frames go: an empty folder."""
+    """An empty folder for the frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The present file is to end here; what was read of it is kept."""
+    """Stop reading the current file and return a partial profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it has come."""
+    """The progress within the current file."""
 
     bytes_read: int
     rows: int
@@ -93,11 +93,11 @@ class ReaderProcess:
         """Start it.
 
         Args:
-            cores: How many it may use.
-            command: What runs the worker; tests give another one.
+            cores: The number of cores that it may use.
+            command: The command that runs the worker; tests replace it.
 
         Raises:
-            OSError: It cannot be started, or has no folder to write to.
+            OSError: The process cannot be started, or its folder not made.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="proftui-read-"))
         self._number = 0
@@ -106,29 +106,29 @@ class ReaderProcess:
         except OSError:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
-        with suppress(WorkerLostError):  # whoever gives it a file learns so
+        with suppress(WorkerLostError):  # the next read reports it
             self.process.send(Setup(str(self._folder), cores))
 
     def read(
         self, path: str, format_in: str | None, *, may_be_none: bool, report: Callable[[Progress], None]
     ) -> tuple[Answer, Path]:
-        """Have it read a file.
+        """Read a file in the process.
 
         Args:
             path: The file.
-            format_in: The name of the format to read it as, where that is not to be recognized.
-            may_be_none: Whether it is passed over where it does not begin as a profile does.
-            report: Told how far it has come.
+            format_in: The name of the format, if the user chose it.
+            may_be_none: Whether it is skipped if it does not begin like a profile.
+            report: Gets the progress.
 
         Returns:
-            Its final answer, and the folder with the frames, which is there until it reads the next file.
+            The final answer, and the folder with the frames, which is valid until the next file is read.
 
         Raises:
-            WorkerLostError: It ended before.
+            WorkerLostError: The process ended before it answered.
         """
         self._number += 1
         folder = self._folder / str(self._number)
-        # What is in use of the one before is mapped, and stays.
+        # Mapped files of the last profile stay valid after removal.
         shutil.rmtree(self._folder / str(self._number - 1), ignore_errors=True)
         try:
             folder.mkdir(mode=0o700)
@@ -141,16 +141,16 @@ class ReaderProcess:
         return final, folder
 
     def stop(self) -> None:
-        """Let it keep what it has of the present file."""
+        """Stop reading the current file; the process returns a partial profile."""
         with suppress(WorkerLostError):
             self.process.send(Stop())
 
     def kill(self) -> None:
-        """End it; who waits for its answer learns so."""
+        """Kill the process; `read` raises `WorkerLostError`."""
         self.process.kill()
 
     def close(self) -> None:
-        """End it and remove what it left; nobody may be waiting for it."""
+        """Kill the process and remove its folder; no thread may be in `read`."""
         self.process.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -159,18 +159,18 @@ _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEX
 
 
 class SentText(msgspec.Struct, frozen=True):
-    """Where the lines of a text lie."""
+    """The position of the lines of a text."""
 
     source: str
     name: str
     stretches: tuple[Stretch, ...]
     copy: str
-    """The file with the copy that was made of the text; empty where they lie in the input itself."""
+    """The file with a copy of the text; empty if the lines are in the input itself."""
     not_kept: str
 
 
 class Parcel(msgspec.Struct, frozen=True):
-    """What lies in the folder."""
+    """The content of the folder."""
 
     sources: tuple[str, ...]
     partial: str
@@ -207,15 +207,15 @@ def _packed_text(within: int, number: int, source: str, text: LogText) -> SentTe
 
 
 def unpack(parcel: Parcel, folder: Path) -> Profile:
-    """The profile that was packed; its folder may go afterwards.
+    """Read the profile that was packed; its folder may be removed afterwards.
 
     Raises:
         OSError: It cannot be read.
-        DamagedError: It is not what was packed.
-        polars.exceptions.PolarsError: It is no frame.
+        DamagedError: It differs from what was packed.
+        polars.exceptions.PolarsError: A file is no frame.
     """
     if not set(parcel.frames) <= set(FRAMES):
-        raise DamagedError("a frame that the model lacks")
+        raise DamagedError("an unknown frame")
     within = os.open(folder, _FOLDER_FLAGS)
     try:
         reader = FrameReader(within, parcel.names)

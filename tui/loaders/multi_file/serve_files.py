@@ -1,4 +1,4 @@
-"""What a worker process of `tui.loaders.multi_file.reader_process` runs: it reads the files that it is given."""
+"""The function that a worker process of `tui.loaders.multi_file.reader_process` runs: it reads files on request."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def serve(channel: Channel) -> None:
                 else:
                     orders.put(message)
         finally:
-            # The program has ended, or wants no more.
+            # The parent process has ended or closed the connection.
             shutil.rmtree(setup.root, ignore_errors=True)
             os._exit(0)
 
@@ -67,6 +67,6 @@ def _read(order: Order, channel: Channel, stopped: threading.Event) -> Answer:
         return Failed(error.message, error.hint)
     except (OSError, pl.exceptions.PolarsError) as error:
         return Failed(
-            f"{order.path}: the rows that were read cannot be written ({error})",
+            f"{order.path}: the profile cannot be written to a temporary folder ({error})",
             "set TMPDIR to a folder with free space",
         )

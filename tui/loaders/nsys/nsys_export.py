@@ -150,8 +150,8 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     work = with_launch(work, calls)
     report_work_issues(work, collector)
     found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
-    if found.fault:
-        collector.issue("error", None, "NVTX_EVENTS", f"no ops were made of the NVTX ranges: {found.fault}")
+    if found.error:
+        collector.issue("error", None, "NVTX_EVENTS", f"the NVTX ranges were not made into ops: {found.error}")
     ops = found.ops
     if ops.height:
         work = link_ops(work, ops, found.nesting)

@@ -224,8 +224,8 @@ def _linked(
     steps = mark_steps(conform("ranges", ranges))
     launched = with_launch(activities, calls)
     found = ops_from_ranges(steps.ranges)
-    if found.fault:
-        reason = f"no ops were made of the NVTX ranges: {found.fault}"
+    if found.error:
+        reason = f"the NVTX ranges were not made into ops: {found.error}"
         collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", reason)
     marked, ops = found.ranges, found.ops
     if ops.height:

@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
-from tui.loaders.demangle import with_short_names
+from tui.loaders.collector import with_short_names
 from tui.model.schema import NAME
 from tui.model.text_numbers import number_in
 

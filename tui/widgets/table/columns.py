@@ -194,7 +194,7 @@ class ArrangementController:
             return state
         self._remembered_of = table
         arrangement = memory.of(table)
-        self._show_complaint(memory)
+        self._show_warning(memory)
         return state if arrangement == PLAIN else arrangement.on(state)
 
     def remember(self) -> None:
@@ -206,13 +206,13 @@ class ArrangementController:
         def write() -> None:
             # A home directory can lie on a slow network: no key waits for it.
             memory.write()
-            self._pane.app.call_from_thread(self._show_complaint, memory)
+            self._pane.app.call_from_thread(self._show_warning, memory)
 
         self._pane.run_worker(write, thread=True, group="remember")
 
-    def _show_complaint(self, memory: Arrangements) -> None:
-        if memory.complaint:
-            said, memory.complaint = memory.complaint, ""
+    def _show_warning(self, memory: Arrangements) -> None:
+        if memory.warning:
+            said, memory.warning = memory.warning, ""
             self._pane.notify(plain(said), severity="warning", markup=False)
 
     def _memory(self) -> Arrangements | None:
