@@ -129,7 +129,7 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "title", "hint"),
     [
-        (b"\x89PNG\r\n\x1a\n", "a PNG image", "figures in an image can't be read"),
+        (b"\x89PNG\r\n\x1a\n", "a PNG image", "text in an image cannot be read"),
         (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG image", "image"),
         (b"\x7fELF\x02", "an ELF program", "nvprof --print-gpu-trace"),
         (b"%PDF-1.7", "a PDF document", "pdftotext"),

@@ -121,8 +121,8 @@ def test_the_first_rule_and_the_totals_may_be_missing() -> None:
 
     assert rows(profile, "summary", *FIGURES) == SUMMARY
     assert reasons(profile, "info") == [
-        "no total of CPU time stands below the table: its percentages cannot be checked",
-        "no total of GPU time stands below the table: its percentages cannot be checked",
+        "no total of CPU time below the table: its percentages cannot be checked",
+        "no total of GPU time below the table: its percentages cannot be checked",
     ]
 
 
@@ -130,7 +130,7 @@ def test_a_table_that_is_cut_is_told() -> None:
     profile = read("\n".join(usual().splitlines()[:5]))
 
     assert rows(profile, "summary", "name") == [("aten::mm",), ("ampere_sgemm_128x64_nn",)]
-    assert "the table ends without its last rule: rows may be missing" in reasons(profile, "warning")
+    assert "the table ends without its last line of dashes: rows may be missing" in reasons(profile, "warning")
 
 
 def test_a_notebook_holds_the_table_as_strings() -> None:

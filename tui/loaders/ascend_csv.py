@@ -1,8 +1,8 @@
 r"""Reads the CSV files of Ascend's profilers: ``ASCEND_PROFILER_OUTPUT/`` of torch_npu, and those of msprof.
 
 Times are decimal microseconds since 1970, in quotes with a tab behind (``"1736413971558972.912\t"``): too many digits
-for a float, so they are read as two whole numbers. Communication (HCCL) overlaps the kernels that it waits for; it is
-kept as ranges, so that sums of kernels mean something.
+for a float, so they are parsed as two integers. Communication (HCCL) overlaps the kernels that it waits for; it becomes
+ranges, so that sums over kernels stay meaningful.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ HCCL: Final = "HCCL"
 _KIBI, _MEBI = 1 << 10, 1 << 20
 _TIME: Final = r"^([0-9]{1,16})(?:\.([0-9]{1,12}))?$"
 _ANY_ROW: Final = re.compile(r"\x00")
-"""Ends no table: program output does not stand in these files."""
+"""Matches nothing: these files contain no program output."""
 
 
 def _nanoseconds(cells: CellValues, column: str) -> pl.Series:
-    """A column of decimal microseconds as whole nanoseconds; null where it holds none."""
+    """A column of decimal microseconds in nanoseconds; null if a cell is invalid."""
     parts = cells.text(column).str.strip_chars().str.extract_groups(_TIME).struct.unnest()
     whole, fraction = parts.to_series(0), parts.to_series(1)
     nanoseconds = fraction.fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
@@ -69,7 +69,7 @@ def _first_of(cells: CellValues, *columns: str) -> str:
 
 @dataclass(slots=True)
 class _Rows:
-    """What all tables of a text hold, with times as in the file."""
+    """The rows of all tables of a text, with times as in the file."""
 
     activities: list[pl.DataFrame]
     ranges: list[pl.DataFrame]
@@ -77,7 +77,7 @@ class _Rows:
 
 
 def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
-    """kernel_details.csv and op_summary.csv: one row a kernel or collective operation."""
+    """kernel_details.csv and op_summary.csv: one row per kernel or collective operation."""
     core = cells.text(_first_of(cells, "Accelerator Core", "Task Type", "Accelerator Core Type"))
     kind = cells.text(_first_of(cells, "Type", "OP Type"))
     name = cells.name(_first_of(cells, "Name", "Op Name"))
@@ -122,7 +122,7 @@ def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
 
 
 def _op_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """op_statistic.csv: sums by type of op and core; it leaves communication out."""
+    """op_statistic.csv: sums by type of op and core, without communication."""
     collector.add_frame("summary", _summary(cells, "gpu", cells.name("OP Type"), "Total Time(us)", " Time(us)"))
 
 
@@ -145,7 +145,7 @@ def _summary(cells: CellValues, section: str, name: pl.Series, total: str, endin
 
 
 def _operator_details(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """operator_details.csv: what the ops of the framework took of the CPU."""
+    """operator_details.csv: CPU time of the ops of the framework."""
     frame = pl.DataFrame(
         {"name": cells.name("Name"), "total_ns": _nanoseconds(cells, "Host Self Duration(us)"), "line": cells.line}
     )
@@ -159,7 +159,7 @@ def _device_of(cells: CellValues) -> pl.Series:
 
 
 def _memory_record(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
-    """memory_record.csv: what is allocated and reserved at times, by component; the framework's own is shown."""
+    """memory_record.csv: allocated and reserved memory over time, by component; the framework's is shown."""
     frame = pl.DataFrame(
         {
             "component": cells.text("Component"),
@@ -197,7 +197,7 @@ def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> N
 
 
 def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """step_trace_time.csv: where the time of each step went, as the tool says it."""
+    """step_trace_time.csv: the breakdown of each step's time, as computed by the tool."""
     parts = [column for column in cells.cells.columns if column not in ("Step", "Type", "Index", "Device_id", "line")]
     steps = cells.text("Step")
     for part in parts:
@@ -218,7 +218,7 @@ def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
 
 
 def _l2_cache(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
-    """l2_cache.csv: how often each kernel found its data in the L2 cache."""
+    """l2_cache.csv: the L2 cache hit rate of each kernel."""
     for column in ("Hit Rate", "Victim Rate"):
         value = cells.number(column)
         collector.add_frame(
@@ -246,11 +246,11 @@ _TABLES: Final[tuple[tuple[frozenset[str], Callable[[CellValues, _Rows, Collecto
     (frozenset(("Step", "Computing", "Free")), _step_trace),
     (frozenset(("Op Name", "Hit Rate", "Victim Rate")), _l2_cache),
 )
-"""The columns that tell a table, and what reads its rows."""
+"""The columns that identify a table, and the function that reads its rows."""
 
 
 class _Sink:
-    """Takes the rows of one table."""
+    """Passes the rows of one table to its function."""
 
     def __init__(self, reader: _Reader, take: Callable[[CellValues, _Rows, Collector], None]) -> None:
         self._reader = reader
@@ -267,7 +267,7 @@ class _Sink:
 
 
 class _Reader:
-    """The part of Ascend's tables in one text."""
+    """Reads Ascend's tables in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
@@ -364,11 +364,11 @@ class AscendCommunicationLoader:
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """The one format."""
+        """The format that this loader recognizes."""
         return (COMMUNICATION_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the first two keys and the name of the figures."""
+        """Certain by the first two keys and the name of the figures."""
         return 0.9 if _HEAD.match(head) and _INFO.encode() in head else 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
@@ -381,7 +381,7 @@ class AscendCommunicationLoader:
         found = list(_operations(read_json(source)))
         starts = [start for start, _, _ in found]
         if not found:
-            raise ProftuiError(f"{source.called}: no profile found: no operation has a time", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: no collective operation has a time", WHAT_OPENS)
         collector = Collector(source.name)
         session = collector.open_session(COMMUNICATION_FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=min(starts))
@@ -424,5 +424,5 @@ def _number(info: dict[str, Any], key: str, factor: int) -> int | None:
     value = info.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LARGEST:
         return None
-    # As written: a float times a thousand would lose digits of times since 1970.
+    # As a decimal: a float would lose digits of times since 1970.
     return int((Decimal(str(value)) * factor).to_integral_value())

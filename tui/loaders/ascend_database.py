@@ -37,9 +37,9 @@ FORMAT: Final = Format(
 
 _INTEGERS: Final = pl.Int64
 _OP_CALL: Final = 50002
-"""``type`` of a row of PYTORCH_API that is an op; the others put work on a queue and take it off."""
+"""The ``type`` of an op in PYTORCH_API; other rows enqueue and dequeue work."""
 _KIND_OF_MARK: Final = 3
-"""``eventType`` of marks without length in MSTX_EVENTS."""
+"""The ``eventType`` of marks without duration in MSTX_EVENTS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _AscendDatabase:
         )
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put the recording into one session.
+        """Add the recording as one session.
 
         Raises:
             ProftuiError: Nothing was recorded.
@@ -71,7 +71,7 @@ class _AscendDatabase:
         found = (kernels, calls, ops, ranges, memory)
         zero = min((start for frame in found if isinstance(start := frame["start_ns"].min(), int)), default=None)
         if zero is None:
-            raise ProftuiError(f"{source.called}: no profile found: nothing in it has a time", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: no row has a time", WHAT_OPENS)
         session = collector.open_session(FORMAT.name, None)
         session.facts.update(tool="Ascend", origin_ns=zero)
         if ops.height:
@@ -103,7 +103,7 @@ class _AscendDatabase:
 
 
 def _read(database: Database, table: str, *integers: str, texts: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Columns of a table; none of its rows where it lacks one."""
+    """Columns of a table; no rows if a column is missing."""
     columns = {**dict.fromkeys(integers, _INTEGERS), **dict.fromkeys(texts, pl.String)}
     if not database.has(table, *columns):
         return pl.DataFrame(schema=columns)
@@ -111,7 +111,7 @@ def _read(database: Database, table: str, *integers: str, texts: tuple[str, ...]
 
 
 def _named(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
-    """The same rows with the text that the number in a column stands for, as a category."""
+    """The rows with the ids of a column replaced by their texts, as a category."""
     values = texts.select(pl.col("id").alias(column), pl.col("value").cast(NAME).alias("_text"))
     return rows.join(values, on=column, how="left", maintain_order="left").drop(column).rename({"_text": column})
 

@@ -194,7 +194,7 @@ def _filter(params: Message, outputs: int, shape: tuple[int, ...]) -> Filter | N
 NS_PER_MS: Final = 1_000_000
 
 MAX_MS: Final = 10**12
-"""More than 30 years; whatever is longer is damage."""
+"""The longest plausible time, over 30 years."""
 
 SIGNIFICANT_DIGITS: Final = 6
 """How many digits C++ streams print of a float."""

@@ -1,4 +1,4 @@
-"""Opens a Parquet dataset: its parts are checked and read in batches, large columns go to the disk."""
+"""Parquet datasets of profiles: the manifest, the folder or object store, and the loader, which reads in batches."""
 
 from __future__ import annotations
 
@@ -32,68 +32,68 @@ if TYPE_CHECKING:
 
 
 LAYOUT: Final = 1
-"""Another for datasets that are laid out otherwise."""
+"""The version of the layout of datasets."""
 
 MANIFEST: Final = "proftui-dataset.json"
 PARTS: Final = "proftui-parts"
-"""The folder of what tells of each part; it is there before the manifest is."""
+"""The folder with a description of each part; it is written before the manifest."""
 
 WITHOUT_RANK: Final = "__HIVE_DEFAULT_PARTITION__"
-"""What readers of partitioned folders take for null."""
+"""The partition name that readers of partitioned folders take for null."""
 
 ROW_GROUP_ROWS: Final = 1 << 17
-"""Rows that a reader can pass over at once, by the smallest and largest value of each column that stand before them.
+"""Rows of a row group, which a reader can skip by its column statistics.
 
-Files are sorted by session and time, so a stretch of time is a few neighboring groups: about a second of a busy GPU
-each. Smaller ones would pack worse (each has dictionaries of its own), and of larger ones more is read than is used.
+Files are sorted by session and time, so a time range is a few neighboring groups: about a second of a busy GPU
+each. Smaller groups compress worse (each has its own dictionaries), and of larger ones more is read than is used.
 """
 
 MOST_BYTES: Final = 256 << 20
-"""A larger manifest was not written by this program: it has about a kilobyte for each part."""
+"""The largest manifest; it has about a kilobyte for each part."""
 
 PART_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 RANK_NAME: Final = re.compile(rf"rank=([0-9]{{1,10}}|{WITHOUT_RANK})")
 
 
 class PartFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of a part: the rows that one frame has of a run of sessions."""
+    """A file of a part: the rows of one frame for consecutive sessions of one rank."""
 
     frame: str
     rank: int | None
     run: int
-    """Its place among the runs of the part, from 0."""
+    """The number of the run of sessions in the part, from 0."""
     rows: int
     size: int
     digest: str
-    """XXH3 of its bytes, of 128 bits."""
+    """The 128-bit XXH3 of its bytes."""
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What came of one input."""
+    """The part of a dataset that was made from one input."""
 
     name: str
     source: str
-    """The input, as it was given."""
+    """The input, as given."""
     size: int | None
-    """Its bytes; None of what has no size (a pipe)."""
+    """Its size in bytes; None for a pipe."""
     modified_ns: int | None
     digest: str | None
-    """Of its first and last 64 KiB, or of the names, sizes and times of a folder's files."""
+    """A digest of its first and last 64 KiB, or of the names, sizes and times of a folder's files."""
     format_in: str | None
-    """The format that it was to be read as, where that was not to be recognized."""
+    """The format, if the user chose it."""
     program: str
     """The version of proftui that read it."""
     formats: tuple[str, ...]
     sessions: int
     rows: dict[str, int]
-    """Of each frame that is not empty."""
+    """The number of rows of each frame that is not empty."""
     has_text: bool
-    """Whether the input is a text, whose lines the dataset does not hold."""
+    """Whether the input is text, whose lines the dataset does not contain."""
     files: tuple[PartFile, ...]
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a dataset holds."""
+    """The manifest of a dataset."""
 
     layout: int
     program: str
@@ -101,19 +101,19 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sessions: int
     formats: tuple[str, ...]
     rows: dict[str, int]
-    """Of each frame that is not empty, over all parts."""
+    """The number of rows of each frame that is not empty, in all parts."""
     parts: tuple[Part, ...]
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Of a manifest of any version, the part that never changes."""
+    """The part of a manifest that is the same in all layouts."""
 
     layout: int
     program: str
 
 
 def path_of(part: Part, file: PartFile) -> str:
-    """Where a file of a part lies in the dataset.
+    """The path of a file of a part within the dataset.
 
     >>> file = PartFile("ops", 3, 0, 10, 100, "")
     >>> path_of(Part("a-1", "a", 1, 1, "", None, "1", (), 1, {}, False, (file,)), file)
@@ -124,20 +124,20 @@ def path_of(part: Part, file: PartFile) -> str:
 
 
 def part_problems(part: Part) -> str:
-    """What of a part cannot be, in words; empty where nothing is: no path leaves the folder, all rows are told of."""
+    """Why a part of a manifest is invalid; empty if it is valid: its paths stay in the folder, its row counts agree."""
     if not PART_NAME.fullmatch(part.name):
-        return "has an impossible name"
+        return "has an invalid name"
     if not {file.frame for file in part.files} <= set(FRAMES):
-        return "has a frame that no profile has"
+        return "has an unknown frame"
     if any(file.rows <= 0 or file.run < 0 or (file.rank is not None and file.rank < 0) for file in part.files):
-        return "has files with impossible numbers"
+        return "has files with invalid numbers"
     if len({(file.frame, file.run) for file in part.files}) < len(part.files):
-        return "has a file twice"
+        return "lists a file twice"
     rows: dict[str, int] = {}
     for file in part.files:
         rows[file.frame] = rows.get(file.frame, 0) + file.rows
     if rows != part.rows or part.sessions != rows.get("sessions") or max(rows.values()) >= 1 << 32:
-        return "counts rows that its files do not have"
+        return "has other row counts than its files"
     return ""
 
 
@@ -146,16 +146,16 @@ CLOUDS: Final = {
     "gs": "GOOGLE_SERVICE_ACCOUNT, or gcloud auth application-default login",
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
-"""The addresses that are opened, and what lets Polars in."""
+"""The schemes of addresses that are opened, with their credentials."""
 
 UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-"""What Polars raises where a file is not what its footer says, or is not to be had."""
+"""Exceptions of Polars for damaged or unavailable files."""
 
 UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What a manifest raises that is none."""
+"""Exceptions of decoding an invalid manifest."""
 
 FIRST_ANSWER: Final = {"max_retries": 2, "retry_timeout_ms": 3000, "connect_timeout": "2s"}
-"""A store that does not answer is soon told of; once it has answered, Polars asks again for as long as it will."""
+"""A store must answer the first request quickly; later requests are retried as Polars does by default."""
 
 _BLOCK: Final = 1 << 20
 
@@ -171,7 +171,7 @@ def is_address(path: str) -> bool:
 
 
 class Folder:
-    """A dataset on a disk.
+    """A dataset on disk.
 
     Args:
         path: Its folder.
@@ -182,7 +182,7 @@ class Folder:
         self._path = Path(path)
 
     def manifest(self) -> bytes:
-        """The manifest as it stands.
+        """Read the manifest.
 
         Raises:
             ProftuiError: It cannot be read, or is too large.
@@ -190,21 +190,21 @@ class Folder:
         file = self._path / MANIFEST
         try:
             if file.stat().st_size > MOST_BYTES:
-                raise ProftuiError(f"{self.called}: the manifest is larger than any that proftui writes")
+                raise ProftuiError(f"{self.called}: the manifest is too large to be one of proftui")
             return file.read_bytes()
         except OSError as error:
             raise ProftuiError(f"{file}: {(error.strerror or str(error)).lower()}") from error
 
     def address(self, name: str) -> str:
-        """What Polars reads a file by."""
+        """The path or address of a file for Polars."""
         return str(self._path / name)
 
     def problem(self, name: str, file: PartFile) -> str:
-        """Why a file is not the one that was written; empty where it is."""
+        """Why a file is not the one that was written; empty if it is."""
         path = self._path / name
         try:
             if not path.resolve().is_relative_to(self._path.resolve()):
-                return "lies outside the folder"
+                return "is outside the folder"
             if not path.is_file():
                 return "is missing"
             if path.stat().st_size != file.size:
@@ -219,7 +219,7 @@ class Folder:
 
 
 class Cloud:
-    """A dataset in an object store; its files are read as they are: to prove them would be to read them twice.
+    """A dataset in an object store; its files are not verified before use, which would read them twice.
 
     Args:
         address: Of its folder.
@@ -232,7 +232,7 @@ class Cloud:
     def manifest(self) -> bytes:
         """As `Folder.manifest`."""
         address = self.address(MANIFEST)
-        # Where no region is set Polars finds it out, and says so with lines of code.
+        # Without a region Polars determines it, with a warning that contains code.
         warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
         try:
             lines = pl.scan_lines(address, glob=False, storage_options=FIRST_ANSWER).head(1).collect()
@@ -240,11 +240,11 @@ class Cloud:
             scheme = self._address.partition("://")[0]
             raise ProftuiError(
                 f"{address}: cannot be read ({first_line(error)})",
-                f"is there a dataset of proftui convert? the way in: {CLOUDS[scheme]}",
+                f"check that proftui convert wrote a dataset there, and set {CLOUDS[scheme]}",
             ) from error
         text = "".join(lines.to_series().to_list())
         if len(text) > MOST_BYTES:
-            raise ProftuiError(f"{self.called}: the manifest is larger than any that proftui writes")
+            raise ProftuiError(f"{self.called}: the manifest is too large to be one of proftui")
         return text.encode()
 
     def address(self, name: str) -> str:
@@ -252,7 +252,7 @@ class Cloud:
         return f"{self._address}/{name}"
 
     def problem(self, name: str, file: PartFile) -> str:
-        """As `Folder.problem`: what is wrong shows when it is read."""
+        """As `Folder.problem`; here problems show when the file is read."""
         return ""
 
 
@@ -260,7 +260,7 @@ Store = Folder | Cloud
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether a folder is a dataset, or one that was begun."""
+    """Whether a folder is a dataset, finished or not."""
     return os.path.isfile(path / MANIFEST) or os.path.isdir(path / PARTS)  # noqa: PTH112, PTH113
 
 
@@ -268,11 +268,11 @@ def manifest_of(store: Store) -> tuple[Manifest, bytes]:
     """The manifest of a dataset, and its bytes.
 
     Raises:
-        ProftuiError: There is none, it is damaged, of another layout, or in a folder that Polars cannot name.
+        ProftuiError: The manifest is missing, damaged, of another layout, or in a folder whose name is no valid text.
     """
     if isinstance(store, Folder) and not Path(store.address(MANIFEST)).exists():
         raise ProftuiError(
-            f"{store.called}: the dataset was not finished", "the same proftui convert again completes it"
+            f"{store.called}: the dataset was not finished", "run the same proftui convert again to complete it"
         )
     if path_text(store.called) != store.called:
         raise ProftuiError(f"{store.called}: the name of a dataset's folder must be text", "rename the folder")
@@ -291,21 +291,21 @@ def manifest_of(store: Store) -> tuple[Manifest, bytes]:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The first line of an error's message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 _FEW_ROWS: Final = 1 << 20
 _ROWS_A_BYTE: Final = 16
-"""Rows that differ from one to the next do not pack better than this: what says it does is not believed."""
+"""The most rows per byte that compression reaches; a file that claims more is damaged."""
 
 
 class DamagedPartError(Exception):
-    """A part is not what was written, or cannot be.
+    """A part is invalid, or differs from what was written.
 
     Args:
         part: Its name.
-        why: What is wrong, in words.
+        why: What is wrong.
     """
 
     def __init__(self, part: str, why: str) -> None:
@@ -315,17 +315,17 @@ class DamagedPartError(Exception):
 
 
 def files_in_order(part: Part) -> list[PartFile]:
-    """The files of a part: frames that others refer to first, runs in their order."""
+    """The files of a part: frames that others refer to first, runs in order."""
     first = ("sessions", "devices", "ops", "activities")
     places = {name: place for place, name in enumerate((*first, *(name for name in FRAMES if name not in first)))}
     return sorted(part.files, key=lambda file: (places[file.frame], file.run))
 
 
 def check(store: Store, part: Part) -> None:
-    """See whether the files of a part are there and are those that were written.
+    """Check that the files of a part exist and are those that were written.
 
     Raises:
-        DamagedPartError: One is not.
+        DamagedPartError: A file is missing or differs.
     """
     if problem := part_problems(part):
         raise DamagedPartError(part.name, problem)
@@ -338,25 +338,25 @@ def check(store: Store, part: Part) -> None:
 
 
 def batches(store: Store, part: Part, file: PartFile) -> Iterator[pl.DataFrame]:
-    """The rows of a file in their order, about as many at a time as one of its row groups has.
+    """The rows of a file in order, about one row group at a time.
 
     Raises:
-        DamagedPartError: It is not what the manifest says, or holds what cannot be.
+        DamagedPartError: The file does not match the manifest, or has invalid values.
     """
     name = path_of(part, file)
     try:
-        # Names of folders and files are taken as they are: no patterns, no columns from ``key=value``.
+        # Paths are literal: no glob patterns, no columns from ``key=value`` folders.
         scan = pl.scan_parquet(store.address(name), glob=False, hive_partitioning=False)
         schema = scan.collect_schema()
         if wrong := [name for name, dtype in schema.items() if FRAMES[file.frame].get(name) != dtype]:
-            raise DamagedPartError(part.name, f"{name} has a column that no such frame has: {wrong[0][:40]}")
+            raise DamagedPartError(part.name, f"{name} has an unknown column: {wrong[0][:40]}")
         if (rows := scan.select(pl.len()).collect().item()) != file.rows:
             raise DamagedPartError(part.name, f"{name} has {rows:,} rows, not {file.rows:,}")
-        seen = _Seen(part, file)
+        seen = _Validation(part, file)
         for first in range(0, rows, ROW_GROUP_ROWS):
             data = conform(file.frame, scan.slice(first, ROW_GROUP_ROWS).collect())
             if data.height != min(ROW_GROUP_ROWS, rows - first):
-                raise DamagedPartError(part.name, f"{name} ends before its time")
+                raise DamagedPartError(part.name, f"{name} ends early")
             if problem := seen.problem(data):
                 raise DamagedPartError(part.name, f"{name} {problem}")
             yield data
@@ -364,8 +364,8 @@ def batches(store: Store, part: Part, file: PartFile) -> Iterator[pl.DataFrame]:
         raise DamagedPartError(part.name, f"{name} cannot be read ({first_line(error)})") from error
 
 
-class _Seen:
-    """What was seen of a file, and what in it cannot be."""
+class _Validation:
+    """Checks the values of a file, batch by batch."""
 
     def __init__(self, part: Part, file: PartFile) -> None:
         self._part = part
@@ -373,26 +373,26 @@ class _Seen:
         self._starts: dict[int, tuple[int, int]] = {}
 
     def problem(self, data: pl.DataFrame) -> str:
-        """What cannot be in further rows; empty where all can."""
+        """Why further rows are invalid; empty if they are valid."""
         session = data["session"]
         last = session.max()
         if (isinstance(last, int) and last >= self._part.sessions) or (
             session.null_count() and self._frame != "issues"
         ):
-            return "has rows of a session that is not there"
+            return "has rows of an unknown session"
         if self._frame == "sessions" and session.n_unique() < data.height:
-            return "has a session twice"
+            return "lists a session twice"
         for column in OP_COLUMNS.get(self._frame, ()):
             last = data[column].max()
             if isinstance(last, int) and last >= self._part.rows.get("ops", 0):
-                return "has rows of an op that is not there"
+                return "has rows of an unknown op"
         longest = MAX_SUM_NS if self._frame == "summary" else MAX_NS
         columns = DURATIONS.get(self._frame, ())
         if columns and not all(data.select(pl.col(columns).is_between(0, longest).all()).row(0)):
             return "has impossible times"
         if self._frame == "activities" and not set(data["kind"].unique().drop_nulls()) <= set(KINDS):
             return "has GPU work of an unknown kind"
-        return "has times that lie too far apart" if self._is_far_apart(data) else ""
+        return "has times too far apart" if self._is_far_apart(data) else ""
 
     def _is_far_apart(self, data: pl.DataFrame) -> bool:
         if "start_ns" not in data.columns:
@@ -407,7 +407,7 @@ class _Seen:
 
 
 IN_MEMORY_BYTES: Final = 256 << 20
-"""Frames that take no more than this are read into memory."""
+"""Frames up to this size are read into memory."""
 
 _NO_TEXT: Final = "the dataset does not hold the lines of this log; open the log itself to read them"
 
@@ -415,7 +415,7 @@ Add = Callable[[str, pl.DataFrame], None]
 
 
 class DatasetLoader:
-    """Reads what ``proftui convert`` writes; it is no file, so no first bytes tell it."""
+    """Reads datasets of ``proftui convert``; a folder is not recognized by first bytes."""
 
     formats: Final = (
         Format(
@@ -428,14 +428,14 @@ class DatasetLoader:
     )
 
     def probe(self, head: bytes, name: str) -> float:
-        """Never sure: no file of it is a profile."""
+        """No confidence: no single file of a dataset is a profile."""
         return 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
-        """Read the dataset of a file of it.
+        """Refuse a single file of a dataset.
 
         Raises:
-            ProftuiError: Always: the folder is to be named.
+            ProftuiError: Always: the folder must be named.
         """
         raise ProftuiError(f"{source.called}: is no dataset", "name the folder that proftui convert wrote")
 
@@ -445,10 +445,10 @@ class DatasetLoader:
         Args:
             path: Its folder or address.
             report: Gets the progress; if it returns False, loading stops and the profile is partial.
-            cache: What was read before, which is used and added to; None: nothing is.
+            cache: The cache of profiles; None: neither read nor written.
 
         Returns:
-            Its sessions, in the order of its parts; parts that are damaged are issues.
+            Its sessions, in the order of its parts; damaged parts become issues.
 
         Raises:
             ProftuiError: It cannot be read, or no part of it can.
@@ -457,7 +457,7 @@ class DatasetLoader:
         manifest, body = manifest_of(store)
         identity = identity_of(store.address(MANIFEST))
         if identity is None:
-            # Of an address, its content is all that tells it from another.
+            # An address has no inode or times: only the manifest's content identifies it.
             digest = hashlib.sha256(body).hexdigest()
             identity = Identity(os.fsencode(store.address(MANIFEST)).hex(), 0, 0, len(body), 0, 0, digest)
         return _Opening(store, manifest, report).profile(identity, cache)
@@ -488,7 +488,7 @@ class _Opening:
             try:
                 frames = self._frames(identity, cache)
             except DamagedPartError as error:
-                # What was read of it before is in the way of the others: all is read again without it.
+                # Rows of the damaged part may be among those read: read again without it.
                 self._damaged.append(error)
                 self._parts = [part for part in self._parts if part.name != error.part]
             else:
@@ -526,7 +526,7 @@ class _Opening:
                     changes = [(pl.col("session") + sessions).cast(pl.UInt32)]
                     changes += [(pl.col(name) + ops).cast(pl.UInt32) for name in OP_COLUMNS.get(file.frame, ())]
                     if file.frame == "activities":
-                        # Theirs are the numbers of rows.
+                        # These frames are numbered by row.
                         numbers = pl.int_range(activity, activity + data.height, dtype=pl.UInt32)
                         changes.append(numbers.alias("activity"))
                         activity += data.height

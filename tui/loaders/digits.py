@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import numpy as np
 
-# As in `numpy.typing`, which takes long to import.
+# As in `numpy.typing`, which is slow to import.
 Bytes = np.ndarray[tuple[Any, ...], np.dtype[np.uint8]]
 Places = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
 Words = np.ndarray[tuple[Any, ...], np.dtype[np.uint64]]
 Mask = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
 
 CELL: Final = 8
-"""Characters that are looked at in one go."""
+"""Characters that are processed at once."""
 
 
 def every(byte: int) -> np.uint64:
-    """Eight times a byte."""
+    """A word of eight equal bytes."""
     return np.uint64(int.from_bytes(bytes([byte]) * CELL, "little"))
 
 
@@ -30,7 +30,7 @@ _HIGH_BITS, _VALUE_BITS, _BELOW_HIGH = (every(byte) for byte in (0x80, 0x0F, 0x7
 _ZEROS: Final = every(ord("0"))
 _TO_HIGH: Final = every(0x80 - 10)
 _TEN: Final = np.uint64(10)
-# Digits, pairs and fours are added up: how far apart they lie, where the sums lie, what those count in the next step.
+# Steps that combine digits, pairs and groups of four: shift, mask of the sums, and the base of the next step.
 _JOINED: Final = (
     (_EIGHT, np.uint64(0x00FF00FF00FF00FF), np.uint64(100)),
     (_SIXTEEN, np.uint64(0x0000FFFF0000FFFF), np.uint64(10_000)),
@@ -38,49 +38,49 @@ _JOINED: Final = (
 )
 _POWERS: Final = 10 ** np.arange(CELL + 1, dtype=np.int64)
 TO_MASK: Final = np.uint64(0x0102040810204080)
-"""Times flags of eight bytes it has them in its highest byte."""
+"""Multiplied by flags of eight bytes, the product has them in its highest byte."""
 
-# For each set of bytes (bit 0 the first character): how many in a row at the end are not in it.
+# For each set of bytes (bit 0 is the first character): how many consecutive bytes at the end are not in it.
 CLEAR_AT_END: Final = np.array([next((n for n in range(8) if found >> (7 - n) & 1), 8) for found in range(256)])
 KEEP_LAST: Final = np.array([(2**64 - 1) & ~(2 ** (8 * (8 - count)) - 1) for count in range(9)], np.uint64)
 
 
 def words_at(data: Bytes, at: Places) -> Words:
-    """The eight bytes from each place on; places rise, and what would lie before the data is zero."""
+    """The eight bytes from each offset, in ascending order; bytes before the data are zero."""
     if not len(at):
         return np.empty(0, np.uint64)
     every_word: Words = np.ndarray((len(data) - CELL + 1,), "<u8", data, strides=(1,))
     words = every_word[at]
-    # Only the cells of the first row or two can reach back so far.
+    # Only cells of the first rows can begin before the data.
     for row in np.flatnonzero(at[:4] < 0):
-        lacking = -int(at[row])
-        words[row] = every_word[0] << np.uint64(8 * lacking) if lacking < CELL else 0
+        missing = -int(at[row])
+        words[row] = every_word[0] << np.uint64(8 * missing) if missing < CELL else 0
     return words
 
 
 def not_digits(words: Words) -> Words:
-    """1 in every byte that is no digit."""
+    """A word with 1 in every byte that is no digit."""
     differs = words ^ _ZEROS
     flags: Words = ((((differs & _BELOW_HIGH) + _TO_HIGH) | differs) & _HIGH_BITS) >> _SEVEN
     return flags
 
 
 def eight_digits(words: Words) -> Places:
-    """Eight digits as numbers; bytes that are zero count as the digit 0."""
+    """Parse eight digits; zero bytes count as the digit 0."""
     words = words & _VALUE_BITS
     higher = words * _TEN
-    for distance, kept, base in _JOINED:
-        # In place: fresh memory for every step would cost more than the step.
+    for distance, mask, base in _JOINED:
+        # In place: allocating memory costs more than a step.
         words >>= distance
         words += higher
-        words &= kept
+        words &= mask
         if base:
             np.multiply(words, base, out=higher)
     return words.view(np.int64)
 
 
 def final_digits(data: Bytes, ends: Places) -> tuple[Places, Places]:
-    """The whole numbers that end at places, and how many digits they have: 16 at most, perhaps none."""
+    """The integers that end at offsets, and their number of digits: 0 to 16."""
     words = words_at(data, ends - CELL)
     count = CLEAR_AT_END[(not_digits(words) * TO_MASK) >> _TOP]
     numbers = eight_digits(words & KEEP_LAST[count])
@@ -94,7 +94,7 @@ def final_digits(data: Bytes, ends: Places) -> tuple[Places, Places]:
 
 
 def first_digits(data: Bytes, begins: Places) -> tuple[Places, Places]:
-    """The whole numbers that begin at places, and how many digits they have: 16 at most, perhaps none.
+    """The integers that begin at offsets, and their number of digits: 0 to 16.
 
     Sixteen bytes of the text follow each place.
     """
@@ -110,7 +110,7 @@ def first_digits(data: Bytes, begins: Places) -> tuple[Places, Places]:
 def _leading(data: Bytes, begins: Places) -> tuple[Places, Places]:
     words = words_at(data, begins)
     others = not_digits(words)
-    # The lowest byte that is no digit, of which all below are.
+    # A mask of the bytes below the lowest byte that is no digit.
     below = (others & (~others + _ONE)) - _ONE
     bits = np.bitwise_count(below).astype(np.uint64)
     return eight_digits((words & below) << (_ALL - bits)), (bits >> _THREE).astype(np.int64)

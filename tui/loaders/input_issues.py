@@ -1,4 +1,4 @@
-"""Issues that any input can have, and texts that issues of several formats share."""
+"""Issues that inputs of any format can have, and files that are no profiles: what messages say about them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def size_text(size: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something about the input itself that the user should know; a loader makes it an issue."""
+    """A problem of the input itself, which a loader reports as an issue."""
 
     severity: str
     """info, warning or error."""
     line: int | None
-    """From 1; None where it is about the whole input."""
+    """The line, from 1; None if it concerns the whole input."""
     text: str
-    """What stands there."""
+    """The text of the line."""
     reason: str
-    """What is odd, in words."""
+    """What is wrong, for the user."""
 
 
 FILE_CHANGED: Final = Note(
@@ -49,36 +49,36 @@ FILE_CHANGED: Final = Note(
 
 
 def ended_early(why: str, bytes_read: int, size: int | None) -> Note:
-    """An input that could not be read to its end.
+    """The note about an input that could not be read to its end.
 
     Args:
-        why: In words.
-        bytes_read: How much of it was read.
-        size: All of it; None where that is not known.
+        why: The reason.
+        bytes_read: How much was read.
+        size: The size of the input; None if unknown.
     """
     where = f"{size_text(bytes_read)} of {size_text(size) if size else 'the input'}"
     return Note("error", None, "", f"{why}, at about {where}; what came before is shown")
 
 
 def long_line_cut(line: int, text: str, size: int, limit: int) -> Note:
-    """A line that is too long.
+    """The note about a line that is too long.
 
     Args:
-        line: Its number.
-        text: How it begins.
-        size: Its bytes.
-        limit: How many of them were read.
+        line: The number of the line.
+        text: Its beginning.
+        size: Its size in bytes.
+        limit: How many bytes were read.
     """
     reason = f"the line is {size_text(size)} long; only its first {size_text(limit)} was read"
     return Note("warning", line, text, reason)
 
 
 def later_results_left_out(tag: bytes, count: int) -> Note:
-    """Lines that are of another process than those read, as what is in front of them says.
+    """The note about lines that belong to another process, by their tags.
 
     Args:
-        tag: What is in front of the first.
-        count: How many there are.
+        tag: The tag of the first of them.
+        count: The number of lines.
     """
     name = tag.decode("utf-8", "replace").strip()
     reason = (
@@ -99,35 +99,35 @@ class HasTables(Protocol):
         """Rows of a table."""
 
 
-def missing_columns(held: HasTables, always: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
-    """Each table with rows that lacks columns, and what to say of them.
+def missing_columns(found: HasTables, always: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """Each table that has rows but not all columns, with the reason for an issue.
 
     Args:
-        held: What the input holds.
-        always: The columns that each table has as the profiler writes it.
+        found: The tables of the input.
+        always: The columns that the profiler always writes.
     """
     for table, columns in always.items():
-        lacking = [column for column in columns if column not in held.tables.get(table, columns)]
-        if lacking and held.count(table):
+        missing = [column for column in columns if column not in found.tables.get(table, columns)]
+        if missing and found.count(table):
             yield (
                 table,
-                f"columns that the profiler writes are missing from the table ({', '.join(lacking)}): their "
+                f"columns that the profiler writes are missing from the table ({', '.join(missing)}): their "
                 "values are unknown",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file that this version does not open."""
+    """A kind of file that holds no readable profile."""
 
     title: str
     """With its article, as ``a PNG image``."""
     hint: str = ""
-    """What to do to see the profile in it, where it can hold one."""
+    """How to get at a profile in it, if it can hold one."""
 
 
 _UNPACK: Final = "unpack it and open the log in it"
-_TYPED: Final = "open the log as text: figures in an image can't be read"
+_TYPED: Final = "open the log as text: text in an image cannot be read"
 _AS_TEXT: Final = "save its text first, with: pdftotext -layout"
 
 _OLD_NVPROF: Final = (
@@ -179,11 +179,11 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
         ),
     ),
 )
-"""What stands at the beginning of files that have no fixed first bytes."""
+"""Patterns of the beginning of files without a magic number."""
 
 
 def file_kind(head: bytes) -> FileKind | None:
-    """What an input that begins with ``head`` is, where its first bytes tell.
+    """The kind of a file that is no profile, by its first bytes; None if unknown.
 
     >>> file_kind(b"GIF89a").title
     'a GIF image'
@@ -203,11 +203,11 @@ _WHY_EMPTY: Final = (
         "was measured; nvprof writes to standard error: --csv --log-file FILE",
     ),
 )
-"""By the end of a file's name, why it may be empty."""
+"""Why a file may be empty, by the ending of its name."""
 
 
 def why_empty(name: str) -> str:
-    """Why a file may be empty and what to do, by its name: nothing else is known of it.
+    """Why a file may be empty and what to do, by its name.
 
     >>> why_empty("run.log")
     'nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1'

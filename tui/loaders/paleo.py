@@ -132,7 +132,7 @@ class PaleoSummary:
 
 NS_PER_MS: Final = 1_000_000
 MAX_MS: Final = 10**12
-"""More than 30 years; whatever is longer is damage."""
+"""The longest plausible time, over 30 years."""
 
 BYTES_PER_MB: Final = 1_000_000
 """Paleo divides bytes by 10^6."""

@@ -1,7 +1,7 @@
 """Reads the profiles of Triton's Proton (``.hatchet``, JSON): a tree of scopes whose leaves are kernels.
 
-Only leaves have times; that of a scope is the sum of its leaves. FLOPs and bytes, where the program gives them, stand
-at scopes or at leaves. The last elements of the list are tables of the devices. Names of metrics differ between
+Only leaves have times; that of a scope is the sum of its leaves. FLOPs and bytes, if the program provides them, are
+metrics of scopes or leaves. The last elements of the list are tables of the devices. Names of metrics differ between
 versions: ``Time (ns)`` and ``DeviceId`` of 2024 are ``time (ns)`` and ``device_id`` since 2025.
 """
 
@@ -35,13 +35,13 @@ FORMAT: Final = Format(
 _HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"(?:children|frame|metrics)"')
 _ROOT: Final = re.compile(rb'"name"\s*:\s*"ROOT"|"children"\s*:\s*\[')
 _BETWEEN: Final = " / "
-"""Between the scopes of a path."""
+"""The separator of the scopes of a path."""
 _LARGEST: Final = 1 << 53
 _DEEPEST: Final = 500
 _NOT_WORK: Final = frozenset(
     ("time (ns)", "count", "device_id", "deviceid", "device_type", "devicetype", "cpu_time (ns)", "stream_id")
 )
-"""Metrics that are no amount of work, in lower case."""
+"""Metrics that are not amounts of work, in lower case."""
 
 
 class ProtonLoader:
@@ -49,11 +49,11 @@ class ProtonLoader:
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """The one format."""
+        """The format that this loader recognizes."""
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure where a list begins with a node of a tree."""
+        """Certain if a list begins with a node of a tree."""
         if not _HEAD.match(head) or not _ROOT.search(head):
             return 0.0
         return 0.9 if b'"frame"' in head and b'"metrics"' in head else 0.0
@@ -72,10 +72,10 @@ class ProtonLoader:
             if isinstance(element, dict) and "children" in element:
                 tree.add(element)
         if not tree.kernels:
-            raise ProftuiError(f"{source.called}: no profile found: a tree in which no leaf has a time", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: no leaf of the tree has a time", WHAT_OPENS)
         collector = Collector(source.name)
         collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
-        tree.hand_over(collector)
+        tree.add_to(collector)
         _add_devices(elements, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
@@ -89,9 +89,9 @@ class _Tree:
         self.kernels: dict[str, list[int]] = {}
         """Launches and time of each kernel by name."""
         self._scopes: dict[str, list[int]] = {}
-        """The same for each path of scopes: a leaf counts in all scopes around it."""
+        """Launches and time of each path of scopes: a leaf counts in all enclosing scopes."""
         self._in_scope: dict[tuple[str, str], list[int]] = {}
-        """The same for each kernel directly in a scope."""
+        """Launches and time of each kernel directly in a scope."""
         self._work: dict[tuple[str, str], float] = {}
         """FLOPs, bytes and other metrics by name of the kernel or path of the scope, and of the metric."""
         self._too_deep = 0
@@ -127,8 +127,8 @@ class _Tree:
         if scopes:
             _increase(self._in_scope, (_BETWEEN.join(scopes), name), count, time_ns)
 
-    def hand_over(self, collector: Collector) -> None:
-        """Give the sums to the collector."""
+    def add_to(self, collector: Collector) -> None:
+        """Add the sums to the collector."""
         plain = demangled(self.kernels)
         for name, (count, time_ns) in self.kernels.items():
             collector.add("summary", _row("gpu", plain.get(name, name), count, time_ns))
@@ -141,7 +141,7 @@ class _Tree:
             row: dict[str, Value] = {"kernel": plain.get(name, name), "metric": metric, "invocations": 1, **figures}
             collector.add("metrics", {**row, "unit": "B" if metric == "bytes" else None})
         if self._too_deep:
-            reason = f"{self._too_deep} scopes lie more than {_DEEPEST} deep; they were left out"
+            reason = f"{self._too_deep} scopes are nested deeper than {_DEEPEST} levels and were left out"
             collector.issue("warning", None, "", reason)
 
 

@@ -1,4 +1,4 @@
-"""Temporary folders; those of a run that was killed are removed by the next run."""
+"""Temporary folders; the next run removes those of a killed run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _ATTEMPTS: Final = 5
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _own: dict[Path, int] = {}
-"""The folders of this process that are there now, each with the descriptor that holds its lock."""
+"""The folders of this process, each with the descriptor that holds its lock."""
 
 
 def exports_folder() -> Path:
-    """Where exports of Nsight's reports are made and kept."""
+    """The cache folder for exports of Nsight Systems reports."""
     return platformdirs.user_cache_path("proftui") / "nsys"
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that is the user's alone; one of the user's that others may look into is closed to them.
+    """Make a folder with access for the user alone, or restrict an existing one.
 
     Raises:
         OSError: It cannot be made, or belongs to another user.
@@ -47,7 +47,7 @@ def make_private(folder: Path) -> None:
 
 
 def is_private(status: os.stat_result) -> bool:
-    """Whether a file or folder is the user's alone."""
+    """Whether only the user has access to a file or folder."""
     return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
@@ -56,24 +56,24 @@ def _prefix() -> str:
 
 
 class Scratch:
-    """A folder of the user's alone, there as long as this object, or until `close`.
+    """A private temporary folder that exists as long as this object, or until `close`.
 
     Args:
-        within: Where it is made; None: where temporary files go.
+        within: The parent folder; None: the folder for temporary files.
 
     Raises:
         OSError: It cannot be made.
     """
 
     def __init__(self, within: Path | None = None) -> None:
-        place = Path(tempfile.gettempdir()) if within is None else within
-        clear_abandoned(place)
-        self.path = _made(place)
-        """Where it lies."""
+        parent = Path(tempfile.gettempdir()) if within is None else within
+        clear_abandoned(parent)
+        self.path = _made(parent)
+        """Its path."""
         self._end = weakref.finalize(self, _remove, self.path)
 
     def close(self) -> None:
-        """Take it away, with all that is in it."""
+        """Remove it with its content."""
         self._end()
 
     def __enter__(self) -> Path:
@@ -83,16 +83,16 @@ class Scratch:
         self.close()
 
 
-def _made(place: Path) -> Path:
+def _made(parent: Path) -> Path:
     for _ in range(_ATTEMPTS):
-        path = Path(tempfile.mkdtemp(prefix=_prefix(), dir=place))
+        path = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
         descriptor = os.open(path, _FOLDER)
-        with suppress(OSError):  # not every file system knows locks: it then stays where the program is killed
+        with suppress(OSError):  # without locks the folder stays if the program is killed
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             _own[path] = descriptor
             return path
-        # Another run took it for abandoned, before it was locked.
+        # Another run removed it as abandoned before it was locked.
         os.close(descriptor)
     raise OSError("the temporary folder keeps disappearing")
 
@@ -105,20 +105,20 @@ def _remove(path: Path) -> None:
 
 
 def clear_temp_folders() -> None:
-    """Take away all folders of this process: it is about to end."""
+    """Remove all folders of this process, before it exits."""
     for path in list(_own):
         _remove(path)
 
 
 def clear_abandoned_temp_folders() -> None:
-    """Take away what earlier runs have left, wherever they could have."""
-    for place in (Path(tempfile.gettempdir()), exports_folder()):
-        clear_abandoned(place)
+    """Remove folders of killed runs, in all parent folders."""
+    for parent in (Path(tempfile.gettempdir()), exports_folder()):
+        clear_abandoned(parent)
 
 
-def clear_abandoned(place: Path) -> None:
-    """Take away the user's folders that no process holds any more."""
-    with suppress(OSError), os.scandir(place) as entries:
+def clear_abandoned(parent: Path) -> None:
+    """Remove the user's temporary folders that no process has locked."""
+    with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(_prefix()):
                 with suppress(OSError):
@@ -129,7 +129,7 @@ def _clear_if_abandoned(path: Path) -> None:
     descriptor = os.open(path, _FOLDER)
     try:
         if os.fstat(descriptor).st_uid == os.getuid():
-            # Held by a process that lives: this raises.
+            # Raises if a running process holds the lock.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path, ignore_errors=True)
     finally:

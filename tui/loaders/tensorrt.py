@@ -1,6 +1,6 @@
 """Reads the layer profiles of TensorRT: what ``trtexec --dumpProfile`` logs, and the JSON of ``--exportProfile``.
 
-Times are per inference: the mean over all iterations. Some layers take no GPU time (work on shapes): they have 0.
+Times are per inference: the mean over all iterations. Some layers (shape computations) take no GPU time: they have 0.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ JSON_FORMAT: Final = Format(
 
 NS_PER_MS: Final = 1_000_000
 _MAX_MS: Final = 10**12
-"""More than 30 years; whatever is longer is damage."""
+"""The longest plausible time, over 30 years."""
 _LONGEST: Final = 20_000
-"""Characters: no row is longer."""
+"""The longest row in characters."""
 
 _PREFIX: Final = r"\s*(?:\[[0-9/: -]{6,30}\] )?(?:\[[A-Z]\] )?(?:\[TRT\] )?"
 _TITLE: Final = re.compile(_PREFIX + r"=== Profile \((?P<iterations>[0-9]{1,12}) iterations ?\) ===\s*")
@@ -66,7 +66,7 @@ _NUMBER: Final = r"-?[0-9]{1,15}(?:\.[0-9]{0,12})?(?:[eE][-+]?[0-9]{1,3})?|-?nan
 
 @dataclass(slots=True)
 class _Layer:
-    """One layer as it is printed, in milliseconds."""
+    """A layer as printed, times in milliseconds."""
 
     name: str
     total_ms: Decimal | None
@@ -139,7 +139,7 @@ class _Profile:
         return True
 
     def _header(self, text: str) -> bool:
-        """The header says where the name stands and which numbers there are."""
+        """Read the header: the position of the name, and the columns of numbers."""
         columns = [_HEADINGS[heading] for heading in _HEADING.findall(text)]
         is_header = len(columns) == len(set(columns)) and _NAME in columns and {_TOTAL, _AVERAGE} & set(columns)
         if not is_header or _HEADING.sub("", text).strip() or _NAME not in (columns[0], columns[-1]):
@@ -192,7 +192,7 @@ class _Reader:
         return _Profile(self._collector, line, int(match["iterations"]))
 
     def finish(self) -> None:
-        """Nothing is left over."""
+        """Nothing is pending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class TensorRtJsonLoader:
         return (JSON_FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the first element, which counts the iterations."""
+        """Certain by the first element, the number of iterations."""
         return 0.95 if _HEAD.match(head) else 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
@@ -241,12 +241,12 @@ class TensorRtJsonLoader:
         iterations = count if type(count) is int and 0 < count < 1 << 53 else None
         layers = [layer for row in rows[1:] if (layer := _json_layer(row)) is not None]
         if not layers:
-            raise ProftuiError(f"{source.called}: no profile found: a list without a layer of TensorRT", WHAT_OPENS)
+            raise ProftuiError(f"{source.called}: no profile found: a JSON list without layers of TensorRT", WHAT_OPENS)
         collector = Collector(source.name)
         collector.open_session(JSON_FORMAT.name, None).facts.update(tool="trtexec", framework="TensorRT")
         _add_layers(collector, layers, iterations)
         if len(layers) < len(rows) - 1:
-            reason = f"{len(rows) - 1 - len(layers)} elements have no name or no time; they were left out"
+            reason = f"{len(rows) - 1 - len(layers)} elements without a name or a time were left out"
             collector.issue("warning", None, "", reason)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)

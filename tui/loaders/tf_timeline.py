@@ -1,7 +1,7 @@
 """Loads the timeline of one ``session.run`` of TensorFlow 1, as Chrome trace events.
 
-It names ops, not kernels, also where they ran on the GPU. Every row of a GPU stands there twice: on its own stream and
-on ``stream:all``; copies a third time on ``memcpy``.
+It names ops, not kernels, also for the GPU. Every row of a GPU appears twice: on its own stream and
+on ``stream:all``; copies appear a third time on ``memcpy``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SURE: Final = re.compile(rb'"name"\s*:\s*"[^"]*/(?:stream:(?:\d+|all)|(?:device
 _DEVICE: Final = r"(?i)\bgpu:([0-9]{1,9})"
 _STREAM: Final = r"(?i)/stream:([0-9]{1,18}|all) Compute$"
 _EDGE: Final = r"^edge_[0-9]+_"
-"""Stands before the name of a node that waited for another."""
+"""The prefix of the name of a node that waited for another."""
 
 
 class TfTimelineLoader:
@@ -51,18 +51,18 @@ class TfTimelineLoader:
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """The one format."""
+        """The format that this loader recognizes."""
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the names of processes, which stand before all events."""
+        """Certain by the names of processes, which precede all events."""
         return 0.95 if looks_like_trace(head) and _SURE.search(head) else 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
         """Read the timeline.
 
         Raises:
-            ProftuiError: It holds nothing of TensorFlow's timeline.
+            ProftuiError: It has no op of TensorFlow's timeline.
         """
         trace = read_trace(source, _WANTED, report)
         rows = _with_places(trace)
@@ -94,7 +94,7 @@ class TfTimelineLoader:
 def _with_places(trace: Trace) -> pl.DataFrame:
     """The events of processes that compute, with ``device``, ``stream`` (a number, ``all`` or null) and ``is_memcpy``.
 
-    Names of nodes lose what only says that they waited.
+    Names of nodes are without the prefix for waiting.
     """
     called = trace.names.filter(pl.col("name") == "process_name").select(pl.col("pid").cast(pl.String), "value")
     place = pl.col("value")
@@ -123,7 +123,7 @@ def _with_places(trace: Trace) -> pl.DataFrame:
 
 
 def _gpu_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """What ran on GPUs, each row once: those of single streams, and of the other processes what no stream has."""
+    """GPU rows without duplicates: rows of single streams, and rows of the other processes that no stream has."""
     streams = rows.filter(pl.col("stream").str.contains(r"^[0-9]+$"))
     key = ["device", "node", "start_ns", "duration_ns"]
     copies = rows.filter(pl.col("is_memcpy")).join(streams, on=key, how="anti", nulls_equal=True, maintain_order="left")
@@ -135,7 +135,7 @@ def _gpu_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ops(rows: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
-    """Ops as the CPU ran or launched them; one without times for each that only the GPU knows of."""
+    """Ops that the CPU ran or launched; an op without times for each that only the GPU recorded."""
     dispatched = rows.filter(pl.col("stream").is_null(), ~pl.col("is_memcpy"))
     only_on_gpu = gpu.join(dispatched, on="node", how="anti", maintain_order="left")
     only_on_gpu = only_on_gpu.unique("node", keep="first", maintain_order=True).with_columns(
@@ -153,7 +153,7 @@ def _ops(rows: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
             "node",
             node.str.extract(r"([^/]+)/*$", 1).cast(NAME).alias("name"),
             "op_type",
-            # The name that tf.gradients gives to all that it adds.
+            # tf.gradients gives this name to all ops that it adds.
             pl.when(node.str.contains(r"(?:^|/)gradients(?:_[0-9]+)?/"))
             .then(pl.lit("bprop"))
             .cast(NAME)
@@ -170,7 +170,7 @@ def _ops(rows: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
 
 
 def _activities(gpu: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """GPU work with its op: the last run of the node that began before."""
+    """GPU work with its op: the last run of the node that began earlier."""
     timed = ops.filter(pl.col("start_ns").is_not_null()).select("node", "op", "start_ns")
     alone = ops.unique("node", keep="none", maintain_order=True).select("node", pl.col("op").alias("only_op"))
     linked = (

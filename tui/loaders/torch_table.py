@@ -1,8 +1,8 @@
 """Reads the tables that PyTorch's profiler prints: ``key_averages().table()``, pasted or logged.
 
-A table is a rule of dashes, a header, the same rule, rows, the rule again, and the totals of CPU and GPU time. Headers
-can be wider than their columns, so rows are cut by what their cells look like. Lines can have the tag of a job runner
-or a logger in front, and tables of several processes can alternate line by line.
+A table is a line of dashes, a header, another line of dashes, rows, a third, and totals of CPU and GPU time. Headers
+can be wider than their columns, so rows are split by the patterns of their cells. Lines can begin with the tag of a job
+runner or a logger, and tables of several processes can alternate line by line.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FORMAT: Final = Format(
 )
 
 _LONGEST: Final = 20_000
-"""Characters: no row is longer, whatever the widths of its columns."""
+"""The longest row in characters, whatever the widths of its columns."""
 _MOST_TABLES: Final = 64
-"""Tables of so many processes can alternate."""
+"""The most tables of different processes that can alternate."""
 _LARGEST: Final = Decimal(1 << 62)
 
 _NS_PER_UNIT: Final = {"ns": 1, "us": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
@@ -74,17 +74,17 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
         (rf"{_DEVICE} Mem", "gpu_memory_bytes", _SIZE),
     )
 )
-"""Titles of columns, what they are called here, and what their cells look like; empty: any text."""
+"""Titles of columns, their names here, and the pattern of their cells (empty: any text)."""
 
 _TEXTS: Final = frozenset({"overload", "input_shapes", "stack"})
 _NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S)")
 _TOTAL: Final = re.compile(rf"(?P<self>Self )?(?P<device>CPU|{_DEVICE}) time total: +(?P<time>{_TIME})\s*", re.ASCII)
 _APART: Final = re.compile(r"[ \t]{2,}|\t")
 _VARYING: Final = re.compile(r"[0-9]+(?:[-:.,/T ][0-9]+){2,}Z?|[0-9]{9,}(?:\.[0-9]+)?")
-"""A time within a tag: another in every line."""
+"""A time within a tag, different in every line."""
 _DIGITS: Final = re.compile(r"[0-9]+")
 _PASTE: Final = "#>|*%/ \t"
-"""What stands in front of a pasted table, not always as often."""
+"""Characters in front of the lines of a pasted table, not in every line equally."""
 _FOREIGN: Final = re.compile(r"[ \t]*(?:==[0-9]+==|={8} )")
 
 _API: Final = re.compile(r"(?:cuda|hip|hsa|musa|cu|ur|ze|acl)[A-Z]\w*|aclrt\w+|urEnqueue\w*|zeCommand\w*")
@@ -92,9 +92,9 @@ _RANGE: Final = re.compile(
     r"ProfilerStep|Optimizer\.|nccl:|gloo:|mccl:|record_param_comms|## |Torch-Compiled Region|DistributedDataParallel"
     r"|enumerate\(DataLoader\)|FSDP::|aten::|autograd::"
 )
-"""How ranges and ops are called, which PyTorch prints of the GPU as well: their GPU time is that of their kernels."""
+"""Names of ranges and ops that PyTorch also lists for the GPU: their GPU time is that of their kernels."""
 _KERNEL: Final = re.compile(r"void |Mem(?:cpy|set) |\w*(?:gemm|_kernel|xmma|cutlass|triton_|nccl\w*Kernel)|[^ ]*<")
-"""How kernels are called, where no CPU time tells them from ops."""
+"""Names of kernels, for tables without CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class _Column:
 
 
 def _columns(header: str) -> list[_Column] | None:
-    """The columns of a header, from its ``Name`` on; None where it is none of PyTorch's."""
+    """The columns of a header, from its ``Name``; None if the line is no header."""
     found = _NAME.search(header)
     if found is None or len(header) > _LONGEST:
         return None
@@ -127,7 +127,7 @@ def _column(title: str) -> _Column:
 
 
 def _rule(text: str) -> str | None:
-    """What stands in front of a rule of dashes over several columns; None where a line is none."""
+    """The prefix of a line of dashes over several columns; None if the line is none."""
     text = text.rstrip()
     if len(text) > _LONGEST or not text.endswith("--"):
         return None
@@ -138,13 +138,13 @@ def _rule(text: str) -> str | None:
 
 
 def _tags(prefix: str) -> list[re.Pattern[str]]:
-    """What can stand in front of every line of a table: the same but for times or, less likely, but for all numbers."""
+    """Patterns of the prefix of a table's lines: the same except for times or, less likely, for all numbers."""
     if not prefix.strip(_PASTE):
         return [re.compile(rf"[{re.escape(_PASTE)}]{{0,{len(prefix)}}}")]
     tags = []
     for varying, shape in ((_VARYING, r"[0-9]+(?:[-:.,/T ][0-9]+)*Z?"), (_DIGITS, r"[0-9]+")):
-        kept = [re.escape(part) for part in varying.split(prefix.rstrip())]
-        tags.append(re.compile(shape.join(kept) + r"[ \t]?"))
+        fixed = [re.escape(part) for part in varying.split(prefix.rstrip())]
+        tags.append(re.compile(shape.join(fixed) + r"[ \t]?"))
     return tags
 
 
@@ -161,7 +161,7 @@ def _whole(value: Decimal | None, factor: int) -> int | None:
 
 
 def _value(column: _Column, text: str) -> Value:
-    """A cell in base units; None for what is no figure (``nan%``, ``--``)."""
+    """A cell in base units; None if it is no figure (``nan%``, ``--``)."""
     if column.cell == _TIME:
         digits = text.rstrip("nuμms")
         return _whole(_number(digits), _NS_PER_UNIT[text[len(digits) :]])
@@ -185,19 +185,19 @@ class _Row:
 
 @dataclass(slots=True)
 class _Table:
-    """One table, while its lines come."""
+    """A table that is being read."""
 
     header: Line
     columns: Sequence[_Column]
     tag: re.Pattern[str]
     rows: list[_Row] = field(default_factory=list)
     totals: dict[str, int] = field(default_factory=dict)
-    """Of cpu and gpu, as printed below the rows, in ns."""
+    """The totals of cpu and gpu below the rows, in ns."""
     is_closed: bool = False
-    """Its last rule was read: totals follow."""
+    """Whether the last line of dashes was read: totals follow."""
     pattern: re.Pattern[str] = field(init=False)
     last: _Column | None = None
-    """FLOPs, which stand behind the texts."""
+    """FLOPs, the column after the texts."""
     stray: int = 0
     last_line: int = 0
 
@@ -213,7 +213,7 @@ class _Table:
         return {column.name for column in self.columns}
 
     def take(self, text: str, number: int) -> bool:
-        """Read a line without its tag; False where it is no row."""
+        """Read a line without its prefix; False if it is no row."""
         self.last_line = number
         figures = [column for column in self.columns if column.cell and column is not self.last]
         found = self.pattern.search(text) if figures else None
@@ -249,7 +249,7 @@ class _Table:
 
 
 class _Tables:
-    """Tables whose lines follow each other, or alternate."""
+    """Consecutive tables, or tables whose lines alternate."""
 
     def __init__(self, collector: Collector, header: Line) -> None:
         self._collector = collector
@@ -258,7 +258,7 @@ class _Tables:
         self._stray = 0
 
     def take(self, line: Line) -> bool:
-        """A header, a rule, a row, a total, or a line of something else between them."""
+        """Read a header, a line of dashes, a row, a total, or other output between them."""
         text = line.text
         if _columns(text) is not None:
             self._headers = [*self._headers, line][-_MOST_TABLES:]
@@ -279,7 +279,7 @@ class _Tables:
         if (found := next(fitting, None)) is not None:
             tag, header = found
             columns = _columns(header.text)
-            assert columns is not None, "only headers are kept"
+            assert columns is not None, "stored only with columns"
             for other in [one for one in self._tables if one.tag.pattern == tag.pattern]:
                 self._end(other)
             self._tables = sorted([*self._tables, _Table(header, columns, tag)], key=lambda one: -len(one.tag.pattern))
@@ -311,33 +311,33 @@ class _Tables:
         return not table.is_closed and table.take(text, line.number)
 
     def _damaged(self, table: _Table, line: Line) -> None:
-        """Tell of a line that has the figures of a row in part."""
+        """Report a line that has some of the figures of a row."""
         kinds = [column.cell for column in table.columns if column.cell]
         cells = [cell for cell in line.text.split() if re.fullmatch(rf"{_TIME}|{_PERCENT}", cell)]
         if table.rows and len(cells) >= max(2, len(kinds) // 2):
-            reason = "this looks like a row of the table, but its figures do not fit the columns; it is left out"
+            reason = "this looks like a row of the table, but its figures do not match the columns: line left out"
             self._collector.issue("warning", line.number, line.text, reason)
 
     def _end(self, table: _Table) -> None:
         self._tables.remove(table)
         if table.rows:
-            _hand_over(table, self._collector)
+            _add_session(table, self._collector)
 
     def close(self) -> None:
-        """Hand over what is still open."""
+        """Finish the open tables."""
         for table in sorted(self._tables, key=lambda one: one.header.number):
             if not table.is_closed and table.rows:
                 self._collector.issue(
                     "warning",
                     table.last_line,
                     table.header.text.strip(),
-                    "the table ends without its last rule: rows may be missing",
+                    "the table ends without its last line of dashes: rows may be missing",
                 )
             self._end(table)
 
 
-def _hand_over(table: _Table, collector: Collector) -> None:
-    """Make a session of a table."""
+def _add_session(table: _Table, collector: Collector) -> None:
+    """Add a table as a session."""
     session = collector.open_session(FORMAT.name, table.header.number)
     session.facts.update(tool="PyTorch profiler", framework="PyTorch")
     session.last_line = table.last_line
@@ -357,7 +357,7 @@ def _hand_over(table: _Table, collector: Collector) -> None:
                 if on_gpu
                 else cells.get("cpu_total_ns"),
                 "avg_ns": cells.get(f"{pick}_avg_ns"),
-                # That of a call is its share of all CPU time, not of the time of calls.
+                # For a call this is the share of all CPU time, not of the time of calls.
                 "time_pct": None if section == "api" else cells.get(f"{pick}_self_pct"),
                 **{name: None if on_gpu and name.startswith("cpu") else cells.get(name) for name in _KEPT},
                 "input_shapes": cells.get("input_shapes"),
@@ -381,13 +381,13 @@ _KEPT: Final = (
 
 
 def _sections(table: _Table) -> list[str]:
-    """Of each row whether it is of the GPU, of the API, or an op."""
+    """The section of each row: gpu, api or op."""
     cpu = [name for name in ("cpu_self_ns", "cpu_total_ns") if name in table.names]
     on_cpu = {row.name for row in table.rows if any(row.cells.get(name) for name in cpu)}
     return [_section(row, bool(cpu), row.name in on_cpu) for row in table.rows]
 
 
-def _section(row: _Row, is_cpu_told: bool, is_on_cpu: bool) -> str:
+def _section(row: _Row, has_cpu_time: bool, is_on_cpu: bool) -> str:
     cells = row.cells
     if _API.fullmatch(row.name):
         return "api"
@@ -395,13 +395,13 @@ def _section(row: _Row, is_cpu_told: bool, is_on_cpu: bool) -> str:
     share = cells.get("gpu_self_pct")
     if not time or is_on_cpu or _RANGE.match(row.name) or (isinstance(share, float) and share > 100):
         return "op"
-    if not is_cpu_told and not _KERNEL.match(row.name):
+    if not has_cpu_time and not _KERNEL.match(row.name):
         return "op"
     return "gpu"
 
 
 def _number_cut_names(table: _Table, sections: Sequence[str], collector: Collector) -> None:
-    """Tell kernels apart whose names are the same only because they are cut."""
+    """Number kernels whose names are equal only because the table cuts names."""
     seen: Counter[str] = Counter()
     for row, section in zip(table.rows, sections, strict=True):
         if section == "gpu" and row.name.endswith("..."):
@@ -410,7 +410,7 @@ def _number_cut_names(table: _Table, sections: Sequence[str], collector: Collect
                 row.name = f"{row.name} #{count}"
     if doubles := sum(count > 1 for count in seen.values()):
         reason = (
-            f"kernels have the same name because the table cuts names (such names: {doubles}): they are numbered; "
+            f"kernels have equal names because the table cuts names (such names: {doubles}): they are numbered; "
             "print whole names with table(max_name_column_width=None)"
         )
         collector.issue("info", table.header.number, "", reason)
@@ -425,14 +425,16 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
             continue
         if total is None:
             if column in table.names:
-                reason = f"no total of {title} time stands below the table: its percentages cannot be checked"
+                reason = f"no total of {title} time below the table: its percentages cannot be checked"
                 collector.issue("info", table.last_line, "", reason)
             continue
         for row in table.rows:
             time, share = row.cells.get(column), row.cells.get(f"{device}_self_pct")
             if isinstance(time, int) and isinstance(share, float) and not _fits(time, share, total):
-                told = 100 * time / total if total else 0.0
-                reason = f"{title} self time is printed as {share:g} % of the total below, but is {told:.2f} % of it"
+                computed = 100 * time / total if total else 0.0
+                reason = (
+                    f"{title} self time is printed as {share:g} % of the total below, but is {computed:.2f} % of it"
+                )
                 collector.issue("warning", row.line, row.name, reason)
         summed = column in table.names and (device == "cpu" or "gpu" in sections)
         wanted = [row for row, section in zip(table.rows, sections, strict=True) if device == "cpu" or section == "gpu"]
@@ -447,7 +449,7 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
 
 
 def _fits(time: int, share: float, total: int) -> bool:
-    """Whether a printed share is that of a time, each known to the digits printed."""
+    """Whether a printed share agrees with a time, within the digits printed."""
     if not total:
         return share == 0
     step = 10.0 ** max(len(str(abs(time))) - 4, 0) + 10 ** max(len(str(total)) - 4, 0) * abs(time) / total

@@ -1,6 +1,6 @@
 """Reads what Intel's unitrace prints: times of kernels and API calls, kernel properties and metrics, a device timeline.
 
-One run prints several of these below each other, and they belong to one session. Rows are cut from the right, since
+One run prints several of these, which belong to one session. Rows are split from the right, since
 names hold commas: ``"f<int, 4>[SIMD16 {56; 1; 1} {64; 8; 1}]", 1, 4706560, ...`` (before 2025 without the quotes).
 """
 
@@ -29,7 +29,7 @@ FORMAT: Final = Format(
 )
 
 _LONGEST: Final = 20_000
-"""Characters: no row is longer."""
+"""The longest row in characters."""
 
 _TITLE: Final = re.compile(r"\s*=== (?P<title>(?:Device|API) Timing Summary|Kernel Properties) ===\s*")
 _BACKEND: Final = re.compile(r"\s*== [\w ]{1,40}? Backend ==\s*")
@@ -56,7 +56,7 @@ _COPIED: Final = re.compile(
 )
 _DIRECTION: Final = re.compile(r"\((?P<from>[MDS])2(?P<to>[MDS])\)")
 _MEMORY: Final = {"M": "H", "D": "D", "S": "D"}
-"""Level Zero's memory: of the host (M), the device (D), shared (S)."""
+"""Kinds of memory in Level Zero: host (M), device (D), shared (S)."""
 _UNIT: Final = re.compile(r"(?P<name>[^\[]+)(?:\[(?P<unit>[^\]]*)\])?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?")
 
@@ -228,21 +228,21 @@ class _Reader:
             self.collector.issue("info", line.number, "", reason)
             self.collector.resolution(1)
         if end < start:
-            self.collector.issue("warning", line.number, line.text, "this ends before it starts; its time is unknown")
+            self.collector.issue("warning", line.number, line.text, "the end is before the start: duration unknown")
         self.collector.add(
             "activities",
             {
                 **_launch(_bare(match["name"])),
                 "start_ns": start - self._zero,
                 "duration_ns": end - start if end >= start else None,
-                # The device is the number of a handle: they are counted in the order of the file.
+                # Devices are identified by handles, which are numbered in the order of the file.
                 "device": self._devices.setdefault(match["device"], len(self._devices)),
                 "line": line.number,
             },
         )
 
     def finish(self) -> None:
-        """Nothing is left over."""
+        """Nothing is pending."""
 
 
 def _launch(name: str) -> dict[str, Value]:
