@@ -19,7 +19,7 @@ from tui.analysis.gpu_time import idle_gaps
 from tui.analysis.gpu_time import idle_gaps as gaps_
 from tui.analysis.gpu_time import overlap as overlap_
 from tui.analysis.gpu_time import utilization_over_time as low_use_
-from tui.analysis.iterations import tables as iterations_
+from tui.analysis.iterations import iteration_table as iterations_
 from tui.analysis.launches import delays as launch_delays
 from tui.model.profile import Profile
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedProfiles:
     """What came of opening files."""
 
     profile: Profile | None
@@ -42,7 +42,7 @@ def open_profiles(
     session: int | None,
     aggregation: Aggregation | None = None,
     renew: bool = False,
-) -> Opened:
+) -> OpenedProfiles:
     """Read every file; one that cannot be read does not keep the others away.
 
     Args:
@@ -61,8 +61,8 @@ def open_profiles(
         results_to_cache,
     )
     from tui.analysis.inputs.capabilities import views
-    from tui.analysis.iterations.aggregation import aggregated
-    from tui.analysis.iterations.tables import with_iterations
+    from tui.analysis.iterations.chosen_iterations import aggregated
+    from tui.analysis.iterations.iteration_table import with_iterations
     from tui.analysis.ops.op_costs import recorded_ops
     from tui.cache.cache import Cache
     from tui.loaders import registry
@@ -71,7 +71,7 @@ def open_profiles(
     cache = Cache(CACHED_SCHEMAS, renew=renew) if options.cache else None
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, cache=cache)
     if profile is None:
-        return Opened(None, tuple(errors))
+        return OpenedProfiles(None, tuple(errors))
     found = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None
     as_read = profile = replace(profile, gpu=options.gpu)
     if found is not None:
@@ -83,14 +83,16 @@ def open_profiles(
         shown = profile if session is None else profile.only_session(session)
         shown = shown if aggregation is None else aggregated(shown, aggregation)
     except ProftuiError as error:
-        return Opened(None, (error,))
+        return OpenedProfiles(None, (error,))
     restored = found is not None and shown is profile and restore_ops(shown, found.results)
     if shown["ops"].height and not restored:
         # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
         recorded_ops(shown)
     if cache is not None and cache.waits_for(profile.sources):
         cache.add(profile.sources[0], results_to_cache(as_read, shown if shown is profile else None))
-    opened = Opened(profile, tuple(errors), views(profile), shown, cache, deferred_results(shown) if restored else ())
+    opened = OpenedProfiles(
+        profile, tuple(errors), views(profile), shown, cache, deferred_results(shown) if restored else ()
+    )
     release_freed_memory()
     return opened
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.corpus import recording_file
-from tui.analysis.iterations.aggregation import aggregated, words
 from tui.analysis.iterations.candidate_keys import candidate_keys
-from tui.analysis.iterations.tables import iterations, reasons, sources, with_iterations
+from tui.analysis.iterations.chosen_iterations import aggregated, words
+from tui.analysis.iterations.iteration_table import iterations, reasons, sources, with_iterations
 from tui.analysis.kernels import kernels
 from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation, aggregation

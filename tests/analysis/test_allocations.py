@@ -17,8 +17,8 @@ from tui.analysis.allocator import (
     iteration_marks,
     memory_curve,
 )
-from tui.analysis.iterations.aggregation import aggregated
-from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.model.aggregation import aggregation
 
 if TYPE_CHECKING:

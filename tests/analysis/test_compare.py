@@ -26,7 +26,7 @@ from tui.analysis.compare.changes import (
 from tui.analysis.compare.headline import Figure, headline
 from tui.analysis.compare.sides import sides
 from tui.analysis.compare.verdict import judged, verdict_sentence
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.iteration_table import iterations
 from tui.loaders.registry import load, load_one
 from tui.model.columns import ColumnKind
 
@@ -108,7 +108,7 @@ def test_what_is_new_and_what_is_gone() -> None:
 def test_a_step_that_takes_longer_is_slower() -> None:
     whole = profile(TRACE)
     times = iterations(whole).drop_nulls("iteration").select("iteration", "duration_ns")
-    from tui.analysis.iterations.aggregation import aggregated
+    from tui.analysis.iterations.chosen_iterations import aggregated
     from tui.model.aggregation import Aggregation
 
     by_time = times.sort("duration_ns")["iteration"].to_list()

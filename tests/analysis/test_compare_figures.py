@@ -10,7 +10,7 @@ from tests.analysis.frames import profile as made
 from tui.analysis.compare.changes import changed_kernels
 from tui.analysis.compare.headline import Figure, headline, unknown_sentences
 from tui.analysis.compare.sides import Sides, sides
-from tui.analysis.compare.verdict import Spread, spread
+from tui.analysis.compare.verdict import IterationSpread, spread
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -184,10 +184,15 @@ def steps(*milliseconds: int) -> Profile:
 def test_how_far_iterations_lie_apart() -> None:
     both = sides(steps(10, 11, 12, 13, 90), steps(12, 13, 14), ("a", "b"))
     assert both.per_iteration
-    assert spread(both.a) == Spread(5, 11_000_000, 13_000_000)
-    assert spread(both.b) == Spread(3, None, None)
-    assert spread(sides(steps(10, 11, 12, 13, 14, 90), steps(12), ("a", "b")).a) == Spread(6, 11_250_000, 13_750_000)
-    for other, overlaps in ((Spread(5, 13_000_000, 20_000_000), True), (Spread(5, 13_000_001, 20_000_000), False)):
+    assert spread(both.a) == IterationSpread(5, 11_000_000, 13_000_000)
+    assert spread(both.b) == IterationSpread(3, None, None)
+    assert spread(sides(steps(10, 11, 12, 13, 14, 90), steps(12), ("a", "b")).a) == IterationSpread(
+        6, 11_250_000, 13_750_000
+    )
+    for other, overlaps in (
+        (IterationSpread(5, 13_000_000, 20_000_000), True),
+        (IterationSpread(5, 13_000_001, 20_000_000), False),
+    ):
         assert spread(both.a).overlaps(other) is other.overlaps(spread(both.a)) is overlaps
     assert not spread(both.a).overlaps(spread(both.b))
 

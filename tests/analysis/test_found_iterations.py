@@ -13,7 +13,7 @@ from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import recording_file, shared_file
 from tui.analysis.inputs.capabilities import inspect
 from tui.analysis.iterations.candidate_keys import key_choices
-from tui.analysis.iterations.tables import iterations, reasons, sources, with_iterations
+from tui.analysis.iterations.iteration_table import iterations, reasons, sources, with_iterations
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.model.profile import profile_of

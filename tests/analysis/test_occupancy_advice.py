@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
 from tui.analysis.launches.config import launch_config
-from tui.analysis.occupancy import Advice, capabilities, occupancy, occupancy_advice
+from tui.analysis.occupancy import OccupancyAdvice, capabilities, occupancy, occupancy_advice
 from tui.loaders import registry
 
 KB = 1024
@@ -30,28 +30,37 @@ def launch(name: str = "k", ns: int = 100, **changes: Any) -> dict[str, Any]:
         # Registers and shared memory run out together: one alone would not help.
         (
             ("3.5", 256, 79, 12820),
-            (Advice(50.0, 4, registers=64, shared_bytes=12288), Advice(100.0, 8, registers=32, shared_bytes=6144)),
+            (
+                OccupancyAdvice(50.0, 4, registers=64, shared_bytes=12288),
+                OccupancyAdvice(100.0, 8, registers=32, shared_bytes=6144),
+            ),
         ),
         (
             ("8.0", 256, 106, 48 * KB),
-            (Advice(37.5, 3, registers=80), Advice(100.0, 8, registers=32, shared_bytes=19 * KB + 512)),
+            (
+                OccupancyAdvice(37.5, 3, registers=80),
+                OccupancyAdvice(100.0, 8, registers=32, shared_bytes=19 * KB + 512),
+            ),
         ),
         (
             ("8.9", 256, 80, 0),
-            (Advice(pytest.approx(200 / 3), 4, registers=64), Advice(100.0, 6, registers=40)),
+            (OccupancyAdvice(pytest.approx(200 / 3), 4, registers=64), OccupancyAdvice(100.0, 6, registers=40)),
         ),
-        (("7.0", 1024, 33, 0), (Advice(100.0, 2, registers=32), Advice(75.0, 2, threads_per_block=768))),
+        (
+            ("7.0", 1024, 33, 0),
+            (OccupancyAdvice(100.0, 2, registers=32), OccupancyAdvice(75.0, 2, threads_per_block=768)),
+        ),
         # Small blocks: the SM has no place for more of them.
-        (("9.0", 32, 16, 0), (Advice(100.0, 32, threads_per_block=64),)),
-        (("3.5", 96, 10, 0), (Advice(100.0, 16, threads_per_block=128),)),
-        (("8.6", 1024, 32, 0), (Advice(100.0, 2, threads_per_block=768),)),
+        (("9.0", 32, 16, 0), (OccupancyAdvice(100.0, 32, threads_per_block=64),)),
+        (("3.5", 96, 10, 0), (OccupancyAdvice(100.0, 16, threads_per_block=128),)),
+        (("8.6", 1024, 32, 0), (OccupancyAdvice(100.0, 2, threads_per_block=768),)),
         (("7.5", 256, 32, 0), ()),
         (("1.0", 256, 32, 0), ()),
         # Such a launch does not fit at all.
         (("3.5", 2048, 32, 0), ()),
     ],
 )
-def test_known_cases(config: tuple[str, int, int, int], advice: tuple[Advice, ...]) -> None:
+def test_known_cases(config: tuple[str, int, int, int], advice: tuple[OccupancyAdvice, ...]) -> None:
     assert occupancy_advice(*config) == advice
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.screens.opening import sample
-from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops.inferred_ops import inferred_instances
 from tui.analysis.ops.op_instances import OUTSIDE, UNATTRIBUTED, by_instance, instances
 from tui.analysis.ops.op_types import op_type_summary

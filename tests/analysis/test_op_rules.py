@@ -11,9 +11,9 @@ from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
 from tui.analysis import cached_results
 from tui.analysis.cached_results import results_to_cache
-from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops import op_type_rules as op_rules
-from tui.analysis.ops.op_type_rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
+from tui.analysis.ops.op_type_rules import NAME_LIMIT, UNKNOWN, OpTypeRule, classify, parse_rules
 from tui.analysis.ops.ops_by_name import op_name, ops
 from tui.data import user_files
 from tui.model.errors import ProftuiError
@@ -106,7 +106,7 @@ def test_only_the_beginning_of_an_endless_name_is_looked_at() -> None:
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    rules = [Rule("mine", "bprop", "gemm_special", ""), Rule("gemm", "", "GEMM", "")]
+    rules = [OpTypeRule("mine", "bprop", "gemm_special", ""), OpTypeRule("gemm", "", "GEMM", "")]
     found = classify(pl.Series(["a_gemm_special", "a_gemm"]), rules).sort("name")
     assert found.select("op_type", "direction", "rule").rows() == [
         ("gemm", None, "GEMM"),
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_text_is_told_in_words(user_file: Path) -> None:
 
 def test_rules_without_groups_are_fine() -> None:
     rules = parse_rules('[[rule]]\nop_type = "x"\npattern = "a"\n', "mine.toml")
-    assert (rules.rules, dict(rules.groups)) == ((Rule("x", "", "a", ""),), {})
+    assert (rules.rules, dict(rules.groups)) == ((OpTypeRule("x", "", "a", ""),), {})
 
 
 def test_few_names_of_deep_learning_are_unknown() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.corpus import recording_file
 from tui.analysis.gpus import gpus
-from tui.analysis.iterations.tables import OUTSIDE_WORDS, iterations
+from tui.analysis.iterations.iteration_table import OUTSIDE_WORDS, iterations
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.kernels import kernels
 from tui.analysis.ranges import (

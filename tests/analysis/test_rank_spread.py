@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.screens.opening import SAMPLES
-from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ranks.rank_summary import iteration_ranks, ranks
 from tui.analysis.ranks.spread import (
     OP_TYPE_RANKS,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.screens.opening import SAMPLES
-from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ranks.collectives import clocks, collectives, matched, stragglers
 from tui.analysis.ranks.rank_summary import ranks
 from tui.analysis.ranks.waits import (

@@ -20,7 +20,7 @@ from tui.analysis.timeline import lanes as lanes_module
 from tui.analysis.timeline.drawing import GLYPHS, NOTHING, bins, lane_cells
 from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, ItemKind, Lane, LaneKind, flattened, lanes
 from tui.analysis.timeline.lookup import (
-    Interval,
+    TimeInterval,
     between,
     find_name,
     gap_at,
@@ -203,15 +203,15 @@ def test_what_lies_under_a_cursor() -> None:
 
 def test_gaps_follow_each_other_and_the_longest_come_first() -> None:
     stream = lane_of(run(), LaneKind.STREAM, 7)
-    assert longest_gaps(stream, 5) == [Interval(260, 900), Interval(140, 150)]
-    assert longest_gaps(stream, 1) == [Interval(260, 900)]
-    assert next_gap(stream, 0, 1, least_ns=1) == Interval(140, 150)
-    assert next_gap(stream, 0, 1, least_ns=11) == Interval(260, 900)
-    assert next_gap(stream, 140, 1, least_ns=1) == Interval(260, 900)
+    assert longest_gaps(stream, 5) == [TimeInterval(260, 900), TimeInterval(140, 150)]
+    assert longest_gaps(stream, 1) == [TimeInterval(260, 900)]
+    assert next_gap(stream, 0, 1, least_ns=1) == TimeInterval(140, 150)
+    assert next_gap(stream, 0, 1, least_ns=11) == TimeInterval(260, 900)
+    assert next_gap(stream, 140, 1, least_ns=1) == TimeInterval(260, 900)
     assert next_gap(stream, 260, 1, least_ns=1) is None
-    assert next_gap(stream, 260, -1, least_ns=1) == Interval(140, 150)
+    assert next_gap(stream, 260, -1, least_ns=1) == TimeInterval(140, 150)
     assert next_gap(stream, 140, -1, least_ns=1) is None
-    assert gap_at(stream, 600) == Interval(260, 900)
+    assert gap_at(stream, 600) == TimeInterval(260, 900)
     assert gap_at(stream, 200) is None
 
 
@@ -223,7 +223,7 @@ def test_stepping_from_gap_to_gap_finds_them_all(parts: list[tuple[int, int]], l
     ]
     (lane,) = lanes(profile(activities=rows))
     starts, stops = lane.gaps()
-    expected = [Interval(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= least]
+    expected = [TimeInterval(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= least]
     onwards, at = [], -1
     while (gap := next_gap(lane, at, 1, least_ns=least)) is not None:
         onwards.append(gap)
@@ -245,11 +245,11 @@ def test_few_long_gaps_among_many_short_ones_are_found() -> None:
         at += gap + 5
     (lane,) = lanes(profile(activities=rows))
     starts, ends = lane.gaps()
-    long = [Interval(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if b - a >= 500]
-    onwards: list[Interval] = []
+    long = [TimeInterval(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if b - a >= 500]
+    onwards: list[TimeInterval] = []
     while (found := next_gap(lane, onwards[-1].start_ns if onwards else -1, 1, least_ns=500)) is not None:
         onwards.append(found)
-    back: list[Interval] = []
+    back: list[TimeInterval] = []
     while (found := next_gap(lane, back[-1].start_ns if back else at, -1, least_ns=500)) is not None:
         back.append(found)
     assert len(long) > 3

@@ -7,7 +7,7 @@ import numpy as np
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.gpu_time.idle_gaps import gaps
 from tui.analysis.gpus import streams
-from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.timeline.drawing import bins, lane_cells
 from tui.analysis.timeline.lanes import ItemKind, lanes
 from tui.analysis.timeline.lookup import find_name, longest_gaps, names_around

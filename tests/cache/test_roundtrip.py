@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cache.keeping import again, entries, keep, same, sample_paths
 from tests.screens.opening import SAMPLES, opened, until
-from tui.analysis.iterations.aggregation import aggregated
+from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.app import loading
 from tui.cache import frame_files, secure_files
 from tui.cache.cache import Cache

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.screens.opening import sample
-from tui.analysis.notes import notes_frame
+from tui.analysis.notes_table import notes_frame
 from tui.cli.main import main
 from tui.loaders.registry import load_one
 from tui.query.sql import run as running

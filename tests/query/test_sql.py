@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
 from tui.query.sql import run as running
-from tui.query.sql.run import Tables, numbered, query, result_spec
+from tui.query.sql.run import SqlTables, numbered, query, result_spec
 from tui.query.sql.sql_text import names_in, suggestion, tokens, with_names
 
 KERNELS = pl.DataFrame(
@@ -24,16 +24,16 @@ KERNELS = pl.DataFrame(
 )
 
 
-def tables(asked: list[str] | None = None) -> Tables:
+def tables(asked: list[str] | None = None) -> SqlTables:
     def make(name: str) -> pl.DataFrame:
         if asked is not None:
             asked.append(name)
         return pl.DataFrame({"device": [0], "busy_ns": [4_000]})
 
-    return Tables({"kernels": KERNELS}, ["gpus", "gaps"], make)
+    return SqlTables({"kernels": KERNELS}, ["gpus", "gaps"], make)
 
 
-def run(text: str, of: Tables | None = None) -> pl.DataFrame:
+def run(text: str, of: SqlTables | None = None) -> pl.DataFrame:
     return running.run(text, of or tables())
 
 
@@ -112,7 +112,7 @@ def test_a_fault_is_one_line_with_what_to_do(text: str, said: str, hint: str) ->
 
 
 def test_a_join_of_far_too_many_rows_ends_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = Tables({"a": pl.DataFrame({"x": range(20_000), "y": range(20_000)})}, [], lambda _name: pl.DataFrame())
+    many = SqlTables({"a": pl.DataFrame({"x": range(20_000), "y": range(20_000)})}, [], lambda _name: pl.DataFrame())
     with pytest.raises(
         ProftuiError, match=r"more than 10,000,000 rows of 2 columns; join by columns that tell rows apart"
     ):
@@ -233,7 +233,7 @@ def test_columns_that_can_be_told_without_computing_are_known_once_learned() -> 
         asked.append(name)
         return pl.DataFrame()
 
-    of = Tables({"kernels": KERNELS}, ["gpus"], make, outline=lambda _name: ("device", "busy_ns"))
+    of = SqlTables({"kernels": KERNELS}, ["gpus"], make, outline=lambda _name: ("device", "busy_ns"))
     assert of.columns("gpus") == ()
     of.learn_columns()
     assert suggestion("select 1 from gpus where bus", of) == "y_ns"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from polars.exceptions import PanicException, PolarsError
 
 from tui.model.errors import ProftuiError
-from tui.query.sql.run import Tables, run
+from tui.query.sql.run import SqlTables, run
 from tui.query.sql.statement import FUNCTION_NAMES, checked_statement
 
 KERNELS = pl.DataFrame({"name": ["gemm", "re'lu", "a\\'b"], "n": [3, 1, 2], "total_ns": [3_000, 1_000, 500]})
@@ -75,7 +75,7 @@ def bait(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(text: str) -> pl.DataFrame:
-    return run(text, Tables({"kernels": KERNELS}, (), lambda _name: pl.DataFrame()))
+    return run(text, SqlTables({"kernels": KERNELS}, (), lambda _name: pl.DataFrame()))
 
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="opens are counted by inotify")

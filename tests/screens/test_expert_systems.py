@@ -16,7 +16,7 @@ from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import FOLDED, gap_of
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.inputs.capabilities import views
-from tui.analysis.timeline.lookup import Gap, Interval, gap_at
+from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.view import TableState
 from tui.query.apply import apply
 from tui.screens.expert_systems import DETAILS_FROM
@@ -141,7 +141,7 @@ def assert_cursor_in(screen: TimelineScreen, gap: Gap) -> None:
     lane = view.shown.lanes[view.lane]
     assert (lane.session, lane.device, lane.on_gpu) == (gap.session, gap.device, True)
     at = view.cursor_ns - view.shift(view.lane)
-    assert gap_at(lane, at) == Interval(gap.start_ns, gap.start_ns + gap.length_ns)
+    assert gap_at(lane, at) == TimeInterval(gap.start_ns, gap.start_ns + gap.length_ns)
     assert 0.2 <= gap.length_ns / (view.window.cells * view.window.cell_ns) <= 0.8
 
 

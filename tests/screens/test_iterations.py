@@ -11,7 +11,7 @@ from tests.analysis.frames import kernel, profile
 from tests.screens.made_profiles import opened_profile, training
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.snapshots import assert_screen, screen_text
-from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.kernels import kernels
 from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation

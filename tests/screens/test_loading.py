@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
     from tui.loaders.progress import Report
-    from tui.opening import Opened
+    from tui.opening import OpenedProfiles
 
 KB = 1000
 
@@ -93,7 +93,7 @@ class Slow:
         self.so_far = so_far
         self.go_on = Hold()
 
-    def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> Opened:
+    def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> OpenedProfiles:
         done = sum(one.bytes_read for one in self.files)
         total = sum(one.bytes_total for one in self.files)
         while report(LoadProgress("traces", done, total, 12_345, self._so_far(), files=self.files)):
@@ -109,7 +109,7 @@ class Slow:
         return None if self.so_far is None else replace(self.so_far)
 
 
-def _opened(options: OpenOptions) -> Opened:
+def _opened(options: OpenOptions) -> OpenedProfiles:
     return _read(options, lambda _progress: True, session=None)
 
 

@@ -355,7 +355,7 @@ async def test_screen(what: str, snapshot: SnapshotAssertion, monkeypatch: pytes
 
 
 def test_the_frame_is_typed_when_there_is_nothing() -> None:
-    from tui.analysis.notes import NOTES, notes_frame
+    from tui.analysis.notes_table import NOTES, notes_frame
 
     frame = notes_frame({}, None)
     assert frame.schema == dict.fromkeys(frame.columns, pl.String)

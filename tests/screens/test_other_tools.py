@@ -10,7 +10,7 @@ import pytest
 from tests.screens.made_profiles import STEPS, dlprof, opened_profile, training
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled
 from tests.snapshots import screen_text
-from tui.analysis.iterations.tables import reasons
+from tui.analysis.iterations.iteration_table import reasons
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.duration_spread import SlowPart, Spread, spread, variants
+from tui.analysis.duration_spread import DurationSpread, SlowPart, spread, variants
 from tui.analysis.estimated_savings import Saving
 from tui.analysis.launches.profiling_command import ProfilingCommand
-from tui.analysis.occupancy import Advice
+from tui.analysis.occupancy import OccupancyAdvice
 from tui.widgets.details.kernel import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
 from tui.widgets.details.pane import sections
 
@@ -44,7 +44,7 @@ def test_slow_launches() -> None:
     assert slow_lines(None) == []
     assert slow_lines(spread(profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
     parts = tuple(SlowPart(number, 10, 9 - number) for number in range(6))
-    told = Spread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
+    told = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
     assert slow_lines(told) == [
         ("slow", "39 of 60", "took more than 1.5 times the median, 700 ns beyond it in all"),
         ("in iterations", "0: 9 of 10, 1: 8 of 10, 2: 7 of 10, 3: 6 of 10, and 2 more", "slow ones of each"),
@@ -67,7 +67,7 @@ def test_variants_are_told_where_there_are_several() -> None:
 
 def test_advice_and_commands() -> None:
     assert advice_lines(
-        [Advice(50.0, 4, registers=64, shared_bytes=12288), Advice(75.0, 1, threads_per_block=768)]
+        [OccupancyAdvice(50.0, 4, registers=64, shared_bytes=12288), OccupancyAdvice(75.0, 1, threads_per_block=768)]
     ) == [
         (
             "50.00%",
@@ -76,8 +76,8 @@ def test_advice_and_commands() -> None:
         ),
         ("75.00%", "768 threads per block", "1 block per SM; registers and shared memory as they are"),
     ]
-    assert advice_lines([Advice(50.0, 4, registers=64)], waves=1.5)[0][0] == "50.00%"
-    assert advice_lines([Advice(50.0, 4, registers=64)], waves=0.4) == [
+    assert advice_lines([OccupancyAdvice(50.0, 4, registers=64)], waves=1.5)[0][0] == "50.00%"
+    assert advice_lines([OccupancyAdvice(50.0, 4, registers=64)], waves=0.4) == [
         ("", "only a larger grid would: all blocks of this one are on the GPU at once", "")
     ]
     assert advice_lines([], waves=0.4) == next_lines(None) == []

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.segments import iteration_at
-from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.schema import NAME

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.iterations import tables
+from tui.analysis.iterations import iteration_table
 from tui.analysis.memo import store_result
 from tui.analysis.ops.op_attribution import classified_work, op_classes
 from tui.analysis.ops.op_costs import RECORDED, op_instances, recorded_ops
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 CACHED_SCHEMAS: Final[Mapping[str, pl.Schema]] = MappingProxyType(
-    {**tables.ITERATION_FRAMES, "recorded_ops": pl.Schema(RECORDED), "rules": pl.Schema({"rules": pl.String})}
+    {**iteration_table.ITERATION_FRAMES, "recorded_ops": pl.Schema(RECORDED), "rules": pl.Schema({"rules": pl.String})}
 )
 """The frames: those of the iterations, the table of ops, and the user's rules that it was made with."""
 
@@ -37,7 +37,7 @@ def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.Da
         profile: What was read, as it was read.
         shown: The same with its iterations; None where something else than all of it is shown.
     """
-    results = tables.iteration_frames(profile)
+    results = iteration_table.iteration_frames(profile)
     if shown is not None and shown["ops"].height and shown.gpu is None:
         results |= {"recorded_ops": recorded_ops(shown), "rules": pl.DataFrame({"rules": [_rules()]})}
     return results
@@ -46,7 +46,7 @@ def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.Da
 def restore_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> None:
     """Take the iterations of what was read."""
     if {"steps", "reasons"} <= set(results):
-        tables.store_iterations(profile, results)
+        iteration_table.store_iterations(profile, results)
 
 
 def restore_ops(shown: Profile, results: Mapping[str, pl.DataFrame]) -> bool:

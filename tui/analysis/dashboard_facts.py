@@ -14,7 +14,7 @@ from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.grouping import unique_values
 from tui.analysis.inputs.devices import tools_to_record
 from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
-from tui.analysis.iterations.tables import sources
+from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.sessions import rank_words
 from tui.fmt import format_value, percent, step

@@ -14,12 +14,12 @@ from tui.analysis.dashboard import dashboard
 from tui.analysis.dashboard_facts import WHOLE_RUN
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import counts, leads, summary
-from tui.analysis.expert.model import Severity, State
+from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.gpu_time.utilization_over_time import busy_intervals
 from tui.analysis.grouping import unique_values
-from tui.analysis.iterations.tables import iterations, sources
+from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.times import USES, iteration_times, iterations_with_uses
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import low_memory
@@ -124,7 +124,7 @@ def _courses(profile: Profile, rows: pl.DataFrame) -> list[IterationCourse]:
     return courses
 
 
-class Parts(NamedTuple):
+class DashboardParts(NamedTuple):
     """Something for each part, in the order in which they are there."""
 
     board: Callable[..., Any]
@@ -144,7 +144,7 @@ class Parts(NamedTuple):
 
 
 def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
-    """The value of each of `Parts`, one after another, computed in two threads.
+    """The value of each of `DashboardParts`, one after another, computed in two threads.
 
     Args:
         profile: What was read.
@@ -153,7 +153,7 @@ def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
     Raises:
         ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
     """
-    makers = Parts(
+    makers = DashboardParts(
         board=partial(dashboard, profile, gpu=gpu),
         courses=partial(iteration_courses, profile),
         busy=partial(busy_intervals, profile),

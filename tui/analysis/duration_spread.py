@@ -43,7 +43,7 @@ class SlowPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class DurationSpread:
     """How the durations of launches are spread, in nanoseconds."""
 
     launches: int
@@ -87,7 +87,7 @@ def log_bins(durations_ns: pl.Series, bins: int) -> tuple[Bin, ...]:
     )
 
 
-def spread(launches: pl.DataFrame) -> Spread | None:
+def spread(launches: pl.DataFrame) -> DurationSpread | None:
     """The spread of the durations of launches; None where no duration is known.
 
     Median, p90 and p99 are those of `tui.analysis.durations.figures`.
@@ -102,7 +102,7 @@ def spread(launches: pl.DataFrame) -> Spread | None:
     median = statistics["median_ns"]
     slow = pl.col("duration_ns") > SLOW * median
     late = known.filter(slow)
-    return Spread(
+    return DurationSpread(
         launches=statistics["calls"],
         total_ns=statistics["total_ns"],
         min_ns=statistics["min_ns"],

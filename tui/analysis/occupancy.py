@@ -226,7 +226,7 @@ REGISTER_STEP: Final = REGISTER_UNIT // WARP
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class OccupancyAdvice:
     """A change of a launch configuration and the theoretical occupancy that it would give; None: stays as it is."""
 
     occupancy_pct: float
@@ -241,7 +241,7 @@ class Advice:
 
 def occupancy_advice(
     compute_capability: str, threads_per_block: int, registers: int, shared_bytes: int
-) -> tuple[Advice, ...]:
+) -> tuple[OccupancyAdvice, ...]:
     """What would raise the theoretical occupancy of a launch configuration; empty where nothing would.
 
     First what it takes to hold one more block on an SM with blocks of the same size (the next step), and what it takes
@@ -270,7 +270,7 @@ def occupancy_advice(
             0, named=True
         )
         found.append(
-            Advice(
+            OccupancyAdvice(
                 nearest["occupancy_pct"],
                 nearest["blocks_per_sm"],
                 threads_per_block=nearest["threads_per_block"],
@@ -279,7 +279,7 @@ def occupancy_advice(
     return tuple(found)
 
 
-def advice_for(config: LaunchConfig) -> tuple[Advice, ...]:
+def advice_for(config: LaunchConfig) -> tuple[OccupancyAdvice, ...]:
     """`occupancy_advice` for a launch; empty where its occupancy is not known."""
     shared = config.shared_bytes
     if shared is None and config.static_shared_bytes is not None and config.dynamic_shared_bytes is not None:
@@ -291,7 +291,7 @@ def advice_for(config: LaunchConfig) -> tuple[Advice, ...]:
     return occupancy_advice(config.compute_capability, config.threads_per_block, config.registers, shared)
 
 
-def _step(capability: str, threads: int, registers: int, shared: int, target: int) -> Advice | None:
+def _step(capability: str, threads: int, registers: int, shared: int, target: int) -> OccupancyAdvice | None:
     """What holds so many blocks on an SM; None where no registers or shared memory would."""
     # Never below 1: what needs less than a lot of registers is no advice.
     fewer = [registers, *range(registers // REGISTER_STEP * REGISTER_STEP, 0, -REGISTER_STEP)]
@@ -306,7 +306,7 @@ def _step(capability: str, threads: int, registers: int, shared: int, target: in
     row = _rows(capability, [(threads, wanted, less)]).row(0, named=True)
     if row["occupancy_pct"] is None:
         return None
-    return Advice(
+    return OccupancyAdvice(
         row["occupancy_pct"],
         row["blocks_per_sm"],
         registers=wanted if wanted < registers else None,

@@ -11,8 +11,8 @@ import polars as pl
 from tui.analysis.activities import activities_of_calls, activities_where
 from tui.analysis.durations import FIGURES, figures, merged_figures, total
 from tui.analysis.grouping import partition_by_session
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.segments import iteration_between
-from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import spill_to_disk
 from tui.correlation.launches import with_launch

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from textual.filter import LineFilter
     from textual.screen import Screen
 
-    from tui.opening import Opened
+    from tui.opening import OpenedProfiles
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Severity
@@ -125,10 +125,10 @@ class ProftuiApp(App[None]):
         ),
     ]
 
-    def __init__(self, options: OpenOptions, opened: Opened | None = None) -> None:
+    def __init__(self, options: OpenOptions, opened: OpenedProfiles | None = None) -> None:
         super().__init__(css_path="app.tcss", ansi_color=True if options.color == "none" else None)
         self.options = options
-        self.next_input: tuple[OpenOptions, Opened] | None = None
+        self.next_input: tuple[OpenOptions, OpenedProfiles] | None = None
         """What is to be shown once this application has ended."""
         views: dict[str, ViewScreen] = {}
         say = self.say
@@ -259,7 +259,7 @@ class ProftuiApp(App[None]):
         if not path_exists(path):
             raise CommandError(f"No such file: {plain(path)}")
 
-        def show(options: OpenOptions, opened: Opened) -> None:
+        def show(options: OpenOptions, opened: OpenedProfiles) -> None:
             self.next_input = options, opened
             self.exit()
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui.cache.cache import Cache
     from tui.loaders.progress import LoadProgress
     from tui.model.profile import Profile
-    from tui.opening import Opened
+    from tui.opening import OpenedProfiles
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
 
@@ -60,7 +60,7 @@ class ProfileLoading:
         views: Mapping[str, ViewScreen],
         on_loaded: Callable[[bool], None],
         say: Say,
-        opened: Opened | None = None,
+        opened: OpenedProfiles | None = None,
     ) -> None:
         self._app, self._options, self._session = app, options, session
         self._navigator, self._views = navigator, views
@@ -90,7 +90,7 @@ class ProfileLoading:
             self._session.show_progress("reading", "reading again…")
             self.load()
 
-    def open_other(self, path: str, show: Callable[[OpenOptions, Opened], None]) -> None:
+    def open_other(self, path: str, show: Callable[[OpenOptions, OpenedProfiles], None]) -> None:
         """Read another file; what is shown stays until it has been read, and where it cannot be.
 
         Args:
@@ -100,7 +100,7 @@ class ProfileLoading:
         chosen = replace(self._options, paths=(path,), format_in=None, session=None, aggregation=Aggregation())
         self._app.run_worker(partial(self._read_other, chosen, show), thread=True, exclusive=True, group=OPENING)
 
-    def _read_other(self, options: OpenOptions, show: Callable[[OpenOptions, Opened], None]) -> None:
+    def _read_other(self, options: OpenOptions, show: Callable[[OpenOptions, OpenedProfiles], None]) -> None:
         from tui.opening import open_profiles
 
         worker = get_current_worker()
@@ -181,7 +181,7 @@ class ProfileLoading:
             share = f" {100 * progress.bytes_read // progress.bytes_total} %" if progress.bytes_total else "…"
             self._session.show_progress("reading", f"reading again{share} (esc stops)")
 
-    def _take(self, opened: Opened) -> None:
+    def _take(self, opened: OpenedProfiles) -> None:
         """Show what was read, and say what could not be."""
         profile, errors = opened.profile, opened.errors
         if self.is_reading_again:
@@ -227,7 +227,7 @@ class ProfileLoading:
             severity = "error" if said else "warning" if profile.partial or unread else "information"
             self._say("\n".join(news), severity=severity)  # type: ignore[arg-type]
 
-    def _cache_later(self, opened: Opened) -> None:
+    def _cache_later(self, opened: OpenedProfiles) -> None:
         """Cache what was read for the next time, once the screen shows it."""
         self.stop_caching()
         self._cache = cache = opened.cache

@@ -204,13 +204,13 @@ class RowNotes:
 
     def note_origin(self, note: Note) -> str:
         """When a note was written, and whether of what the file holds now."""
-        from tui.analysis.notes import written_at
+        from tui.analysis.notes_table import written_at
 
         is_old = self._restore.files is None or note.stamp != self._restore.files.stamp
         return f"{written_at(note)}{', before the file changed' if is_old else ''}"
 
     def _row_in_words(self, screen: ViewScreen, pane: TablePane, row: Row) -> str:
-        from tui.analysis.notes import note_title
+        from tui.analysis.notes_table import note_title
         from tui.screens.linked_tables import linked_tables
 
         several = self._session.whole_profile is not None and self._session.whole_profile["sessions"].height > 1

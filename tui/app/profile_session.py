@@ -205,7 +205,7 @@ class ProfileSession:
         Raises:
             ProftuiError: There is no such key.
         """
-        from tui.analysis.iterations.tables import with_iterations
+        from tui.analysis.iterations.iteration_table import with_iterations
 
         whole = self.whole_profile
         assert whole is not None, "views open only after a profile is there"
@@ -228,7 +228,7 @@ class ProfileSession:
         Raises:
             ProftuiError: The iterations or their key are not there.
         """
-        from tui.analysis.iterations.aggregation import aggregated
+        from tui.analysis.iterations.chosen_iterations import aggregated
 
         return aggregated(self._cut(session, wanted.key), wanted)
 

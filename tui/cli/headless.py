@@ -258,7 +258,7 @@ def _cache_of(options: argparse.Namespace) -> ProfileCache | None:
 
 def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
     """The session and the iterations that the command line names."""
-    from tui.analysis.iterations.aggregation import aggregated
+    from tui.analysis.iterations.chosen_iterations import aggregated
 
     session = profile if options.session is None else profile.only_session(options.session)
     return aggregated(session, aggregation(options.iterations, options.key))

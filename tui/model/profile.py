@@ -45,7 +45,7 @@ class Profile:
     """The name of the GPU, as the user gives it, where the input does not record it."""
 
     steps: pl.DataFrame | None = None
-    """Its iterations, once they are known: the columns of `iterations.tables.iterations` less those that follow
+    """Its iterations, once they are known: the columns of `iteration_table.iterations` less those that follow
     from other frames, ``source`` (recorded, found, key or whole run), ``cpu_start_ns`` and ``cpu_end_ns`` (between
     which calls, ops and ranges belong to the iteration, by their start; null: no limit)."""
 

@@ -13,9 +13,9 @@ import polars as pl
 from tui import __version__
 from tui.analysis.expert.findings import OURS, RULES, findings
 from tui.analysis.expert.findings_table import clean_rules, counts, expert_rows, leads, summary
-from tui.analysis.expert.model import Severity, State
+from tui.analysis.expert.rule import Severity, State
 from tui.analysis.expert.words import percent as brief_percent
-from tui.analysis.iterations.aggregation import words
+from tui.analysis.iterations.chosen_iterations import words
 from tui.fmt import duration
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.text import plain

@@ -17,7 +17,7 @@ from tui.analysis.compare.changes import (
     PARTS,
     REMOVED,
     SIMILAR,
-    How,
+    CompareOptions,
     ops_compared_separately,
 )
 from tui.analysis.compare.headline import headline, unknown_sentences
@@ -107,7 +107,7 @@ def _spread(judgment: Judgment, sides: Sides) -> str:
 
 
 def _evened_out(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
-    """How much longer and shorter GPU work took in all, where one hides the other."""
+    """CompareOptions much longer and shorter GPU work took in all, where one hides the other."""
     changed = next(rows["delta_ns"].drop_nulls().to_list() for spec, rows in tables if spec is CHANGED_KERNELS)
     longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
     if not longer or not shorter:
@@ -170,7 +170,7 @@ class Diff:
         self._shown = judged(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
         self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
         """What changed in a sentence; empty where the profiles have no time in common."""
-        self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
+        self._tables = [(part.spec, part.rows(sides, CompareOptions(tolerant, gpu))) for part in PARTS]
 
     def table(self, name: str) -> pl.DataFrame:
         """One table, as a program takes it: all rows, in base units.

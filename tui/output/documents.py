@@ -173,7 +173,7 @@ MAX_CELL: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PdfPage:
     """What stands on one page below its header."""
 
     headings: str
@@ -220,7 +220,7 @@ def letters(text: str) -> str:
     return plain(text).encode("latin-1", "backslashreplace").decode("latin-1")
 
 
-def laid_out(columns: Sequence[WrittenColumn]) -> list[Page]:
+def laid_out(columns: Sequence[WrittenColumn]) -> list[PdfPage]:
     """The pages: all rows of the columns that fit side by side, then all rows of those that did not."""
     pages = []
     for strip in _strips(columns):
@@ -232,15 +232,15 @@ def laid_out(columns: Sequence[WrittenColumn]) -> list[Page]:
         shaded: list[bool] = []
         for number, block in enumerate(blocks):
             if lines and len(lines) + len(block) > PAGE_LINES:
-                pages.append(Page(headings, tuple(lines), tuple(shaded)))
+                pages.append(PdfPage(headings, tuple(lines), tuple(shaded)))
                 lines, shaded = [], []
             for line in block:
                 if len(lines) == PAGE_LINES:
-                    pages.append(Page(headings, tuple(lines), tuple(shaded)))
+                    pages.append(PdfPage(headings, tuple(lines), tuple(shaded)))
                     lines, shaded = [], []
                 lines.append(line)
                 shaded.append(number % 2 == 1)
-        pages.append(Page(headings, tuple(lines), tuple(shaded)))
+        pages.append(PdfPage(headings, tuple(lines), tuple(shaded)))
     return pages
 
 
@@ -312,7 +312,7 @@ def _known(name: str, dtype: pl.DataType) -> Column:
     return Column(name, name, kind, "")
 
 
-def _draw(canvas: Any, page: Page, about: About | None, number: str) -> None:
+def _draw(canvas: Any, page: PdfPage, about: About | None, number: str) -> None:
     width, height = PAGE
     y = height - MARGIN - FONT_SIZE
     canvas.setFont(BOLD, FONT_SIZE + 2)

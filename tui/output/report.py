@@ -12,8 +12,8 @@ import polars as pl
 
 from tui.analysis.inputs.capabilities import OK
 from tui.analysis.inputs.capabilities import views as capabilities
-from tui.analysis.iterations import tables as iterations
-from tui.analysis.iterations.aggregation import words
+from tui.analysis.iterations import iteration_table as iterations
+from tui.analysis.iterations.chosen_iterations import words
 from tui.analysis.ops import op_trees, ops_by_name
 from tui.analysis.ranks import rank_summary as ranks
 from tui.analysis.ranks.collectives import clocks

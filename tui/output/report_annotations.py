@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.notes import AS_NOW, BEFORE, NOTES, notes_frame
+from tui.analysis.notes_table import AS_NOW, BEFORE, NOTES, notes_frame
 from tui.output.export import json_line
 from tui.output.report import json_rows, table_lines, table_markdown, tables_for
 from tui.tables import REPORTS, screen_of_report

@@ -13,7 +13,7 @@ from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS
 from tui.analysis.issues import issues
-from tui.analysis.iterations.aggregation import words
+from tui.analysis.iterations.chosen_iterations import words
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.fitting import bar, cell_width, pad
 from tui.fmt import count, duration, percent
@@ -212,7 +212,7 @@ MISSING_HEADING: Final = "Not recorded in this profile, and how to record it"
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class _ReportSection:
     """A table of the dashboard with the rows that it has."""
 
     spec: TableSpec
@@ -237,17 +237,17 @@ class DashboardReport:
         self._worst = rows.filter(rows["severity"] != "info").head(WORST_ISSUES)
         self._advice = advice(profile, gpu=gpu)
         self._sections = [
-            _Section(BREAKDOWN, wall_time(profile)),
-            _Section(ITERATIONS, iteration_spreads(profile)),
-            _Section(USES, figures.gpu_uses),
-            _Section(replace(OPS, title=_ops_title(figures)), figures.top_ops),
-            _Section(KERNELS, figures.top_kernels),
-            _Section(API_TABLE, figures.top_api),
-            _Section(LONGEST, idle_gaps(profile)),
-            _Section(COPIES, figures.copies),
-            _Section(LAYERS, layer_totals(profile)),
-            _Section(DEVICES, figures.devices),
-            _Section(_of_tool(figures.tool_headlines), figures.tool_headlines),
+            _ReportSection(BREAKDOWN, wall_time(profile)),
+            _ReportSection(ITERATIONS, iteration_spreads(profile)),
+            _ReportSection(USES, figures.gpu_uses),
+            _ReportSection(replace(OPS, title=_ops_title(figures)), figures.top_ops),
+            _ReportSection(KERNELS, figures.top_kernels),
+            _ReportSection(API_TABLE, figures.top_api),
+            _ReportSection(LONGEST, idle_gaps(profile)),
+            _ReportSection(COPIES, figures.copies),
+            _ReportSection(LAYERS, layer_totals(profile)),
+            _ReportSection(DEVICES, figures.devices),
+            _ReportSection(_of_tool(figures.tool_headlines), figures.tool_headlines),
         ]
 
     def as_text(self, style: Style) -> str:
@@ -360,7 +360,7 @@ class DashboardReport:
             lines += style.wrapped(f"{sentence} {f'({rules})' if rules else ''}", first=first, indent=" " * len(first))
         return lines
 
-    def _filled(self) -> list[_Section]:
+    def _filled(self) -> list[_ReportSection]:
         return [section for section in self._sections if not section.rows.is_empty()]
 
     def _issues(self) -> str:

@@ -33,7 +33,7 @@ from tui.query.parse import parse
 from tui.query.shares import total_of
 from tui.query.values import BASE_UNIT, NO, UNKNOWN, YES, Interval, Quantity, Share, quantity, unit_of, unknown
 
-Predicate = Callable[[texts.Rows], pl.Series]
+Predicate = Callable[[texts.TextRows], pl.Series]
 """From a frame to one boolean for each of its rows, never null."""
 
 _SIGNS: Final = {
@@ -80,7 +80,7 @@ class Query:
 
     def mask(self, frame: pl.DataFrame) -> pl.Series:
         """One boolean for each row of the frame, which has the schema that the query was compiled for; never null."""
-        return self._predicate(texts.Rows(frame))
+        return self._predicate(texts.TextRows(frame))
 
 
 def compile_query(

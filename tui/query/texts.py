@@ -115,7 +115,7 @@ def _regex_error(text: str, span: Span) -> QueryError:
     return QueryError(f"regex: {message[:1].lower()}{message[1:]}", start, end)
 
 
-class Rows:
+class TextRows:
     """A frame that is being searched."""
 
     def __init__(self, frame: pl.DataFrame) -> None:

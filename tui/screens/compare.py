@@ -12,8 +12,8 @@ from tui.analysis.compare.changes import (
     CHANGED_FINDINGS,
     CHANGED_OPS,
     HOW_SIMILAR,
+    CompareOptions,
     CompareTable,
-    How,
     ops_compared_separately,
 )
 from tui.analysis.compare.changes import PARTS as TABLES
@@ -133,7 +133,7 @@ class CompareScreen(ViewScreen):
     @work(thread=True, exclusive=True, group="compare")
     def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
         gpu = self.explorer.options.gpu
-        rows = PARTS[place].rows(sides, How(tolerant, gpu))
+        rows = PARTS[place].rows(sides, CompareOptions(tolerant, gpu))
         sentence = self._sentence or verdict_sentence(sides, headline(sides), gpu=gpu)
         self.app.call_from_thread(self._take, sides, place, tolerant, rows, sentence)
 

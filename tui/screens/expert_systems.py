@@ -9,7 +9,7 @@ from textual import on
 
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import EXPERT, FOLDED, expert_rows, gap_of, spec_for
-from tui.analysis.expert.model import State
+from tui.analysis.expert.rule import State
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
 from tui.screens.dashboard.links import Link

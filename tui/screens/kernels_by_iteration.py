@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import START_TIMES
-from tui.analysis.iterations.tables import reasons
+from tui.analysis.iterations.iteration_table import reasons
 from tui.analysis.iterations.work import ITERATION_LAUNCHES, launches_of_iteration
 from tui.fitting import clip_middle
 from tui.screens.base import ViewScreen

@@ -12,12 +12,12 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui.analysis.inputs.capabilities import OK
-from tui.analysis.notes import notes_frame
+from tui.analysis.notes_table import notes_frame
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
-from tui.query.sql.faults import SHOW_TABLES
-from tui.query.sql.run import Tables, numbered, result_spec, run, sql_tables
+from tui.query.sql.run import SqlTables, numbered, result_spec, run, sql_tables
+from tui.query.sql.sql_errors import SHOW_TABLES
 from tui.screens.base import WORKING, ViewScreen
 from tui.text import plain
 from tui.widgets.sql_editor import EXAMPLE, SqlEditor
@@ -49,14 +49,14 @@ class SqlScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tables: Tables | None = None
+        self.tables: SqlTables | None = None
         self._asked = SHOW_TABLES
 
     def compose_body(self) -> Iterable[Widget]:
         """Query, what came of it, rows."""
         yield SqlEditor(id="sql")
         yield Static(id="sql-said", markup=False)
-        yield TablePane(result_spec(numbered(Tables({}, (), lambda _name: pl.DataFrame()).overview())), id="result")
+        yield TablePane(result_spec(numbered(SqlTables({}, (), lambda _name: pl.DataFrame()).overview())), id="result")
 
     def populate(self) -> None:
         """Ask again of what is shown now."""
@@ -93,7 +93,7 @@ class SqlScreen(ViewScreen):
         self._compute(text, self.tables)
 
     @work(thread=True, exclusive=True, group="sql")
-    def _compute(self, text: str, tables: Tables) -> None:
+    def _compute(self, text: str, tables: SqlTables) -> None:
         worker = get_current_worker()
         began = time.monotonic()
         try:

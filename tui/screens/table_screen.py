@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.analysis.inputs import needs
 from tui.analysis.inputs.capabilities import why_none
-from tui.analysis.notes import NOTES, notes_frame
+from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
 from tui.screens.base import ViewBody, ViewScreen
 from tui.tables import table, tables_of_report

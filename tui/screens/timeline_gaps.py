@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from tui.analysis.timeline.lookup import Interval, lane_of_gpu, longest_gaps, names_around
+from tui.analysis.timeline.lookup import TimeInterval, lane_of_gpu, longest_gaps, names_around
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.window import distinct_times
 from tui.fitting import cell_width
@@ -33,7 +33,7 @@ GAP_SHARE: Final = 0.4
 """Of the screen, that a gap takes when it is gone to from the list."""
 
 
-def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Interval]) -> MenuScreen:
+def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]) -> MenuScreen:
     """The menu; it gives the place of a gap in the list as text."""
     assert view.shown is not None, "gaps are of a lane"
     lane = view.shown.lanes[view.lane]
@@ -111,9 +111,9 @@ class TimelineGaps(TimelineBase):
         lane = lane_of_gpu(view.shown.lanes, gap.session, gap.device)
         if lane is not None:
             view.put_cursor(view.cursor_ns, lane=lane)
-            self._go_to_gap(Interval(gap.start_ns, gap.start_ns + gap.length_ns))
+            self._go_to_gap(TimeInterval(gap.start_ns, gap.start_ns + gap.length_ns))
 
-    def _go_to_gap(self, gap: Interval) -> None:
+    def _go_to_gap(self, gap: TimeInterval) -> None:
         view = self.lanes
         shift = view.shift(view.lane)
         view.zoom_to(gap.start_ns + shift, gap.end_ns + shift, GAP_SHARE)

@@ -19,7 +19,7 @@ from tui.widgets.details.pane import LABEL_GAP, Details, row_details, sections
 
 if TYPE_CHECKING:
     from tui.analysis.timeline.lanes import Lane
-    from tui.analysis.timeline.lookup import Interval
+    from tui.analysis.timeline.lookup import TimeInterval
     from tui.model.profile import Profile
     from tui.screens.base import ViewScreen
     from tui.widgets.details.pane import Line
@@ -79,7 +79,7 @@ def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[L
     ]
 
 
-def _meanwhile(profile: Profile, lane: Lane, gap: Interval) -> list[Line]:
+def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
     """What the CPU did in a gap of a GPU, where API calls tell."""
     if not lane.on_gpu:
         return []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.binding import BindingType
 
-    from tui.query.sql.run import Tables
+    from tui.query.sql.run import SqlTables
 
 HISTORY_KEPT = 100
 EXAMPLE: Final = "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10"
@@ -57,7 +57,7 @@ class SqlEditor(PlainEditor):
         super().__init__("", placeholder=EXAMPLE, id=id)
         self.entry = Entry(self)
         self.border_title = "SQL"
-        self.tables: Tables | None = None
+        self.tables: SqlTables | None = None
         """What can be named, for completion."""
         self.lines_run: list[str] = []
         """What was run, the latest last."""

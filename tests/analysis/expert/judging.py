@@ -13,7 +13,7 @@ from tui.opening import open_profiles
 from tui.options import OpenOptions
 
 if TYPE_CHECKING:
-    from tui.analysis.expert.model import Verdict
+    from tui.analysis.expert.rule import Verdict
     from tui.model.profile import Profile
 
 

@@ -10,10 +10,10 @@ import polars as pl
 from tests.analysis.expert.asking import figures, found, of_rule
 from tests.analysis.expert.judging import as_shown
 from tests.corpus import recording_file
-from tui.analysis.expert import needs
+from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.findings import RULES, findings
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.iteration_table import iterations
 
 TRAINING: Final = str(Path(__file__).parents[3] / "sample_logs" / "resnet50_training.nvprof.log")
 ON_ITERATIONS = [rule.id for rule in RULES if needs.iterations in rule.needs]

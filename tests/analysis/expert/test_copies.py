@@ -10,7 +10,7 @@ import pytest
 from tests.analysis.expert.judging import as_shown, ask
 from tests.analysis.expert.profiles import MS, call, launched, moved, run, traced, with_calls
 from tests.analysis.frames import printed, profile
-from tui.analysis.expert.model import Clean, Found
+from tui.analysis.expert.rule import Clean, Found
 
 JAX: Final = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.gz"
 

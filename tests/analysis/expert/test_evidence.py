@@ -13,7 +13,7 @@ from tests.analysis.expert.asking import of_rule
 from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import A100, GEMM, MS, NCCL, call, launched, moved, run, step, traced, with_calls
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.model import CannotTell, Clean, Found
+from tui.analysis.expert.rule import CannotTell, Clean, Found
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

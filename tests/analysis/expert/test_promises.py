@@ -24,7 +24,7 @@ from tests.analysis.expert.profiles import (
     with_calls,
 )
 from tests.analysis.frames import printed, profile
-from tui.analysis.expert.model import CannotTell, Clean, Found, Severity
+from tui.analysis.expert.rule import CannotTell, Clean, Found, Severity
 from tui.analysis.iterations.times import iteration_times
 from tui.keys import ACTIONS
 

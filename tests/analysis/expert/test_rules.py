@@ -19,7 +19,7 @@ from tests.analysis.expert.answers import (
 from tests.analysis.expert.judging import BY_ID, ask
 from tests.analysis.expert.profiles import GEMM, MS, SESSION
 from tests.analysis.frames import printed, profile
-from tui.analysis.expert.model import CannotTell, Clean, Found
+from tui.analysis.expert.rule import CannotTell, Clean, Found
 
 if TYPE_CHECKING:
     from tests.analysis.expert.answers.made import Answer

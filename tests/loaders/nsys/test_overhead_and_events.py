@@ -10,7 +10,7 @@ import pytest
 
 from tests.loaders.nsys import twin
 from tui.analysis.expert.findings import findings
-from tui.analysis.iterations.aggregation import aggregated
+from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation
 

@@ -12,7 +12,7 @@ from tui.analysis.api_calls import api
 from tui.analysis.compare.headline import why_absent
 from tui.analysis.durations import whole
 from tui.analysis.expert.findings import OURS, findings
-from tui.analysis.expert.model import State
+from tui.analysis.expert.rule import State
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_types import op_types
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
@@ -452,8 +452,8 @@ def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """How two sides are compared."""
+class CompareOptions:
+    """CompareOptions two sides are compared."""
 
     tolerant: bool = False
     """Kernels, ops and API calls that only one side has match without what versions change in their names."""
@@ -466,7 +466,7 @@ class CompareTable:
     """One table."""
 
     spec: TableSpec
-    rows: Callable[[Sides, How], pl.DataFrame]
+    rows: Callable[[Sides, CompareOptions], pl.DataFrame]
 
 
 PARTS: Final = (

@@ -12,7 +12,7 @@ from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES, records_copies
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.sessions import sessions_of_kernels_alone
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.iterations.aggregation import aggregated
-from tui.analysis.iterations.tables import iterations, sources, with_iterations
+from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.fmt import duration
 from tui.model.aggregation import Aggregation

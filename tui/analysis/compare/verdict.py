@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui.analysis.expert.findings import LARGE_PCT, OURS, findings
 from tui.analysis.expert.findings_table import leads
-from tui.analysis.expert.model import Cause
+from tui.analysis.expert.rule import Cause
 from tui.analysis.expert.words import duration, percent
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.iteration_table import iterations
 from tui.model.columns import ColumnKind
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def judged(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class IterationSpread:
     """The spread of the iterations of a side."""
 
     iterations: int
@@ -103,19 +103,19 @@ class Spread:
     high_ns: float | None
     """The 75th."""
 
-    def overlaps(self, other: Spread) -> bool:
+    def overlaps(self, other: IterationSpread) -> bool:
         """Whether the middle halves of both have a duration in common."""
         if self.low_ns is None or self.high_ns is None or other.low_ns is None or other.high_ns is None:
             return False
         return self.low_ns <= other.high_ns and other.low_ns <= self.high_ns
 
 
-def spread(side: Side) -> Spread:
+def spread(side: Side) -> IterationSpread:
     """The middle half of the iterations of a side that is compared per iteration; percentiles are interpolated."""
     taken = iterations(side.profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
     if taken.len() < MIN_SPREAD:
-        return Spread(taken.len(), None, None)
-    return Spread(taken.len(), taken.quantile(0.25, "linear"), taken.quantile(0.75, "linear"))
+        return IterationSpread(taken.len(), None, None)
+    return IterationSpread(taken.len(), taken.quantile(0.25, "linear"), taken.quantile(0.75, "linear"))
 
 
 def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None) -> str:

@@ -21,8 +21,8 @@ from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
 from tui.analysis.inputs.capabilities import missing
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.needs import Tool, tool_of
+from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import NOT_REPEATED
-from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.launches.delays import launch_calls
 from tui.analysis.occupancy import occupancy
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.analysis.expert.limits import Limits
-    from tui.analysis.expert.model import Verdict
+    from tui.analysis.expert.rule import Verdict
     from tui.analysis.expert.sequences import KernelSequence
     from tui.analysis.gpu_time.idle_gaps import IdleGaps
     from tui.analysis.gpu_time.interval_sets import IntervalSet
@@ -97,20 +97,20 @@ class Case:
 
     def found(self, rule: str) -> bool:
         """Whether a rule before this one was found."""
-        from tui.analysis.expert.model import Found
+        from tui.analysis.expert.rule import Found
 
         return isinstance(self._verdict(rule), Found)
 
     def cause(self, rule: str) -> str:
         """The cause that a rule before this one found; empty where it found nothing, or its usual cause."""
-        from tui.analysis.expert.model import Found
+        from tui.analysis.expert.rule import Found
 
         verdict = self._verdict(rule)
         return verdict.cause if isinstance(verdict, Found) else ""
 
     def inapplicable(self, *rules: str) -> str:
         """Why one of the rules before this one does not apply; empty where all apply."""
-        from tui.analysis.expert.model import CannotTell
+        from tui.analysis.expert.rule import CannotTell
 
         verdicts = map(self._verdict, rules)
         return next((verdict.reason for verdict in verdicts if isinstance(verdict, CannotTell)), "")

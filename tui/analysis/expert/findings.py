@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.expert import limits as thresholds
-from tui.analysis.expert import needs, rules
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import rules
 from tui.analysis.expert.case import Case
-from tui.analysis.expert.model import (
+from tui.analysis.expert.rule import (
     EVIDENCE_ROWS,
     CannotTell,
     Clean,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tui.analysis.expert.limits import Limits
-    from tui.analysis.expert.model import Rule
+    from tui.analysis.expert.rule import Rule
     from tui.model.profile import Profile
 
 
@@ -124,7 +125,7 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of what was found),
     session, tool (`OURS`, or the tool whose own advisor found it: its rows have no rule), problem and recommendation
     (of what was found), reason (why it does not apply, or the figures that show that it is clean), cause (why the time
-    is lost: `tui.analysis.expert.model`), is_lead (whether it is the first of its cause), cost_ns (what it costs at
+    is lost: `tui.analysis.expert.rule`), is_lead (whether it is the first of its cause), cost_ns (what it costs at
     most), cost_pct (its share of the wall time; of profiles without times, of GPU time), cost_basis (how that was
     estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON: for each name, value,
     meaning, source), evidence (JSON: up to ten rows), view, part (of views that have several; null: the first) and

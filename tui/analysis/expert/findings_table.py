@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.expert.model import Severity, State
+from tui.analysis.expert.rule import Severity, State
 from tui.analysis.timeline.lookup import Gap
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.view import TableSpec

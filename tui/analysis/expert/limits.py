@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.expert.model import Severity
+from tui.analysis.expert.rule import Severity
 from tui.data import user_files
 from tui.data.user_files import HINT, Stamp, parsed, shipped, user_path, user_text
 from tui.model.errors import ProftuiError

@@ -35,7 +35,7 @@ from tui.analysis.inputs.needs import (
 )
 from tui.analysis.inputs.source_lines import no_text
 from tui.analysis.issues import issue_counts
-from tui.analysis.iterations.tables import iterations, reasons, sources
+from tui.analysis.iterations.iteration_table import iterations, reasons, sources
 from tui.model.names import kind_by_name
 from tui.tables import needs_of_views
 from tui.views import VIEWS

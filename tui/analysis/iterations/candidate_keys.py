@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.keys import LOOP, loop_name
 from tui.analysis.iterations.repeating_pattern import loops_of
 from tui.analysis.iterations.segments import iteration_at
-from tui.analysis.iterations.tables import with_iterations
 from tui.model.columns import columns
 from tui.model.profile import rows_of_session
 from tui.model.view import TableSpec

@@ -12,7 +12,7 @@ from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times, records
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
-from tui.analysis.iterations.tables import ITERATIONS, cpu_leads, iterations
+from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, iterations
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.view import TableSpec

@@ -12,7 +12,7 @@ from tui.analysis.durations import total
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
-from tui.analysis.iterations.tables import iterations, sources
+from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.memo import once_per_profile

@@ -16,7 +16,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops import op_instances as instances
 from tui.analysis.ops.op_attribution import op_row_of_activities, recorded_sessions, rows_of_ops, unattributed_reason
 from tui.analysis.ops.op_costs import NO_OP, by_name, op_instances, recorded_ops
-from tui.analysis.ops.op_type_rules import UNKNOWN, Rule, classify
+from tui.analysis.ops.op_type_rules import UNKNOWN, OpTypeRule, classify
 from tui.analysis.ops.ops_by_name import inferred_ops
 from tui.analysis.ops.work_groups import (
     NO_GROUP,
@@ -65,7 +65,7 @@ def classes_path() -> Path:
     return user_path("kernel_classes.toml")
 
 
-def kernel_classes() -> tuple[Rule, ...]:
+def kernel_classes() -> tuple[OpTypeRule, ...]:
     """The user's classes in the order that they are tried; none where there is no file.
 
     Raises:
@@ -76,11 +76,11 @@ def kernel_classes() -> tuple[Rule, ...]:
 
 
 @cache
-def _classes(user: Stamp) -> tuple[Rule, ...]:
+def _classes(user: Stamp) -> tuple[OpTypeRule, ...]:
     return parse_classes(user_text(user), user[0])
 
 
-def parse_classes(text: str, source: str) -> tuple[Rule, ...]:
+def parse_classes(text: str, source: str) -> tuple[OpTypeRule, ...]:
     r"""Read classes from TOML: an array of tables ``class``, each with ``name`` and ``pattern``.
 
     The first class whose pattern (a regular expression in Rust syntax, upper and lower case the same) is found in the
@@ -103,14 +103,14 @@ def parse_classes(text: str, source: str) -> tuple[Rule, ...]:
     return tuple(_class(entry, f"{source}: class {number}") for number, entry in enumerate(entries, 1))
 
 
-def _class(entry: object, where: str) -> Rule:
+def _class(entry: object, where: str) -> OpTypeRule:
     if not isinstance(entry, dict) or entry.keys() != {"name", "pattern"}:
         raise ProftuiError(f"{where}: expected name and pattern", HINT)
     if not all(isinstance(value, str) and value for value in entry.values()):
         raise ProftuiError(f"{where}: name and pattern must be strings", HINT)
     if entry["name"] in (OTHER, UNKNOWN):
         raise ProftuiError(f"{where}: {entry['name']} is reserved for kernels that match no pattern", HINT)
-    return Rule(entry["name"], "", checked_pattern(entry["pattern"], where), "")
+    return OpTypeRule(entry["name"], "", checked_pattern(entry["pattern"], where), "")
 
 
 def class_groups(profile: Profile) -> WorkGroups:
@@ -125,7 +125,7 @@ def class_groups(profile: Profile) -> WorkGroups:
     return grouped_by(single, printed)
 
 
-def _classified(names: pl.Series, rules: tuple[Rule, ...]) -> pl.DataFrame:
+def _classified(names: pl.Series, rules: tuple[OpTypeRule, ...]) -> pl.DataFrame:
     """The class of each distinct name."""
     classes = classify(names, rules)
     unknown = pl.col("op_type").cast(pl.String) == UNKNOWN

@@ -264,7 +264,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ArgumentValues:
     """What the calls of an op were recorded with, of one kind."""
 
     most: tuple[Value, ...]
@@ -277,23 +277,23 @@ class Values:
 class OpCalls:
     """What the calls of a recorded op were like; empty where it is not recorded."""
 
-    input_shapes: Values
-    dtype: Values
-    stack: Values
+    input_shapes: ArgumentValues
+    dtype: ArgumentValues
+    stack: ArgumentValues
     """Source lines that called it, innermost first, with ``;`` between."""
-    group: Values
+    group: ArgumentValues
     """Paths of modules, ranges or ops that it ran in."""
-    parent: Values
+    parent: ArgumentValues
     """Names of the ops that called it."""
-    children: Values
+    children: ArgumentValues
     """Names of the ops that it called."""
-    forward: Values
+    forward: ArgumentValues
     """Names of the forward ops that a backward op belongs to."""
-    backward: Values
+    backward: ArgumentValues
     """Names of the backward ops that belong to a forward op."""
-    direction: Values
-    op_source: Values
-    thread: Values
+    direction: ArgumentValues
+    op_source: ArgumentValues
+    thread: ArgumentValues
     """Threads that it ran on."""
 
 
@@ -441,7 +441,7 @@ def _names(ops: pl.DataFrame, numbers: pl.Series) -> pl.Series:
     return wanted.join(ops.select("op", "name"), on="op")["name"]
 
 
-def _values(most: int, values: pl.Series) -> Values:
+def _values(most: int, values: pl.Series) -> ArgumentValues:
     """The most frequent values."""
     counted = (
         pl.DataFrame({"value": values.drop_nulls()})
@@ -451,4 +451,4 @@ def _values(most: int, values: pl.Series) -> Values:
         .sort("calls", "value", descending=[True, False])
     )
     head = counted.head(most)
-    return Values(tuple(Value(text, calls) for text, calls in head.rows()), counted.height - head.height)
+    return ArgumentValues(tuple(Value(text, calls) for text, calls in head.rows()), counted.height - head.height)

@@ -34,7 +34,7 @@ DIRECTIONS: Final = ("fprop", "bprop", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class OpTypeRule:
     """Kernels, or ops, whose name matches a pattern are of an op type."""
 
     op_type: str
@@ -51,11 +51,11 @@ class Rule:
 class Rules:
     """All rules in the order they are tried, and which op types a group sums."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[OpTypeRule, ...]
     """Of kernels; the first that matches decides."""
     groups: Mapping[str, str]
     """For an op type its group."""
-    op_rules: tuple[Rule, ...] = ()
+    op_rules: tuple[OpTypeRule, ...] = ()
     """Of ops that a framework records; the first that matches decides."""
 
     def group_of(self, op_type: str) -> str:
@@ -109,11 +109,11 @@ def parse_rules(text: str, source: str) -> Rules:
     return Rules(rules, {member: group for group, members in groups.items() for member in members}, op_rules)
 
 
-def _rules_of(document: dict[str, Any], key: str, source: str) -> tuple[Rule, ...]:
+def _rules_of(document: dict[str, Any], key: str, source: str) -> tuple[OpTypeRule, ...]:
     return tuple(_rule(entry, where) for entry, where in tables(document, key, source))
 
 
-def _rule(entry: Mapping[str, Any], where: str) -> Rule:
+def _rule(entry: Mapping[str, Any], where: str) -> OpTypeRule:
     unknown = entry.keys() - {"op_type", "direction", "pattern", "note"}
     if unknown:
         raise ProftuiError(f"{where}: has no key {', '.join(sorted(unknown))}", HINT)
@@ -124,14 +124,14 @@ def _rule(entry: Mapping[str, Any], where: str) -> Rule:
     if values["direction"] not in DIRECTIONS:
         raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", HINT)
     checked_pattern(values["pattern"], where, tried=SHIPPED)
-    return Rule(**values)
+    return OpTypeRule(**values)
 
 
 def _regex(pattern: str) -> str:
     return f"(?i){pattern}"
 
 
-def classify(names: pl.Series, rules: Sequence[Rule] | None = None) -> pl.DataFrame:
+def classify(names: pl.Series, rules: Sequence[OpTypeRule] | None = None) -> pl.DataFrame:
     """What each distinct name does, inferred from the name alone: name, op_type, direction, rule, unordered.
 
     ``direction`` is null where the name does not give it; ``rule`` is the pattern that decided, null for ``unknown``.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.memo import once_per_profile
 from tui.fmt import count, duration
 from tui.model.text_numbers import number_in

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.ranks.collectives import (
     HOW,
@@ -213,7 +213,7 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StragglerVerdict:
     """Who the ranks wait for, in words."""
 
     sentence: str
@@ -224,28 +224,28 @@ class Verdict:
     """The straggler."""
 
 
-def straggler_verdict(profile: Profile) -> Verdict:
+def straggler_verdict(profile: Profile) -> StragglerVerdict:
     """Which rank the others wait for, where one can be named.
 
     A rank that arrives last in more than half of the iterations, and in two at least, is named; the rule C5 of the
     Expert Systems has thresholds of its own.
     """
     if collectives(profile)["session"].n_unique() < 2:
-        return Verdict("straggler not applicable: fewer than two ranks recorded kernels of NCCL or RCCL", "")
+        return StragglerVerdict("straggler not applicable: fewer than two ranks recorded kernels of NCCL or RCCL", "")
     answer = stragglers(profile)
     if not answer.matched:
-        return Verdict(f"straggler unknown: {answer.unknown_reason}", "")
+        return StragglerVerdict(f"straggler unknown: {answer.unknown_reason}", "")
     if not answer.long:
-        return Verdict(f"no straggler: none of {count(answer.matched)} matched collectives takes long", HOW)
+        return StragglerVerdict(f"no straggler: none of {count(answer.matched)} matched collectives takes long", HOW)
     if answer.by_session.is_empty():
         least = f"{LONG_PCT:g}% of a mean iteration"
-        return Verdict(f"no straggler: no rank waits more than {least} in any iteration", HOW)
+        return StragglerVerdict(f"no straggler: no rank waits more than {least} in any iteration", HOW)
     first = answer.by_session.row(0, named=True)
     steps = f"{count(answer.iterations)} iteration{'' if answer.iterations == 1 else 's'}"
     who = labels(profile)[first["session"]]
     if first["times"] < 2 or 2 * first["times"] <= answer.iterations:
-        return Verdict(f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", HOW)
-    return Verdict(
+        return StragglerVerdict(f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", HOW)
+    return StragglerVerdict(
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last at the long collectives "
         f"in {count(first['times'])} of {steps}; other ranks wait up to {duration(first['wait_ns'])} for it"
         + (f"; {part}: another rank may arrive later" if (part := ongoing_ranks_note(profile)) else ""),

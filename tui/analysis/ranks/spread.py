@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import total
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.iterations.work import iteration_of_activities
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import classified_work

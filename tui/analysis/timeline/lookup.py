@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class TimeInterval:
     """A time interval."""
 
     start_ns: int
@@ -83,7 +83,7 @@ def between(lane: Lane, first_ns: int, last_ns: int) -> Between:
     return Between(int(busy[1] - busy[0]), int(begun[1] - begun[0]))
 
 
-def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> Interval | None:
+def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> TimeInterval | None:
     """The next gap that is at least so long and starts after a moment, or (-1) the last that starts before it."""
     least = max(least_ns, lane.resolution_ns)
     # The gap before item i starts where all before it have ended.
@@ -94,7 +94,7 @@ def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> Interval | 
         found = np.flatnonzero(lengths >= least)
         if len(found):
             after = first + int(found[0 if step > 0 else -1])
-            return Interval(int(lane.reached[after - 1]), int(lane.starts[after]))
+            return TimeInterval(int(lane.reached[after - 1]), int(lane.starts[after]))
     return None
 
 
@@ -108,7 +108,7 @@ def _pieces(lane: Lane, here: int, step: int, least_ns: int) -> Iterator[tuple[i
         yield max(low, first), min(high, first + GAP_BLOCK)
 
 
-def longest_gaps(lane: Lane, count: int) -> list[Interval]:
+def longest_gaps(lane: Lane, count: int) -> list[TimeInterval]:
     """The longest gaps of a lane, the longest first, the earlier of equals first."""
     starts, ends = lane.gaps()
     lengths = ends - starts
@@ -118,19 +118,19 @@ def longest_gaps(lane: Lane, count: int) -> list[Interval]:
         chosen = np.flatnonzero(lengths >= least)
         starts, ends, lengths = starts[chosen], ends[chosen], lengths[chosen]
     order = np.argsort(-lengths, kind="stable")[:count]
-    return [Interval(int(starts[place]), int(ends[place])) for place in order]
+    return [TimeInterval(int(starts[place]), int(ends[place])) for place in order]
 
 
-def gap_at(lane: Lane, at_ns: int) -> Interval | None:
+def gap_at(lane: Lane, at_ns: int) -> TimeInterval | None:
     """The gap that a moment lies in, as far as the start times resolve it."""
     after = int(np.searchsorted(lane.starts, at_ns, side="right"))
     if not 0 < after < len(lane.starts):
         return None
-    gap = Interval(int(lane.reached[after - 1]), int(lane.starts[after]))
+    gap = TimeInterval(int(lane.reached[after - 1]), int(lane.starts[after]))
     return gap if gap.start_ns <= at_ns and gap.length_ns >= lane.resolution_ns else None
 
 
-def names_around(profile: Profile, lane: Lane, gap: Interval) -> tuple[str, str]:
+def names_around(profile: Profile, lane: Lane, gap: TimeInterval) -> tuple[str, str]:
     """What ended where a gap of a lane starts, of several the last that started, and what started where it ends."""
     first = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
     after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))

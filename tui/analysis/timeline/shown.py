@@ -155,7 +155,7 @@ def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[
     """The start of each iteration of a session with its number, and an empty text where none follows, by time.
 
     Args:
-        profile: Whose iterations are known (`iterations.tables.with_iterations`); others have none.
+        profile: Whose iterations are known (`iterations.iteration_table.with_iterations`); others have none.
         session: Which session.
         shift_ns: Added to the session's own times.
     """

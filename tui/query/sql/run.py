@@ -16,7 +16,7 @@ from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
 from tui.model.schema import empty
 from tui.model.view import TableSpec
-from tui.query.sql.faults import EXAMPLE, LISTS, ONLY_READ, SHOW_TABLES, fault
+from tui.query.sql.sql_errors import EXAMPLE, LISTS, ONLY_READ, SHOW_TABLES, fault
 from tui.query.sql.sql_text import tokens, with_names
 from tui.tables import COMPUTED, MODEL_FRAMES, frame
 from tui.text import plain
@@ -35,7 +35,7 @@ _FAULTS: Final = (PolarsError, PanicException)
 """What Polars raises where SQL asks for what cannot be; a panic is no `Exception`, which threads would not pass on."""
 
 
-class Tables:
+class SqlTables:
     """The tables of a profile, each made when it is first asked for.
 
     Args:
@@ -95,10 +95,10 @@ class Tables:
         )
 
 
-def query(text: str, tables: Tables) -> pl.LazyFrame:
+def query(text: str, tables: SqlTables) -> pl.LazyFrame:
     """What an SQL text asks for, not yet computed.
 
-    Texts compare as strings. ``SHOW TABLES`` gives `Tables.overview`.
+    Texts compare as strings. ``SHOW TABLES`` gives `SqlTables.overview`.
 
     Args:
         text: One ``SELECT``; ``WITH``, ``FROM``, ``VALUES`` and ``EXPLAIN`` may begin it as well.
@@ -140,7 +140,7 @@ def _without_names(context: pl.SQLContext[pl.LazyFrame], sql: str) -> BaseExcept
     return None
 
 
-def run(text: str, tables: Tables) -> pl.DataFrame:
+def run(text: str, tables: SqlTables) -> pl.DataFrame:
     """What an SQL text finds: `query`, computed.
 
     Raises:
@@ -258,13 +258,13 @@ def _frame_columns(name: str) -> tuple[str, ...]:
     return tuple(frame(_nothing(), name).columns)
 
 
-def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> Tables:
+def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> SqlTables:
     """Every frame as a table for SQL, each computed when it is named.
 
     Args:
         profile: What was read.
-        notes: Gives the notes on its rows as they are now: `tui.analysis.notes.notes_frame`.
+        notes: Gives the notes on its rows as they are now: `tui.analysis.notes_table.notes_frame`.
         gpu: The name of the GPU, as the user gives it.
     """
     recorded = {name: profile[name] for name in MODEL_FRAMES}
-    return Tables(recorded, COMPUTED, lambda name: frame(profile, name, gpu=gpu), {"notes": notes}, _frame_columns)
+    return SqlTables(recorded, COMPUTED, lambda name: frame(profile, name, gpu=gpu), {"notes": notes}, _frame_columns)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tui.query.sql.run import Tables
+    from tui.query.sql.run import SqlTables
 
 
 class TokenKind(StrEnum):
@@ -176,7 +176,7 @@ _BEGINNINGS: Final = ("SELECT", "WITH", "SHOW TABLES")
 """What a query begins with."""
 
 
-def completions(text: str, tables: Tables) -> Iterator[str]:
+def completions(text: str, tables: SqlTables) -> Iterator[str]:
     """What the last word of a text could be, best first.
 
     Args:
@@ -225,7 +225,7 @@ def _wants_table(before: str) -> bool:
     return last in _OF_TABLES or (last == "," and clauses[-1] in _OF_TABLES)
 
 
-def suggestion(text: str, tables: Tables) -> str:
+def suggestion(text: str, tables: SqlTables) -> str:
     """What the best completion adds to a text; empty where there is none."""
     typed = _WORD.search(text)
     best = next(completions(text, tables), "")

@@ -24,7 +24,7 @@ from sqlglot.tokenizer_core import TokenType
 from sqlglot.tokens import Tokenizer as AnyTokenizer
 
 from tui.model.errors import ProftuiError, did_you_mean
-from tui.query.sql.faults import EXAMPLE, FUNCTIONS, LISTS, ONLY_READ, PLAIN_NUMBERS, SHOW_TABLES, UNITS
+from tui.query.sql.sql_errors import EXAMPLE, FUNCTIONS, LISTS, ONLY_READ, PLAIN_NUMBERS, SHOW_TABLES, UNITS
 from tui.query.sql.sql_text import TokenKind, tokens
 
 # Otherwise the parser reports unknown syntax on standard error.

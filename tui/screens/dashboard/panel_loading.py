@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.worker import get_current_worker
 
 from tui.analysis.dashboard import ORDERS
-from tui.analysis.dashboard_parts import Parts, parts
+from tui.analysis.dashboard_parts import DashboardParts, parts
 from tui.analysis.gpu_time.breakdown import utilization, wall_bounds
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.utilization_over_time import busy_over_time
@@ -104,7 +104,7 @@ class DashboardPanels(ViewBody):
 
     def _compute(self, request: int, profile: Profile, gpu: str | None) -> None:
         """Compute one part after another, the quick ones first; each is shown as soon as it is there."""
-        shows = Parts(
+        shows = DashboardParts(
             board=self._show_board,
             courses=lambda courses: self._show_iterations(courses, is_all=False),
             busy=lambda _: self._show_busy(profile),

@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.analysis.iterations.chart import Bar, BarRows
-from tui.analysis.iterations.tables import sources
+from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.times import USES
 from tui.fmt import count, duration, percent
 from tui.keys import Scope, bindings_for

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.expert.findings import OURS
 from tui.analysis.expert.findings_table import FOLDED, gap_of
-from tui.analysis.expert.model import State
+from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import duration as brief_duration
 from tui.analysis.expert.words import percent as brief_percent
 from tui.fitting import clip_middle

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tui.analysis.duration_spread import SlowPart, Spread
+    from tui.analysis.duration_spread import DurationSpread, SlowPart
     from tui.analysis.estimated_savings import Saving
     from tui.analysis.launches.profiling_command import ProfilingCommand
-    from tui.analysis.occupancy import Advice
-    from tui.analysis.ops.op_instances import OpCalls, Values
+    from tui.analysis.occupancy import OccupancyAdvice
+    from tui.analysis.ops.op_instances import ArgumentValues, OpCalls
     from tui.model.view import TableSpec
     from tui.widgets.details.pane import Line
 
@@ -38,7 +38,7 @@ def below(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Detai
     return Details((*first.lines, (0, Content("")), *more.lines)) if more.lines else first
 
 
-def slow_lines(told: Spread | None) -> list[Line]:
+def slow_lines(told: DurationSpread | None) -> list[Line]:
     """Where the slow launches are; nothing where there are none."""
     if told is None or not told.slow:
         return []
@@ -114,7 +114,7 @@ def next_lines(told: ProfilingCommand | None) -> list[Line]:
     return [("command", told.command, ""), ("", told.note, "")]
 
 
-def advice_lines(advice: Sequence[Advice], waves: float | None = None) -> list[Line]:
+def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) -> list[Line]:
     """What would raise the occupancy of a launch; nothing does whose blocks are all on the GPU at once."""
     if advice and waves is not None and waves <= 1:
         return [("", "only a larger grid would: all blocks of this one are on the GPU at once", "")]
@@ -198,7 +198,7 @@ def _calls(number: int) -> str:
     return f"{count(number)} call{'' if number == 1 else 's'}"
 
 
-def _told(label: str, values: Values) -> list[Line]:
+def _told(label: str, values: ArgumentValues) -> list[Line]:
     """One line a value, with the number of its calls; the label stands at the first."""
     lines = [
         (label if not index else "", _cut(value.text), _calls(value.calls)) for index, value in enumerate(values.most)
@@ -208,7 +208,7 @@ def _told(label: str, values: Values) -> list[Line]:
     return lines
 
 
-def _stacks(stacks: Values) -> list[Line]:
+def _stacks(stacks: ArgumentValues) -> list[Line]:
     """The innermost source lines of each stack, one a line."""
     lines: list[Line] = []
     for value in stacks.most:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui.analysis.launches.config import LaunchConfig
     from tui.analysis.launches.origin import LaunchOrigin, Neighbor
     from tui.analysis.launches.profiling_command import ProfilingCommand
-    from tui.analysis.occupancy import Advice
+    from tui.analysis.occupancy import OccupancyAdvice
 
 
 NAME_CELLS = 48
@@ -36,7 +36,7 @@ def launch_details(
     measured: Measured | None = None,
     *,
     has_log: bool = True,
-    advice: Sequence[Advice] = (),
+    advice: Sequence[OccupancyAdvice] = (),
     gains: Sequence[Saving] = (),
     further: ProfilingCommand | None = None,
 ) -> Details:

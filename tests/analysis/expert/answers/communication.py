@@ -15,7 +15,7 @@ from tests.analysis.expert.profiles import (
     run,
     traced,
 )
-from tui.analysis.expert.model import Severity
+from tui.analysis.expert.rule import Severity
 
 ANSWERS: Final = (
     Answer("C1", TALKING, {"comm_ns": 10 * MS, "comm_pct": pytest.approx(100 / 3)}, HEALTHY, CALLS_ONLY),

@@ -27,7 +27,7 @@ from tests.analysis.expert.profiles import (
 from tests.analysis.frames import kernel, profile
 
 if TYPE_CHECKING:
-    from tui.analysis.expert.model import Severity
+    from tui.analysis.expert.rule import Severity
     from tui.model.profile import Profile
 
 

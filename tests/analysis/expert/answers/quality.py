@@ -19,7 +19,7 @@ from tests.analysis.expert.profiles import (
     traced,
 )
 from tests.analysis.frames import printed, profile
-from tui.analysis.expert.model import Severity
+from tui.analysis.expert.rule import Severity
 
 ANSWERS: Final = (
     Answer(

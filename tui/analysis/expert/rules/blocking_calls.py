@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import needs, words
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import words
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.launches import LAUNCH_CALLS
 from tui.analysis.expert.words import (
     behind,

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import needs, words
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import words
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.words import called, counted, duration, named, percent, ranked, tallied, whole
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, phases_of

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import needs, words
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import words
 from tui.analysis.expert.in_use import fewer_launches, larger_kernels
-from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import less_communication
 from tui.analysis.expert.rules.framework import load_faster, loading_within
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, longest_start_up_call, warm_start

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import needs, words
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import words
 from tui.analysis.expert.in_use import fewer_launches
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.occupancy import filled_pct
 from tui.analysis.expert.words import (
     NAMES_IN_FILTER,

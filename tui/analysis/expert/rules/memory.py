@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.analysis.allocator import allocator_iterations, allocators
 from tui.analysis.expert import words
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import counted, percent, size
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import ALLOCATIONS

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import needs, words
-from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import words
+from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, percent, real, total
 from tui.analysis.gpu_time.work_kinds import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import needs
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import called, counted, duration, largest, named, percent, rate, real, size, total
 from tui.analysis.inputs import needs as held
 from tui.analysis.inputs.needs import Tool

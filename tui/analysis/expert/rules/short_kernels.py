@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import needs, words
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import words
 from tui.analysis.expert.in_use import larger_kernels
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import (
     behind,
     called,

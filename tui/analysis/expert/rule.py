@@ -75,7 +75,7 @@ class Found:
     part: str = ""
     """The part of that view which holds them, where it has several; empty: the first."""
     cause: str = ""
-    """Why the time is lost (`tui.analysis.expert.model`), where it is another than the rule's own."""
+    """Why the time is lost (`Cause`), where it is another than the rule's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tui.query.sql.sql_text import TokenKind, names_in, tokens
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.query.sql.run import Tables
+    from tui.query.sql.run import SqlTables
 
 SHOW_TABLES: Final = "SHOW TABLES"
 LISTS: Final = f"{SHOW_TABLES} lists tables and columns"
@@ -25,7 +25,7 @@ _LONGEST: Final = 300
 """Characters of Polars' error, and of the columns that are listed."""
 
 
-def fault(error: BaseException, text: str, tables: Tables) -> ProftuiError:
+def fault(error: BaseException, text: str, tables: SqlTables) -> ProftuiError:
     """A fault in a line, with what to do.
 
     Args:
@@ -48,7 +48,7 @@ def _bare(expression: str) -> str:
     return re.sub(r"(?<![\w.])\((\w+)\)", r"\1", expression)[:_LONGEST]
 
 
-def _no_column(found: re.Match[str], text: str, _tables: Tables) -> ProftuiError:
+def _no_column(found: re.Match[str], text: str, _tables: SqlTables) -> ProftuiError:
     name = found[1]
     columns = re.findall(r'"([^"]*)"', found[2])
     if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
@@ -56,18 +56,18 @@ def _no_column(found: re.Match[str], text: str, _tables: Tables) -> ProftuiError
     return ProftuiError(f"there is no column {name}", did_you_mean(name, columns) or _listed(columns))
 
 
-def _no_column_of(found: re.Match[str], text: str, tables: Tables) -> ProftuiError:
+def _no_column_of(found: re.Match[str], text: str, tables: SqlTables) -> ProftuiError:
     named = names_in(text)
     columns = [column for table in tables.names if table in named for column in tables.columns(table)]
     return ProftuiError(f"{found[2]} has no column {found[1]}", did_you_mean(found[1], columns) or _listed(columns))
 
 
-def _no_table(found: re.Match[str], _text: str, tables: Tables) -> ProftuiError:
+def _no_table(found: re.Match[str], _text: str, tables: SqlTables) -> ProftuiError:
     name = found[1]
     return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables.names) or LISTS)
 
 
-def _message(message: str, hint: str) -> Callable[[re.Match[str], str, Tables], ProftuiError]:
+def _message(message: str, hint: str) -> Callable[[re.Match[str], str, SqlTables], ProftuiError]:
     """The same sentence each time; ``{0}`` is what was found."""
     return lambda found, _text, _tables: ProftuiError(
         message.format(*(found.groups() or ("",))), hint.format(*(found.groups() or ("",)))
@@ -81,7 +81,7 @@ def _listed(columns: list[str]) -> str:
     return f"columns: {listed}"
 
 
-_FAULTS: Final[dict[str, Callable[[re.Match[str], str, Tables], ProftuiError]]] = {
+_FAULTS: Final[dict[str, Callable[[re.Match[str], str, SqlTables], ProftuiError]]] = {
     r'unable to find column "(.*?)"; valid columns: \[(.*?)\]': _no_column,
     r"no column named '(.*?)' found in table '(.*?)'": _no_column_of,
     r"relation '(.*?)' was not found": _no_table,
