@@ -63,7 +63,7 @@ VIEWS: Final = (
         "Kernels by Op",
         "6",
         OPS,
-        "tui.screens.kernels_by_op:KernelsByOpScreen",
+        "tui.screens.kernels_by_iteration:KernelsByOpScreen",
         "iteration, op, kernel",
     ),
     View(

@@ -18,8 +18,7 @@ from tui.analysis.compare.changes import CHANGED_OPS
 from tui.app.comparison import HOW, check_form
 from tui.cli.main import main
 from tui.model.errors import CommandError
-from tui.screens.compare import PARTS, CompareScreen
-from tui.screens.compare_menu import CompareDialog
+from tui.screens.compare import PARTS, CompareDialog, CompareScreen
 from tui.screens.help import HelpScreen
 from tui.widgets.table.pane import TablePane
 

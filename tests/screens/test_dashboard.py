@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-    from tui.screens.dashboard.links import Link
+    from tui.screens.dashboard.entries import Link
 
 CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.log"
 TORCH, NSYS, NCU, PALEO = (

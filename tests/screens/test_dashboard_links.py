@@ -14,7 +14,7 @@ from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_
 from tui.loaders.registry import load_one
 from tui.model.view import TableState
 from tui.query.apply import apply
-from tui.screens.dashboard.links import link_of_copies, link_of_fact
+from tui.screens.dashboard.entries import link_of_copies, link_of_fact
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -16,12 +16,12 @@ from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.screens.test_typed_ahead import typed
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp, comparison
-from tui.screens.compare_menu import CompareDialog
+from tui.screens.compare import CompareDialog
 from tui.screens.help import HelpScreen
-from tui.screens.menu import MenuScreen
-from tui.screens.too_small import TooSmallScreen
+from tui.screens.menus import MenuScreen
+from tui.textual_patches.small_terminal import TooSmallScreen
 from tui.widgets.dialogs.export import ExportDialog
-from tui.widgets.dialogs.note import NoteDialog
+from tui.widgets.dialogs.texts import NoteDialog
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot

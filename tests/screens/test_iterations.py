@@ -17,7 +17,7 @@ from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation
 from tui.output.report import as_json
 from tui.screens.iterations import IterationsScreen, KeyPicker
-from tui.screens.menu import MenuScreen
+from tui.screens.menus import MenuScreen
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from tests.idle import until
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
 from tests.screens.test_typed_ahead import typed
 from tui.app import key_queue
-from tui.screens.compare_menu import CompareDialog
-from tui.widgets.command_bar import CommandBar
+from tui.screens.compare import CompareDialog
 from tui.widgets.dialogs.export import ExportDialog
-from tui.widgets.dialogs.note import NoteDialog
+from tui.widgets.dialogs.texts import NoteDialog
+from tui.widgets.input_bars import CommandBar
 from tui.widgets.table.view import FrameTable
 from tui.widgets.text_input import HasEntry
 

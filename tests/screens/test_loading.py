@@ -26,8 +26,7 @@ from tui.loaders.progress import (
     PreviewRow,
 )
 from tui.options import OpenOptions
-from tui.screens.loading import LoadingScreen, state_words
-from tui.widgets.load_preview import files_lines, summary
+from tui.screens.loading import LoadingScreen, files_lines, state_words, summary
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

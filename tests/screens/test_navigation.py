@@ -13,9 +13,8 @@ from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
-from tui.screens.menu import MenuScreen, menu_width
-from tui.screens.too_small import TooSmallScreen
-from tui.screens.views_menu import AROUND, BEFORE
+from tui.screens.menus import AROUND, BEFORE, MenuScreen, menu_width
+from tui.textual_patches.small_terminal import TooSmallScreen
 from tui.views import VIEWS
 from tui.widgets.details.pane import DetailPane
 from tui.widgets.dialogs.base import MenuLines

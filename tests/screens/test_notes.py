@@ -17,12 +17,13 @@ from tests.snapshots import screen_text
 from tui.analysis.timeline.shown import title
 from tui.app.notes import WITHOUT_NOTES
 from tui.screens import base
-from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, KernelsScreen, launches_of_kernel
+from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, launches_of_kernel
+from tui.screens.linked_tables import LinkedTables
 from tui.screens.table_screen import NotesScreen
 from tui.screens.timeline import TimelineScreen
 from tui.state.notes import Notes
 from tui.state.store import files
-from tui.widgets.dialogs.note import NoteDialog, NoteEditor
+from tui.widgets.dialogs.texts import NoteDialog, NoteEditor
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeyp
         app_of(pilot).run_line("notes")
         await settled(pilot)
         monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
-        monkeypatch.setattr(KernelsScreen, "LEVELS", (KERNEL_LEVEL, replace(LAUNCH_LEVEL, rows=held_up)))
+        kernels = app_of(pilot).get_screen("kernels").query_one(LinkedTables)
+        monkeypatch.setattr(kernels, "levels", (KERNEL_LEVEL, replace(LAUNCH_LEVEL, rows=held_up)))
         await press(pilot, "enter")
         await until(pilot, lambda: bool(Hold.held), "the thread that makes the launches")
         screen = app_of(pilot).view_screen

@@ -9,8 +9,7 @@ from textual.widgets import Static
 
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled, until
 from tests.snapshots import screen_text
-from tui.screens.sql import SqlScreen
-from tui.widgets.sql_editor import SqlEditor
+from tui.screens.sql import SqlEditor, SqlScreen
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

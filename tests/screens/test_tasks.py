@@ -12,7 +12,7 @@ from tests.snapshots import screen_text
 from tui.analysis.gpu_time.idle_gaps import gaps
 from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
-from tui.screens.menu import MenuScreen
+from tui.screens.menus import MenuScreen
 from tui.views import VIEWS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.screens.linked_tables import LinkedTables
-from tui.screens.menu import MenuScreen
+from tui.screens.menus import MenuScreen
 from tui.screens.timeline import TimelineScreen
 from tui.views import GROUPS, VIEWS
 from tui.widgets.details.pane import DetailPane

@@ -17,7 +17,7 @@ from tui.analysis.dashboard_parts import parts
 from tui.app import ProftuiApp
 from tui.opening import open_profiles
 from tui.options import OpenOptions
-from tui.screens.dashboard import panel_loading
+from tui.screens.dashboard import screen as dashboard_screen
 from tui.screens.loading import LoadingScreen
 from tui.screens.log import LogScreen
 from tui.screens.timeline import TimelineScreen
@@ -199,7 +199,7 @@ async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None
         assert is_worked_out.wait()
         yield from parts(*given, **how)
 
-    with patch.object(panel_loading, "parts", late):
+    with patch.object(dashboard_screen, "parts", late):
         async with app.run_test(size=(80, 24)) as pilot:
             try:
                 for key in while_reading:

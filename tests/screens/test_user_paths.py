@@ -17,7 +17,7 @@ from tui.app import ProftuiApp
 from tui.options import OpenOptions
 from tui.screens.help import HelpScreen
 from tui.screens.log import LogScreen
-from tui.screens.too_small import TooSmallScreen
+from tui.textual_patches.small_terminal import TooSmallScreen
 from tui.widgets.charts.bar_list import BarList
 from tui.widgets.stat_strip import StatStrip
 from tui.widgets.table.pane import TablePane

@@ -11,7 +11,7 @@ from tests.idle import until
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.fitting import cell_width
-from tui.screens.compare_menu import CompareDialog
+from tui.screens.compare import CompareDialog
 from tui.screens.iterations import KeyPicker
 from tui.widgets.dialogs import export
 from tui.widgets.dialogs.columns import ColumnChooser

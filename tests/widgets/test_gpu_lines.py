@@ -3,7 +3,7 @@ from __future__ import annotations
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.gpus import GPUS
 from tui.screens.gpus import GpuBar, gpu_lines
-from tui.widgets.charts.palette import look_of
+from tui.widgets.charts.bars import look_of
 
 
 def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:

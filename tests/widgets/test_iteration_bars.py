@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tui.analysis.iterations.chart import Bar
 from tui.text import to_ascii
 from tui.widgets.charts import iteration_bars as drawing
+from tui.widgets.charts.bars import LOOKS
 from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column
-from tui.widgets.charts.palette import LOOKS
 
 
 def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...] = (), rows: int = 1) -> Bar:

@@ -6,7 +6,7 @@ import pytest
 
 from tui.fitting import cell_width
 from tui.loaders.progress import LoadPreview, PreviewRow
-from tui.widgets.load_preview import so_far_lines
+from tui.screens.loading import so_far_lines
 
 READ = LoadPreview(
     names=(

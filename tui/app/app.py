@@ -23,9 +23,9 @@ from tui.keys import Scope, bindings_for, keys_of_some_places, told_of
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
 from tui.options import path_exists, user_path
-from tui.screens.too_small import TooSmallScreen
 from tui.text import plain
 from tui.textual_patches.escape_key import use_escape_parser
+from tui.textual_patches.small_terminal import TooSmallScreen
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, kind_defaults, theme_name
 from tui.views import VIEWS
 from tui.widgets.app_services import AppServices, provide_services
@@ -364,7 +364,7 @@ class ProftuiApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Find any action by its name."""
-        from tui.screens.palette import Palette
+        from tui.screens.menus import Palette
 
         if not isinstance(self.screen, Palette):
             open_dialog(self, Palette(in_reverse=self.options.color == "none"))
@@ -374,7 +374,7 @@ class ProftuiApp(App[None]):
         self._open_views_menu(is_unfolded=False)
 
     def _open_views_menu(self, *, is_unfolded: bool) -> None:
-        from tui.screens.views_menu import UNFED, views_menu
+        from tui.screens.menus import UNFED, views_menu
 
         screen = self.view_screen
         if screen is None:
@@ -392,7 +392,7 @@ class ProftuiApp(App[None]):
 
     def action_sessions_menu(self) -> None:
         """Choose the session that the views show."""
-        from tui.screens.sessions_menu import ALL, sessions_menu
+        from tui.screens.menus import ALL, sessions_menu
 
         whole = self.profile_session.whole_profile
         if whole is None:
@@ -409,7 +409,7 @@ class ProftuiApp(App[None]):
 
     def action_aggregations_menu(self) -> None:
         """Choose one of the aggregations made so far."""
-        from tui.screens.aggregations_menu import ALL, aggregations_menu
+        from tui.screens.menus import ALL, aggregations_menu
 
         shown = self.profile_session
         if shown.whole_profile is None:

@@ -91,7 +91,7 @@ class Comparison:
 
     def ask(self) -> None:
         """Open the dialog that asks what to compare with; two marked iterations are compared at once."""
-        from tui.screens.compare_menu import CompareDialog
+        from tui.screens.compare import CompareDialog
         from tui.widgets.dialogs.base import open_dialog
 
         screen = self._navigator.view_screen

@@ -10,8 +10,7 @@ from textual.screen import ModalScreen
 
 from tui.app.idle import IdleWork
 from tui.model.history import History, Place
-from tui.screens.too_small import TooSmallScreen
-from tui.textual_patches.least_size import is_too_small
+from tui.textual_patches.small_terminal import TooSmallScreen, is_too_small
 from tui.views import VIEWS, view
 from tui.widgets.app_services import later
 

@@ -195,7 +195,7 @@ class RowNotes:
 
     def _ask_for_note(self, place: RowPlace, words: str) -> None:
         from tui.widgets.dialogs.base import open_dialog
-        from tui.widgets.dialogs.note import NoteDialog
+        from tui.widgets.dialogs.texts import NoteDialog
 
         note = self.store.of(place) if place.is_valid else None
         about = f"Written {self.note_origin(note)}. An empty text deletes it." if note is not None else ""

@@ -24,13 +24,12 @@ from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
 from tui.textual_patches.compositor import SparingCompositor
-from tui.textual_patches.least_size import skip_small_layouts
+from tui.textual_patches.small_terminal import skip_small_layouts
 from tui.views import view
-from tui.widgets.command_bar import CommandBar
-from tui.widgets.crumbs import Crumbs
 from tui.widgets.details.pane import DetailPane, Details, below_note, row_details, sections
 from tui.widgets.direct_render import DrawsAhead
-from tui.widgets.key_footer import KeyFooter
+from tui.widgets.header_footer import Crumbs, KeyFooter
+from tui.widgets.input_bars import CommandBar
 from tui.widgets.notices import WarningLine
 from tui.widgets.table.filtering import BUSY_AFTER
 from tui.widgets.table.pane import TablePane

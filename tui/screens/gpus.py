@@ -24,8 +24,7 @@ from tui.screens.linked_tables import Level, Row, shown
 from tui.screens.ranks import rank_parts
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
-from tui.widgets.charts.bars import stacked_bar
-from tui.widgets.charts.palette import look_of
+from tui.widgets.charts.bars import look_of, stacked_bar
 from tui.widgets.details.kernel import below
 from tui.widgets.details.pane import row_details, whole_value
 from tui.widgets.notices import said_lines

@@ -14,9 +14,9 @@ from tui.keys import ACTIONS, Action, Scope
 from tui.keys.action import MOVE
 from tui.text import plain
 from tui.views import VIEWS, view
-from tui.widgets.charts.palette import look_of
+from tui.widgets.charts.bars import look_of
 from tui.widgets.dialogs.base import Dialog
-from tui.widgets.level_text import LevelText
+from tui.widgets.output_filters import LevelText
 from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from tui.screens.base import ViewBody
-from tui.screens.linked_tables import Level, LinkedTables
+from tui.screens.linked_tables import CURRENT, Level, LinkedTables
 from tui.widgets.notices import Draw, HeadLines
 from tui.widgets.tab_bar import TabBar
 from tui.widgets.table.pane import TablePane
-from tui.widgets.table.stack import CURRENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,7 +20,7 @@ from tui.screens.timeline_gaps import TimelineGaps
 from tui.state.notes import RowPlace
 from tui.widgets.app_services import copy_text
 from tui.widgets.details.pane import DetailPane
-from tui.widgets.find_bar import FindBar
+from tui.widgets.input_bars import FindBar
 from tui.widgets.timeline.view import JUMP_SHARE, MOVE_IDS, TimelineView
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from tui.screens.timeline_item import details_of_item
 from tui.text import plain
 from tui.widgets.app_services import later
 from tui.widgets.details.pane import DetailPane, below_note
-from tui.widgets.find_bar import FindBar
-from tui.widgets.level_text import LevelText
+from tui.widgets.input_bars import FindBar
+from tui.widgets.output_filters import LevelText
 from tui.widgets.table import filtering
 from tui.widgets.timeline.lanes import HEAD
 from tui.widgets.timeline.top_work import TopWork

@@ -9,7 +9,7 @@ from textual import on, work
 
 from tui.analysis.timeline.lookup import find_name
 from tui.text import plain
-from tui.widgets.find_bar import FindBar
+from tui.widgets.input_bars import FindBar
 
 if TYPE_CHECKING:
     from tui.analysis.timeline.lookup import Hits

@@ -13,7 +13,7 @@ from tui.analysis.timeline.window import distinct_times
 from tui.fitting import cell_width
 from tui.fmt import duration
 from tui.labels import Cutter
-from tui.screens.menu import MenuScreen, menu_width
+from tui.screens.menus import MenuScreen, menu_width
 from tui.screens.timeline_base import TimelineBase
 from tui.text import plain
 from tui.widgets.dialogs.base import open_dialog

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 from textual.filter import LineFilter
+from textual.widgets import Static
 
 from tui.text import to_ascii
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.color import Color
+
 
 MANY_COLORS: Final = ("truecolor", "256")
 """What is drawn in one of many colors needs no pattern to be told apart."""
@@ -77,3 +81,11 @@ def output_filters(color: str, *, ascii_only: bool) -> tuple[LineFilter, ...]:
     if ascii_only:
         return (AsciiOutput(),)
     return (SolidFills(),) if color in MANY_COLORS else ()
+
+
+class LevelText(Static):
+    """Draws shades as the lanes do: as blocks as high as a cell is busy, where colors are many."""
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """As everywhere, but that shades become levels."""
+        return [LEVELS if isinstance(each, SolidFills) else each for each in super().get_line_filters()]

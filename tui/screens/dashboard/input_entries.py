@@ -12,8 +12,15 @@ from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
 from tui.analysis.tool_report import other_summaries
 from tui.fmt import brief_duration, count, metric
-from tui.screens.dashboard.entries import Entry, fraction
-from tui.screens.dashboard.links import Link, link_of_gpu_name, link_of_layers, link_of_reason, link_of_system
+from tui.screens.dashboard.entries import (
+    Entry,
+    Link,
+    fraction,
+    link_of_gpu_name,
+    link_of_layers,
+    link_of_reason,
+    link_of_system,
+)
 from tui.text import plain
 from tui.widgets.charts.bars import BarRow
 from tui.widgets.details.pane import Details, sections

@@ -11,9 +11,11 @@ from tui.analysis.expert.words import percent
 from tui.analysis.gpu_time.breakdown import Category
 from tui.fmt import brief_duration, count
 from tui.labels import distinct_symbols
-from tui.screens.dashboard.entries import Entry, aligned, fraction
-from tui.screens.dashboard.links import (
+from tui.screens.dashboard.entries import (
+    Entry,
     Link,
+    aligned,
+    fraction,
     iteration_filter,
     link_of_category,
     link_of_finding,

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.dashboard import ORDERS, REST, Use, top
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.fmt import brief_duration, brief_rate, brief_size, count
-from tui.screens.dashboard.entries import Entry, aligned, fraction
-from tui.screens.dashboard.links import (
+from tui.screens.dashboard.entries import (
+    Entry,
     Link,
+    aligned,
+    fraction,
     link_of_copies,
     link_of_group,
     link_of_name,

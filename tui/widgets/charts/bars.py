@@ -1,4 +1,4 @@
-"""Bars from plain numbers: one a line with its label and value, or several parts of a whole on one line."""
+"""Bars with labels and figures, parts of a whole as one bar, and how each kind of work looks wherever it is drawn."""
 
 from __future__ import annotations
 
@@ -13,10 +13,51 @@ from tui.fmt import brief_percent
 from tui.labels import distinct_labels, distinct_symbols
 from tui.model.names import short_name
 from tui.text import plain
-from tui.widgets.charts.palette import look_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class KindLook:
+    """How a kind of work is told from others: by color, and where colors are few by a pattern too."""
+
+    fill: str
+    """A pattern; `tui.widgets.output_filters` draws it as a solid block, or in ASCII, where that is better."""
+    color: str
+    """A variable of the theme."""
+
+
+LOOKS: Final = {
+    "tensor": KindLook("█", "$kind-tensor"),
+    "other": KindLook("▓", "$kind-other"),
+    "unknown": KindLook("▞", "$kind-unknown"),
+    "memory": KindLook("▒", "$kind-memory"),
+    "memset": KindLook("▦", "$kind-memset"),
+    "um": KindLook("▩", "$kind-um"),
+    "communication": KindLook("▨", "$kind-communication"),
+    "dataloader": KindLook("▤", "$kind-dataloader"),
+    "io": KindLook("▧", "$kind-io"),
+    "cpu": KindLook("▚", "$kind-cpu"),
+    "idle": KindLook("░", "$kind-idle"),
+    "whole": KindLook("▥", "$kind-whole"),
+}
+"""Kinds of work; ``memory`` is copies where sets of memory are apart, and ``whole`` is time of which nothing else is
+known."""
+
+_IN_ORDER: Final = tuple(KindLook(fill, f"$group-{place}") for place, fill in enumerate("█▓▒░▚▤▥▞"))
+"""For parts of a whole that are no kinds of work, as types of op: from light to dark, as they are from large to small.
+"""
+
+
+def look_of(part: int | str) -> KindLook:
+    """How a part looks: one of `LOOKS` by its name, of any other whole by its place in it.
+
+    >>> look_of("cpu").fill, look_of(0).fill, look_of(8).fill
+    ('▚', '█', '█')
+    """
+    return LOOKS[part] if isinstance(part, str) else _IN_ORDER[part % len(_IN_ORDER)]
+
 
 BAR_LEAST: Final = 6
 """A bar of fewer cells says nothing: the label takes the room."""
@@ -46,7 +87,7 @@ class BarRow:
     symbol: bool = False
     """The label is a C++ name, to be shortened as one."""
     part: int | str | None = None
-    """Which part of a `stacked_bar` it is, as `tui.widgets.charts.palette.look_of` takes it: the label has its color
+    """Which part of a `stacked_bar` it is, as `tui.widgets.charts.bars.look_of` takes it: the label has its color
     before the label."""
     sentence: bool = False
     """The label is a sentence: it is cut at its end, however alike others begin; without a figure it has all the line.
@@ -160,7 +201,7 @@ def stacked_bar(values: Sequence[float], width: int, *, parts: Sequence[int | st
     Args:
         values: Of the parts.
         width: Cells of the line.
-        parts: What each is, as `tui.widgets.charts.palette.look_of` takes it; None: told apart by their places.
+        parts: What each is, as `tui.widgets.charts.bars.look_of` takes it; None: told apart by their places.
 
     >>> stacked_bar([3, 1], 8).plain, stacked_bar([3, 1], 8, parts=["other", "cpu"]).plain
     ('██████▓▓', '▓▓▓▓▓▓▚▚')
@@ -191,7 +232,7 @@ class StackedBar(Widget):
 
         Args:
             values: Of the parts.
-            parts: What each is, as `tui.widgets.charts.palette.look_of` takes it.
+            parts: What each is, as `tui.widgets.charts.bars.look_of` takes it.
         """
         self._values, self._parts = tuple(values), tuple(parts)
         self.refresh()

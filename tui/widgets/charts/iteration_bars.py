@@ -14,7 +14,7 @@ from tui.analysis.iterations.chart import Bar, scale_ns
 from tui.fitting import clip, whole_pieces
 from tui.fmt import brief_duration
 from tui.text import plain
-from tui.widgets.charts.palette import LOOKS
+from tui.widgets.charts.bars import LOOKS
 from tui.widgets.charts.sparkline import LEVELS
 
 if TYPE_CHECKING:

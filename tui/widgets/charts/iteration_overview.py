@@ -13,6 +13,7 @@ from tui.analysis.iterations.chart import BarRows
 from tui.fitting import ELLIPSIS, cell_width
 from tui.fmt import brief_duration
 from tui.widgets.app_services import services_of
+from tui.widgets.charts.bars import LOOKS
 from tui.widgets.charts.iteration_bars import (
     CUT,
     SMOOTH,
@@ -22,7 +23,6 @@ from tui.widgets.charts.iteration_bars import (
     column,
     round_scale_ns,
 )
-from tui.widgets.charts.palette import LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

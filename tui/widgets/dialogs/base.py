@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
 from tui.textual_patches.dim_background import dimmed_background
-from tui.textual_patches.least_size import skip_small_layouts
+from tui.textual_patches.small_terminal import skip_small_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

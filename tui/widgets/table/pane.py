@@ -19,8 +19,8 @@ from tui.text import plain
 from tui.views import VIEWS
 from tui.widgets.app_services import HostsTables, copy_text, later, services_of
 from tui.widgets.dialogs.base import open_dialog
-from tui.widgets.dialogs.cell import CellDialog
 from tui.widgets.dialogs.export import ExportDialog, file_name
+from tui.widgets.dialogs.texts import CellDialog
 from tui.widgets.query_bar import QueryBar
 from tui.widgets.table import filtering
 from tui.widgets.table.columns import ArrangementController

@@ -1,0 +1,290 @@
+"""Menus: of views, sessions and iterations, and the command palette."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.style import Style
+from textual.command import CommandList, CommandPalette, SearchIcon
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.analysis.sessions import session_times
+from tui.fitting import clip_middle
+from tui.fmt import count, duration
+from tui.model.aggregation import Aggregation
+from tui.text import plain
+from tui.textual_patches.small_terminal import skip_small_layouts
+from tui.views import GROUPS, VIEWS, View
+from tui.widgets.dialogs.base import Dialog, MenuLines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.events import Key
+    from textual.strip import Strip
+
+    from tui.model.aggregation import MadeAggregation
+    from tui.model.profile import Profile
+
+
+WIDEST: Final = 100
+"""Cells that a menu takes at most."""
+
+
+def menu_width(screen: int) -> int:
+    """Cells that a menu takes on a screen of so many.
+
+    >>> menu_width(80), menu_width(200)
+    (76, 100)
+    """
+    return min(WIDEST, screen * 96 // 100)
+
+
+class MenuScreen(Dialog[str]):
+    """Choose one line with ``enter``, or leave with ``esc`` or ``q``.
+
+    Args:
+        title: What is chosen.
+        options: Id and text of every line.
+        disabled: Ids that cannot be chosen.
+        current: The id that the cursor begins on.
+        is_at_end: Whether it begins at its end instead.
+        keys: Keys that choose an id at once: those that its line begins with.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q,m", "leave", "Leave"),
+        ("j", "down", "Down"),
+        ("k", "up", "Up"),
+        ("g", "first", "First"),
+        ("G", "last", "Last"),
+    ]
+    DEFAULT_CSS = """
+    MenuScreen {
+        align: center middle;
+        background: $background 60%;
+        #menu {
+            width: 96%; max-width: 100; height: auto; max-height: 100%;
+            background: $surface; border: round $primary;
+        }
+        #menu-title { dock: top; padding: 0 1; text-style: bold; color: $accent; }
+        OptionList {
+            height: auto; max-height: 100%; border: none; background: $surface; padding: 0;
+            text-wrap: nowrap; text-overflow: ellipsis;
+            &:focus { border: none; }
+        }
+    }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        options: Sequence[tuple[str, Content]],
+        *,
+        disabled: frozenset[str] = frozenset(),
+        current: str = "",
+        keys: Mapping[str, str] | None = None,
+        is_at_end: bool = False,
+    ) -> None:
+        super().__init__()
+        self._title, self._lines, self._dim, self._current = title, options, disabled, current
+        self._keys = keys or {}
+        self._is_at_end = is_at_end
+
+    def compose(self) -> ComposeResult:
+        """A title and the lines."""
+        with Vertical(id="menu") as menu:
+            menu.border_subtitle = "enter choose  esc leave"
+            yield Static(Content(self._title), id="menu-title")
+            yield MenuLines(*(Option(text, id=name, disabled=name in self._dim) for name, text in self._lines))
+
+    def on_mount(self) -> None:
+        """Begin on the current line."""
+        names = [name for name, _ in self._lines]
+        if self._is_at_end:
+            self.action_last()
+        elif self._current in names:
+            self.query_one(OptionList).highlighted = names.index(self._current)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A line was chosen."""
+        self.dismiss(event.option_id)
+
+    def on_key(self, event: Key) -> None:
+        """Choose by the key that stands before a line; of a dim one it is said why it cannot be gone to."""
+        if event.key in self._keys:
+            event.stop()
+            self.dismiss(self._keys[event.key])
+
+    def action_down(self) -> None:
+        """A line down."""
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        """A line up."""
+        self.query_one(OptionList).action_cursor_up()
+
+    def action_first(self) -> None:
+        """The first line."""
+        self.query_one(OptionList).action_first()
+
+    def action_last(self) -> None:
+        """The last line; those behind it that cannot be chosen are shown too."""
+        lines = self.query_one(OptionList)
+        lines.action_last()
+        lines.scroll_end(animate=False)
+
+
+ALL: Final = "all"
+"""What the first line of a menu gives."""
+ALL_WORDS: Final = "all iterations"
+KEY_CELLS: Final = 44
+
+
+def aggregations_menu(made: Sequence[MadeAggregation], present: Aggregation) -> MenuScreen:
+    """The menu; it gives ``all`` or the place of an aggregation in the list as text."""
+    lines = []
+    entries: list[tuple[str, Aggregation, MadeAggregation | None]]
+    entries = [(str(place), one.chosen, one) for place, one in enumerate(made)]
+    if not any(chosen == Aggregation() for _, chosen, _ in entries):
+        entries.insert(0, (ALL, Aggregation(), None))
+    current = ""
+    rows = []
+    for name, chosen, one in entries:
+        is_present = chosen == present
+        current = name if is_present else current
+        number = f"{count(one.iterations)} iteration{'s' if one.iterations != 1 else ''}" if one is not None else ""
+        when = "" if one is None else "as opened" if one.at is None else f"made at {one.at:%H:%M:%S}"
+        key = f"ends with {clip_middle(plain(chosen.key), KEY_CELLS)}" if chosen.key else "as recorded or found"
+        rows.append((name, "*" if is_present else " ", chosen.words or ALL_WORDS, number, when, key))
+    words, numbers, times = (max(len(row[place]) for row in rows) for place in (2, 3, 4))
+    for name, mark, chosen_words, number, when, key in rows:
+        lines.append(
+            (
+                name,
+                Content.assemble(
+                    (f" {mark} {chosen_words:{words}}", "bold $accent"),
+                    f"  {number:>{numbers}}",
+                    (f"  {when:{times}}  {key}", "$text-muted"),
+                ),
+            )
+        )
+    return MenuScreen("Aggregations: what every view shows (* now)", lines, current=current)
+
+
+def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
+    """The menu; it gives ``all`` or the number of a session as text."""
+    lines = [(ALL, Content.assemble((" all ", "bold $accent"), f" {profile['sessions'].height} sessions together"))]
+    for row in session_times(profile).iter_rows(named=True):
+        time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
+        holds = row["holds"] if row["gpu_ns"] is None else ""
+        # What tells two of them apart must not be cut off.
+        named = row["short"].startswith("pid ") or row["label"] == f"process {row['pid']}"
+        pid = f"pid {row['pid']}" if row["pid"] is not None and not named else ""
+        rank = row["rank_words"] or ""
+        host = f"on {plain(row['host'])}" if row["host"] else ""
+        where = f"lines {row['first_line']:,} to {row['last_line']:,}" if row["first_line"] is not None else ""
+        lines.append(
+            (
+                str(row["session"]),
+                Content.assemble(
+                    (f" {row['session']:>3} ", "bold $accent"),
+                    f" {time:>10}  {plain(row['short'])}",
+                    ("  " + "  ".join(part for part in (holds, rank, host, pid, where) if part), "$text-muted"),
+                ),
+            )
+        )
+    return MenuScreen("Sessions", lines, current=ALL if current is None else str(current))
+
+
+BEFORE: Final = 25
+"""Cells of the key and the title."""
+AROUND: Final = 6
+"""Cells of the border, of the blanks beside a line and of the scroll bar."""
+UNFED: Final = "not recorded"
+"""What the menu gives for the line of the views that have no data: it is to be opened again with them unfolded."""
+
+
+def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_unfolded: bool = False) -> MenuScreen:
+    """The menu.
+
+    Args:
+        availability: For each view ``ok``, or why it cannot be fed.
+        current: The view that is shown.
+        width: Cells of the screen.
+        is_unfolded: Whether views without data are listed, each with its reason.
+    """
+    room = max(20, menu_width(width) - BEFORE - AROUND)
+    lines: list[tuple[str, Content]] = []
+    headings = set()
+    unfed = [view for view in VIEWS if availability.get(view.name, "ok") != "ok"]
+    for group in GROUPS:
+        views = [view for view in VIEWS if view.group == group and view not in unfed]
+        if views:
+            headings.add(group)
+            lines.append((group, Content.styled(f" {group}", "$text-muted underline")))
+            lines += [(view.name, _line(view, view.about)) for view in views]
+    if unfed and not is_unfolded:
+        names = ", ".join(view.title for view in unfed)
+        text = _wrapped(f"{len(unfed)} views: {names}", room)
+        lines.append((UNFED, Content.styled(f"    {'Not recorded':<{BEFORE - 4}}{text}", "$text-muted")))
+    elif unfed:
+        headings.add(UNFED)
+        lines.append((UNFED, Content.styled(" Not recorded in this profile", "$text-muted underline")))
+        lines += [(view.name, _line(view, _wrapped(availability[view.name], room), is_dim=True)) for view in unfed]
+    keys = {view.key: view.name for view in VIEWS if view.key}
+    dim = frozenset(headings.union(view.name for view in unfed))
+    return MenuScreen("Views", lines, disabled=dim, current=current, keys=keys, is_at_end=is_unfolded)
+
+
+def _line(view: View, text: str, *, is_dim: bool = False) -> Content:
+    return Content.assemble(
+        (f" {view.key or ' '} ", "$text-muted" if is_dim else "bold $accent"),
+        (f" {view.title:<{BEFORE - 4}}", "$text-muted" if is_dim else "bold"),
+        (text, "$text-muted"),
+    )
+
+
+def _wrapped(text: str, room: int) -> str:
+    """A text on as many lines as it needs: the end of a reason is the command that records what is missing."""
+    return ("\n" + " " * BEFORE).join(textwrap.wrap(text, room, break_on_hyphens=False))
+
+
+class ReversedLines(CommandList):
+    """The commands, the one under the cursor in reverse: lists of Textual's own forget that of a theme."""
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        strip = super().render_line(y)
+        first = next((segment.style for segment in strip if segment.style is not None), None)
+        is_cursor = first is not None and self.highlighted is not None and first.meta.get("option") == self.highlighted
+        return strip.apply_style(Style(reverse=True)) if is_cursor else strip
+
+
+@skip_small_layouts
+class Palette(CommandPalette):
+    """Textual's own, without the picture of a lens, which few terminals have in black or in ASCII.
+
+    Args:
+        in_reverse: The line under the cursor is told by reverse, not by a color.
+    """
+
+    def __init__(self, *, in_reverse: bool) -> None:
+        super().__init__(id="--command-palette")
+        self._in_reverse = in_reverse
+
+    def compose(self) -> ComposeResult:
+        """As ever, with other lines, and a cursor that does not send bytes for ever by blinking."""
+        for widget in super().compose():
+            if isinstance(widget, Input):
+                widget.cursor_blink = False
+            if isinstance(widget, CommandList) and self._in_reverse:
+                yield ReversedLines()
+            elif not isinstance(widget, SearchIcon):
+                yield widget
