@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+import polars as pl
+
+from tui.correlation.graph_replays import has_replays, with_replayed_ops
 from tui.loaders.ascend_csv import ASCEND_CSV, AscendCommunicationLoader
 from tui.loaders.ascend_database import ASCEND_DATABASE
 from tui.loaders.caffe import CAFFE
@@ -39,6 +43,7 @@ from tui.loaders.unitrace import UNITRACE
 from tui.loaders.xla.xla_loader import XlaTraceLoader
 from tui.loaders.xla.xplane_loader import XPLANE
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.profile import joined
 from tui.options import path_exists
 
 if TYPE_CHECKING:
@@ -114,7 +119,7 @@ def load(
         The profile, or None if nothing could be read; and an error for each input that could not be read.
     """
     clear_abandoned_temp_folders()
-    return load_together(
+    profile, errors = load_together(
         paths,
         _is_folder,
         partial(_read_here, format_in=format_in, cache=cache),
@@ -122,6 +127,35 @@ def load(
         report=report,
         cache=cache,
     )
+    return (None if profile is None else _with_replayed_ops(profile, cache)), errors
+
+
+CAPTURES: Final = "capture_traces"
+"""The folder beside a trace in which a server writes those of the capture of its CUDA graphs."""
+
+
+def _with_replayed_ops(profile: Profile, cache: Cache | None) -> Profile:
+    """The profile with the ops of what CUDA graphs replay, also from traces of their capture beside it."""
+    if not has_replays(profile):
+        return profile
+    beside = {Path(source).parent / CAPTURES for source in profile.sources if source != STANDARD_INPUT}
+    issues: list[dict[str, str]] = []
+    captures: list[Profile] = []
+    for folder in sorted(one for one in beside if one.is_dir()):
+        for file in profile_files(str(folder)):
+            try:
+                if file not in profile.sources and is_profile(file):
+                    captures.append(load_one(file, cache=cache))
+                    words = "the capture of CUDA graphs: gives ops to the kernels that they replay"
+                    issues.append({"severity": "info", "text": file, "reason": words})
+            except ProftuiError as error:
+                issues.append({"severity": "warning", "text": file, "reason": str(error)})
+    together = with_replayed_ops(joined([profile, *captures]))
+    height = profile["sessions"].height
+    own = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
+           for name, rows in together.frames.items()}  # fmt: skip
+    own["issues"] = profile["issues"]
+    return with_issues(replace(profile, frames=own), issues)
 
 
 def load_one(

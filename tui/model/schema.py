@@ -121,10 +121,12 @@ API_CALLS: Final = pl.Schema(
         "tid": pl.Int64,
         "correlation": pl.Int64,
         "result": pl.Int64,
+        "kernel": NAME,
         "line": pl.UInt32,
     }
 )
-"""One row per CUDA API call; ``result`` is the code that it returned, 0 for success."""
+"""One row per CUDA API call; ``result`` is the code that it returned, 0 for success, and ``kernel`` what it launches,
+where the call itself says that."""
 
 OPS: Final = pl.Schema(
     {
@@ -427,6 +429,10 @@ OP_JOINS: Final = (
     "recorded",
     "launch not recorded",
     "launched outside any op",
+    "graph capture",
+    "graph repeat (inferred)",
+    "graph replay: capture not recorded",
+    "graph replay: several captures fit",
 )
 """How the op of an activity was found: its launch lies in the op on the same thread, the profiler's id of the op, as
 the input records it; or why it has none."""

@@ -52,6 +52,8 @@ WANTED: Final = (
     Arg("bytes", ("bytes", "size"), ArgKind.INTEGER),
     Arg("bandwidth", ("memory bandwidth (gb/s)",), ArgKind.NUMBER),
     Arg("graph_node", ("graph node id",), ArgKind.INTEGER),
+    # AMD's calls name the kernel that they launch.
+    Arg("kernel", ("kernel",), ArgKind.TEXT),
     # Of what the allocator did.
     Arg("device_type", ("device type",), ArgKind.INTEGER),
     Arg("device_id", ("device id",), ArgKind.INTEGER),
@@ -105,7 +107,7 @@ _COLUMNS: Final = {
     ),
     "range": (*_PLACE, "line"),
     "python": _PLACE,
-    "call": _OF_CALL,
+    "call": (*_OF_CALL, "kernel"),
     "kernel": _OF_GPU,
     "memcpy": _OF_GPU,
     "memset": _OF_GPU,

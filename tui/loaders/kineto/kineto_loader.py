@@ -151,7 +151,9 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     collector.add_frames(
         {
             "activities": activities.drop("launch_ns", "launch_pid", "launch_tid", "external_id"),
-            "api_calls": events.calls.select("name", "start_ns", "duration_ns", "pid", "tid", "correlation", "line"),
+            "api_calls": events.calls.select(
+                "name", "start_ns", "duration_ns", "pid", "tid", "correlation", "kernel", "line"
+            ),
             "ops": ops.frame.with_columns(iteration_at(marks, ops.frame["start_ns"])),
             "ranges": steps.ranges,
             "memory_events": memory_events(trace.instants, events.begin_ns),

@@ -1,0 +1,184 @@
+"""Ops of kernels that CUDA graphs replay: by their capture, by the same work before, and why there are none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.corpus import shared_file
+from tui.analysis.roofline import op_work
+from tui.correlation.graph_replays import has_capture, has_replays, with_replayed_ops
+from tui.loaders.registry import load, load_one
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.model.profile import Profile
+
+GEMM, RELU = "gemm_kernel", "relu_kernel"
+
+
+def call(name: str, start: int, correlation: int | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": name, "start_ns": start, "duration_ns": 2, "pid": 1, "tid": 1, "correlation": correlation, **more}
+
+
+def capture(kernels: Sequence[str | None], *, at: int, session: int = 1) -> dict[str, list[dict[str, Any]]]:
+    """A capture of these kernels, each launched by an op of its own within ``aten::linear``."""
+    first = at + 1
+    calls = [call("cudaStreamBeginCapture_v10000", at)]
+    ops = [{"op": None, "name": "aten::linear", "start_ns": first, "duration_ns": 10 * len(kernels), "pid": 1,
+            "tid": 1}]  # fmt: skip
+    for place, name in enumerate(kernels):
+        start = first + 10 * place
+        ops.append({"op": None, "name": f"aten::op{place}", "start_ns": start, "duration_ns": 9, "pid": 1, "tid": 1,
+                    "parent": 0, "input_shapes": f"[[{place}]]", "group": "Net_0/Linear_0"})  # fmt: skip
+        calls.append(call("cudaLaunchKernel", start + 1, 1000 + at + place, kernel=name))
+    calls.append(call("cudaStreamEndCapture_v10000", first + 10 * len(kernels)))
+    return {
+        "api_calls": [{**row, "session": session} for row in calls],
+        "ops": [{**row, "session": session} for row in ops],
+    }
+
+
+def replays(*kernels: Sequence[str], streams: Sequence[int] = (7,)) -> dict[str, list[dict[str, Any]]]:
+    """Each a replay of these kernels, in iterations of their own."""
+    work, calls = [], []
+    for number, names in enumerate(kernels):
+        calls.append({**call("cudaGraphLaunch_v10000", 1000 * number, number + 1), "session": 0})
+        work += [
+            kernel(name, 5, start_ns=1000 * number + 10 * place, correlation=number + 1, iteration=number,
+                   stream=streams[place % len(streams)], device=0, session=0, op_join="launched outside any op")
+            for place, name in enumerate(names)
+        ]  # fmt: skip
+    return {"activities": work, "api_calls": calls}
+
+
+def together(*parts: dict[str, list[dict[str, Any]]]) -> Profile:
+    frames: dict[str, list[dict[str, Any]]] = {}
+    for part in parts:
+        for name, rows in part.items():
+            frames.setdefault(name, []).extend(map(dict, rows))
+    ops = sorted(frames.get("ops", []), key=lambda row: row["session"])
+    first: dict[int, int] = {}
+    for number, row in enumerate(ops):
+        row["op"] = number
+        if "parent" not in row:
+            first[row["session"]] = number
+        row["parent"] = first[row["session"]] if "parent" in row else None
+    return profile(**{**frames, **({"ops": ops} if ops else {})})
+
+
+def named(made: Profile) -> list[tuple[Any, ...]]:
+    """Kernel, op, module, shapes, parent, iteration and join of each replayed kernel."""
+    ops = made["ops"]
+    names = dict(ops.select("op", pl.col("name").cast(pl.String)).iter_rows())
+    told = made["activities"].filter(pl.col("session") == 0).join(
+        ops.select("op", "input_shapes", "parent", of="iteration"), on="op", how="left", maintain_order="left"
+    )  # fmt: skip
+    return [
+        (row["name"], names.get(row["op"]), row["input_shapes"], names.get(row["parent"]), row["of"], row["op_join"])
+        for row in told.iter_rows(named=True)
+    ]
+
+
+def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
+    made = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    assert has_replays(made)
+    assert has_capture(made)
+    found = with_replayed_ops(made)
+    assert named(found) == [
+        (GEMM, "aten::op0", "[[0]]", "aten::linear", 0, "graph capture"),
+        (RELU, "aten::op1", "[[1]]", "aten::linear", 0, "graph capture"),
+        (GEMM, "aten::op0", "[[0]]", "aten::linear", 1, "graph capture"),
+        (RELU, "aten::op1", "[[1]]", "aten::linear", 1, "graph capture"),
+    ]
+    ops = found["ops"]
+    assert ops["op"].to_list() == list(range(9))
+    assert ops["session"].to_list() == [0] * 6 + [1] * 3
+    assert ops.filter(pl.col("session") == 0).select("op_source", "start_ns").unique().rows() == [("graph", None)]
+    assert found["activities"]["op"].n_unique() == 4
+
+
+def test_streams_that_interleave_are_told_apart_by_names() -> None:
+    made = together(replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
+    assert [row[1] for row in named(with_replayed_ops(made))] == ["aten::op1", "aten::op0", "aten::op2"]
+
+
+def test_launches_without_names_are_matched_by_count_in_one_stream() -> None:
+    unnamed = capture([None, None], at=0)
+    assert [row[1] for row in named(with_replayed_ops(together(replays([GEMM, RELU]), unnamed)))] == [
+        "aten::op0",
+        "aten::op1",
+    ]
+    several = together(replays([GEMM, RELU], streams=(7, 8)), unnamed)
+    assert {row[-1] for row in named(with_replayed_ops(several))} == {"graph replay: capture not recorded"}
+
+
+@pytest.mark.parametrize("kernels", [[GEMM], [GEMM, GEMM], [GEMM, RELU, RELU]], ids=["fewer", "others", "more"])
+def test_a_replay_that_fits_no_capture_says_so(kernels: list[str]) -> None:
+    found = with_replayed_ops(together(replays([GEMM, RELU]), capture(kernels, at=0)))
+    assert {(row[1], row[-1]) for row in named(found)} == {(None, "graph replay: capture not recorded")}
+    assert found["ops"].filter(pl.col("session") == 0).is_empty()
+
+
+def test_pieces_of_equal_layers_are_told_apart_by_their_order() -> None:
+    one, other = capture([GEMM], at=0), capture([GEMM], at=500)
+    for row in other["ops"]:
+        row["name"] += "_b"
+    pieces = replays([GEMM], [GEMM])
+    for row in pieces["activities"]:
+        row["iteration"] = 0
+    assert [row[1] for row in named(with_replayed_ops(together(pieces, one, other)))] == ["aten::op0", "aten::op0_b"]
+    # A third of them could be either.
+    assert {row[-1] for row in named(with_replayed_ops(together(replays([GEMM]), one, other)))} == {
+        "graph replay: several captures fit"
+    }
+
+
+def test_the_same_work_before_gives_ops_that_are_inferred() -> None:
+    made = replays([GEMM, RELU])
+    for row in made["activities"]:
+        row["start_ns"] += 5000
+    eager = [
+        kernel(name, 5, start_ns=100 + place, op=place, op_join="launch", stream=3, device=0, session=0)
+        for place, name in enumerate((RELU, GEMM, RELU))
+    ]
+    ops = [{"op": at, "name": f"aten::x{at}", "start_ns": at, "duration_ns": 1, "session": 0} for at in range(3)]
+    whole = profile(activities=[*eager, *made["activities"]], api_calls=made["api_calls"], ops=ops)
+    rows = named(with_replayed_ops(whole))
+    assert [(row[1], row[-1]) for row in rows[3:]] == [
+        ("aten::x1", "graph repeat (inferred)"),
+        ("aten::x2", "graph repeat (inferred)"),
+    ]
+    assert [row[1] for row in rows[:3]] == ["aten::x0", "aten::x1", "aten::x2"]
+
+
+def test_without_graphs_nothing_changes() -> None:
+    made = profile(activities=[kernel(GEMM, 5, start_ns=0, correlation=1)], api_calls=[call("cudaLaunchKernel", 0, 1)])
+    assert not has_replays(made)
+    assert with_replayed_ops(made) is made
+
+
+@pytest.mark.parametrize(
+    ("name", "replayed", "kernels"), [("vllm_decode_full", 421, 425), ("vllm_prefilldecode_piecewise", 361, 413)]
+)
+def test_replays_of_vllm_have_the_ops_of_the_capture_beside_them(name: str, replayed: int, kernels: int) -> None:
+    path = shared_file(f"corpus2/inference/{name}/graph_execution.json.gz")
+    alone = load_one(path)
+    made, errors = load((path,))
+    assert made is not None
+    assert not errors
+    assert made["sessions"].height == 1
+    work = made["activities"].filter(pl.col("kind") == "kernel")
+    assert work.height == kernels
+    of_graph = work.filter(pl.col("op_join") == "graph capture")
+    assert of_graph.height == replayed
+    assert work["op"].null_count() == 0
+    assert alone["activities"].filter(pl.col("kind") == "kernel")["op"].null_count() == replayed
+    named_ops = of_graph.join(made["ops"], on="op", how="left", suffix="_of_op")
+    assert named_ops["group"].null_count() == 0
+    assert named_ops["input_shapes"].null_count() < named_ops.height / 4
+    assert op_work(made).filter(pl.col("op").cast(pl.String) == "vllm::rocm_unquantized_gemm").height > 72

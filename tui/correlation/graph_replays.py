@@ -1,0 +1,313 @@
+"""Ops of kernels that a CUDA or HIP graph replays: those of its capture, or of the same work outside of a graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.correlation.launches import nest, rows_around
+from tui.model.profile import rows_of_session
+from tui.model.schema import FRAMES, NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+GRAPH_LAUNCH: Final = r"(?i)graphlaunch"
+_BEGIN, _END = r"(?i)StreamBeginCapture", r"(?i)StreamEndCapture"
+_NODE: Final = r"(?i)LaunchKernel|LaunchCooperativeKernel|Memcpy\w*Async|Memset\w*Async"
+
+BY_CAPTURE: Final = "graph capture"
+BY_REPEAT: Final = "graph repeat (inferred)"
+NO_CAPTURE: Final = "graph replay: capture not recorded"
+SEVERAL: Final = "graph replay: several captures fit"
+"""How the op of a replayed kernel was found (``op_join``), or why it has none."""
+
+_SOURCE: Final = "graph"
+"""The ``op_source`` of ops that a graph replays."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """What a graph holds, as far as an op launched it: a capture, or the same work outside of a graph."""
+
+    names: tuple[int | None, ...]
+    """The kernel of each node in order, as a code of `_codes`; None where the call does not tell it."""
+    ops: Ints
+    """The row of the op of each; -1: none."""
+    join: str
+
+
+def has_replays(profile: Profile) -> bool:
+    """Whether a graph launched GPU work of which no op is known."""
+    names = profile["api_calls"]["name"].unique().cast(pl.String)
+    return bool(names.str.contains(GRAPH_LAUNCH).any()) and _replays(profile).height > 0
+
+
+def has_capture(profile: Profile) -> bool:
+    """Whether it records the capture of a graph."""
+    return bool(profile["api_calls"]["name"].unique().cast(pl.String).str.contains(_END).any())
+
+
+def with_replayed_ops(profile: Profile) -> Profile:
+    """The same profile; kernels that graphs replay have the ops, modules and shapes of their capture.
+
+    The n-th launch of a kernel in a capture is the n-th of it in a replay. A capture belongs to a replay where both
+    have the same kernels as often; where the calls of the capture do not name their kernels, where both have as many
+    nodes, and the replay runs in one stream. Of several equal captures (pieces of equal layers) the first belongs to
+    the first replay of an iteration, and so on. Without a capture, the latest work before the replay that launched the
+    same kernels in the same order outside of a graph counts, which is inferred.
+
+    Each replay has ops of its own: with shapes, modules and iteration, and without times on the CPU, where they did
+    not run. Kernels whose graph is not known say so in ``op_join``.
+    """
+    replays = _replays(profile)
+    if replays.is_empty():
+        return profile
+    codes = _Codes()
+    captures = [one for session in _sessions(profile) for one in _captures(profile, session, codes)]
+    found = _matched(profile, replays, captures, codes)
+    return _with_ops(profile, replays, found)
+
+
+def _sessions(profile: Profile) -> list[int]:
+    return profile["sessions"]["session"].to_list()
+
+
+def _replays(profile: Profile) -> pl.DataFrame:
+    """GPU work that graphs launched: row, session, correlation, iteration, name, stream and more; in order of start."""
+    calls = profile["api_calls"]
+    launches = (
+        calls.lazy()
+        .filter(pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH), pl.col("correlation").is_not_null())
+        .select("session", "correlation")
+        .unique()
+        .collect()
+    )
+    if launches.is_empty():
+        return launches.with_columns(row=pl.lit(0)).clear()
+    return (
+        profile["activities"]
+        .select("session", "correlation", "iteration", "kind", "name", "start_ns", "stream", "op_join")
+        .with_row_index("row")
+        .filter(pl.col("start_ns").is_not_null(), pl.col("kind") != "graph")
+        .filter(~pl.col("op_join").cast(pl.String).is_in([BY_CAPTURE, BY_REPEAT]))
+        .join(launches, on=["session", "correlation"], how="semi")
+        .sort("session", "start_ns", maintain_order=True)
+    )
+
+
+class _Codes:
+    """Names as numbers."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, names: pl.Series) -> list[int | None]:
+        texts = names.cast(pl.String).unique().to_list()
+        own = {text: None if text is None else self._known.setdefault(text, len(self._known)) for text in texts}
+        return [own[text] for text in names.cast(pl.String).to_list()]
+
+
+def _captures(profile: Profile, session: int, codes: _Codes) -> list[_Sequence]:
+    """The graphs that were captured in a session, in order."""
+    calls = rows_of_session(profile["api_calls"], session).drop_nulls("start_ns")
+    name = pl.col("name").cast(pl.String)
+    marks = calls.filter(name.str.contains(_BEGIN) | name.str.contains(_END)).sort("start_ns")
+    if marks.is_empty():
+        return []
+    ran = rows_of_session(profile["activities"], session)["correlation"].drop_nulls().unique()
+    nodes = calls.filter(
+        name.str.contains(_NODE), ~name.str.contains(GRAPH_LAUNCH), ~pl.col("correlation").is_in(ran.implode())
+    ).sort("start_ns", maintain_order=True)
+    ops = profile["ops"].with_row_index("row").filter(pl.col("session") == session)
+    ops = ops.drop_nulls(["start_ns", "duration_ns"])
+    around = np.full(nodes.height, -1, np.int64)
+    if ops.height:
+        at = rows_around(nest(ops), nodes["pid"], nodes["tid"], nodes["start_ns"])
+        around = ops["row"].gather(at).cast(pl.Int64).fill_null(-1).to_numpy()
+    starts = nodes["start_ns"].to_numpy()
+    kernels = codes.of(nodes["kernel"])
+    found = []
+    begin: int | None = None
+    for mark, at_ns in marks.select(name.str.contains(_BEGIN), "start_ns").iter_rows():
+        if mark:
+            begin = at_ns
+        elif begin is not None:
+            first, end = np.searchsorted(starts, [begin, at_ns]).tolist()
+            if end > first:
+                found.append(_Sequence(tuple(kernels[first:end]), around[first:end], BY_CAPTURE))
+            begin = None
+    return found
+
+
+def _matched(
+    profile: Profile, replays: pl.DataFrame, captures: list[_Sequence], codes: _Codes
+) -> list[tuple[Ints, _Sequence | None, Ints, str]]:
+    """For each replay its rows in ``activities``, what it replays, the node of each row, and why there is none."""
+    names = replays.with_columns(pl.Series("code", codes.of(replays["name"]), dtype=pl.Int64))
+    groups = names.group_by("session", "correlation", maintain_order=True).agg(
+        "row", "code", pl.col("iteration").first(), pl.col("stream").n_unique().alias("streams")
+    )
+    fitting: dict[tuple[object, ...], list[_Sequence]] = {}
+    keys: list[tuple[object, ...]] = []
+    for row in groups.iter_rows(named=True):
+        key: tuple[object, ...] = (row["session"], row["streams"] == 1, tuple(row["code"]))
+        keys.append(key)
+        if key not in fitting:
+            own = [one for one in captures if _fits(one, row["code"], one_stream=row["streams"] == 1)]
+            fitting[key] = own or _eager(profile, row["session"], row["row"], row["code"], codes)
+    turn: Counter[tuple[tuple[object, ...], int | None]] = Counter()
+    rounds = Counter(zip(keys, groups["iteration"], strict=True))
+    found: list[tuple[Ints, _Sequence | None, Ints, str]] = []
+    for group, row in zip(keys, groups.iter_rows(named=True), strict=True):
+        own, rows = fitting[group], np.array(row["row"], np.int64)
+        of = (group, row["iteration"])
+        if not own:
+            found.append((rows, None, rows, NO_CAPTURE))
+        elif rounds[of] % len(own):
+            found.append((rows, None, rows, SEVERAL))
+        else:
+            sequence = own[turn[of] % len(own)]
+            turn[of] += 1
+            found.append((rows, sequence, _nodes(sequence, row["code"]), sequence.join))
+    return found
+
+
+def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
+    """Whether a replay can be of a capture."""
+    if len(capture.names) != len(names):
+        return False
+    # Copies and memsets have no kernel, and a name of their own in the replay.
+    known = Counter(name for name in capture.names if name is not None)
+    if not known:
+        return one_stream
+    unnamed = len(names) - known.total()
+    return not known - Counter(names) and (Counter(names) - known).total() == unnamed
+
+
+def _nodes(sequence: _Sequence, names: list[int]) -> Ints:
+    """Which node each kernel of a replay is: the n-th of a name is the n-th of it in the capture."""
+    places: dict[int | None, list[int]] = {}
+    for place, name in enumerate(sequence.names):
+        places.setdefault(name, []).append(place)
+    turn: Counter[int | None] = Counter()
+    found = []
+    for name in names:
+        of = name if name in places else None
+        found.append(places[of][turn[of]])
+        turn[of] += 1
+    return np.array(found, np.int64)
+
+
+def _eager(profile: Profile, session: int, rows: list[int], names: list[int], codes: _Codes) -> list[_Sequence]:
+    """The latest work before a replay that launched the same kernels in the same order and whose ops are known."""
+    activities = profile["activities"]
+    first = activities["start_ns"][rows[0]]
+    before = (
+        activities.select("session", "stream", "start_ns", "name", "op", "op_join")
+        .filter(pl.col("session") == session, pl.col("start_ns") < first, pl.col("op").is_not_null())
+        .filter(pl.col("op_join").cast(pl.String).is_in(["launch", "external id", "recorded"]))
+        .sort("start_ns")
+    )
+    graph_ops = activities["op"].gather(rows).drop_nulls().unique()
+    before = before.filter(~pl.col("op").is_in(graph_ops.implode()))
+    for _, part in before.group_by("stream", maintain_order=True):
+        own = np.array(codes.of(part["name"]), np.int64)
+        wanted = np.array(names, np.int64)
+        if len(own) < len(wanted):
+            continue
+        starts = np.flatnonzero(own[: len(own) - len(wanted) + 1] == wanted[0])
+        for start in starts[::-1].tolist():
+            if (own[start : start + len(wanted)] == wanted).all():
+                ops = part["op"][start : start + len(wanted)].cast(pl.Int64).to_numpy()
+                return [_Sequence(tuple(names), ops, BY_REPEAT)]
+    return []
+
+
+def _with_ops(
+    profile: Profile, replays: pl.DataFrame, found: list[tuple[Ints, _Sequence | None, Ints, str]]
+) -> Profile:
+    """The profile with ops for each replay that was matched, and what is said of the others."""
+    activities, ops = profile["activities"], profile["ops"]
+    parent = ops["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
+    of_row = dict(replays.select("row", "session").iter_rows())
+    iterations = activities["iteration"]
+    new_source, new_session, new_iteration, new_parent = [], [], [], []
+    op = activities["op"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    joined_rows: list[Ints] = []
+    joins: list[str] = []
+    above: dict[int, tuple[Ints, Ints, Ints]] = {}
+    height = ops.height
+    for rows, sequence, nodes, join in found:
+        if sequence is None:
+            joined_rows.append(rows[op[rows] < 0])
+            joins += [join] * len(joined_rows[-1])
+            continue
+        if id(sequence) not in above:
+            above[id(sequence)] = _with_parents(sequence.ops, parent)
+        source, own_parent, place = above[id(sequence)]
+        at = place[nodes]
+        known = at >= 0
+        op[rows[known]] = height + at[known]
+        joined_rows.append(rows[known])
+        joins += [join] * int(known.sum())
+        new_source.append(source)
+        new_parent.append(np.where(own_parent < 0, -1, own_parent + height))
+        new_session.append(np.full(len(source), of_row[int(rows[0])], np.int64))
+        new_iteration += [iterations[int(rows[0])]] * len(source)
+        height += len(source)
+    frames = dict(profile.frames)
+    if new_source:
+        copied = pl.Series(np.concatenate(new_source), dtype=pl.UInt32)
+        unknown = ("op_id", "start_ns", "duration_ns", "pid", "tid", "forward", "line")
+        more = ops[copied].with_columns(
+            pl.Series("session", np.concatenate(new_session), dtype=pl.UInt32),
+            pl.Series("parent", np.concatenate(new_parent), dtype=pl.Int64),
+            pl.Series("iteration", new_iteration, dtype=pl.Int32),
+            pl.lit(_SOURCE, NAME).alias("op_source"),
+            *(pl.lit(None, FRAMES["ops"][name]).alias(name) for name in unknown),
+        )
+        whole = pl.concat([ops.with_columns(pl.col("parent").cast(pl.Int64)), more]).with_columns(
+            pl.int_range(pl.len(), dtype=pl.Int64).alias("op"),
+            pl.col("parent").fill_null(-1),
+            pl.col("forward").cast(pl.Int64).fill_null(-1),
+        )
+        # The number of an op is its row, and those of a session stand together.
+        if profile["sessions"].height > 1:
+            order = np.argsort(whole["session"].to_numpy(), kind="stable")
+            moved = np.empty(len(order) + 1, np.int64)
+            moved[order], moved[-1] = np.arange(len(order)), -1
+            whole = whole[order].with_columns(
+                pl.Series("op", np.arange(len(order))),
+                pl.Series("parent", moved[whole["parent"].to_numpy()[order]]),
+                pl.Series("forward", moved[whole["forward"].to_numpy()[order]]),
+            )
+            op = moved[op]
+        frames["ops"] = whole.with_columns(
+            pl.col("op").cast(pl.UInt32),
+            *(pl.when(pl.col(name) >= 0).then(name).cast(pl.UInt32).alias(name) for name in ("parent", "forward")),
+        )
+    numbers = pl.Series("op", op)
+    said = activities["op_join"].cast(pl.String).scatter(np.concatenate(joined_rows), joins)
+    frames["activities"] = activities.with_columns(
+        numbers.set(numbers < 0, None).cast(pl.UInt32), said.cast(NAME).alias("op_join")
+    )
+    return replace(profile, frames=frames)
+
+
+def _with_parents(ops: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
+    """Ops with all ops around them: their rows, the place of the parent of each among them, and that of each node."""
+    wanted = np.unique(ops[ops >= 0])
+    while len(more := np.setdiff1d(parent[wanted][parent[wanted] >= 0], wanted)):
+        wanted = np.union1d(wanted, more)
+    above = parent[wanted]
+    places = np.where(above >= 0, np.searchsorted(wanted, above), -1)
+    return wanted, places, np.where(ops >= 0, np.searchsorted(wanted, ops), -1)
