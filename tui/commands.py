@@ -141,7 +141,10 @@ COMMANDS: Final[dict[str, tuple[Callable[[Explorer, str], None], str]]] = {
     "top": (_top, "show the first N rows; all"),
     "group": (_group, "group ops by name, shapes, config, class or instance; the tree by module, caller, ..."),
     "session": (_session, "show one session by its number, or all"),
-    "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all; also :iterations 3:7"),
+    "aggregate": (
+        _aggregate,
+        "show some iterations in every view: 3:7, 3:, :7, 5 or phase=decode; all; also :iterations 3:7",
+    ),
     "key": (_key, "iterations end with this kernel, op, range or API call; without a name: reset"),
     "compare": (_compare, "compare with a file, session 1, sessions 0 1, iterations 3:5, or iterations 3 5"),
     "open": (_open, "open another file in place of this one"),

@@ -167,7 +167,9 @@ TABLES: Final = (
         needs="START_TIMES",
         export_function="iterations.times:exported_iterations",
         is_summed=True,
+        spec_function="iterations.times:iterations_spec",
     ),
+    Table("phases", "iterations.serving:phases", "iterations.serving:PHASES_SPEC", ("iterations",)),
     Table(
         "iteration_work",
         "iterations.work:iteration_work",

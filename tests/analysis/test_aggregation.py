@@ -328,5 +328,5 @@ def test_ranges_of_iterations(text: str, wanted: tuple[int | None, int | None]) 
 
 @pytest.mark.parametrize("text", ["", "a", "3-7", "7:3", "3:7:9", "-1", "99999999999", "٣"])
 def test_what_is_no_range_of_iterations(text: str) -> None:
-    with pytest.raises(ProftuiError, match="as 3:7, 3:, :7 or 5"):
+    with pytest.raises(ProftuiError, match="as 3:7, 3:, :7, 5 or phase=decode"):
         aggregation(text, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
+from tests.corpus import recording_file
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.groupings import by_shapes
@@ -17,7 +19,7 @@ from tui.analysis.ops.op_attribution import classified_work, op_tree, work_by_op
 from tui.analysis.ops.op_costs import by_name as recorded_by_name
 from tui.analysis.ops.op_costs import op_instances, op_overheads, recorded_ops, self_times
 from tui.analysis.ops.op_instances import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
-from tui.analysis.ops.op_trees import by_path
+from tui.analysis.ops.op_trees import PASSES, by_path
 from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import (
     OPS,
@@ -28,6 +30,8 @@ from tui.analysis.ops.ops_by_name import (
     ops,
     ops_spec,
 )
+from tui.analysis.ops.ops_by_name import by_name as ops_by_name
+from tui.loaders.registry import load_one
 from tui.model.profile import Profile, joined
 
 if TYPE_CHECKING:
@@ -530,3 +534,64 @@ def test_calls_that_one_row_does_not_tell_are_not_told_of_the_sum() -> None:
     rows = [printed("gpu", GEMM, None, 40), printed("gpu", "volta_sgemm_64x64_nn", 3, 20)]
     assert inferred_ops(profile(summary=rows)).select("calls", "total_ns", "avg_ns").rows() == [(None, 60, None)]
     assert dashboard(profile(summary=rows)).split["calls"].to_list() == [None]
+
+
+def training_ops() -> Profile:
+    """A step with a module, its backward, a recomputed part, the optimizer, and a hook; every op launches a kernel."""
+    engine = "autograd::engine::evaluate_function: "
+    again = f"{engine}CheckpointFunctionBackward/CheckpointFunctionBackward"
+    table = [
+        ("aten::addmm", "Net_0/Linear_0", "fprop", None, 10),
+        ("aten::relu", "Net_0", "fprop", None, 3),
+        ("aten::mm", f"{engine}AddmmBackward0/AddmmBackward0", "bprop", 0, 20),
+        ("aten::threshold_backward", f"{engine}ReluBackward0/ReluBackward0", "bprop", 1, 6),
+        ("aten::addmm", f"{again}/Linear_0", "fprop", None, 10),
+        ("aten::add_", f"{engine}torch::autograd::AccumulateGrad", "bprop", None, 2),
+        ("aten::_foreach_add_", "Optimizer.step#SGD.step", None, None, 4),
+        ("aten::_foreach_norm", "", None, None, 1),
+        ("aten::copy_", "", None, None, 5),
+    ]
+    ops = [
+        {"op": at, "name": name, "group": group or None, "direction": way, "forward": forward, "start_ns": 100 * at,
+         "duration_ns": 50, "pid": 1, "tid": 1}
+        for at, (name, group, way, forward, _) in enumerate(table)
+    ]  # fmt: skip
+    work = [kernel("k", row[-1], op=at, op_join="launch", start_ns=100 * at) for at, row in enumerate(table)]
+    return profile(ops=ops, activities=[*work, kernel("x", 7, start_ns=2000, op_join="launch not recorded")])
+
+
+def test_backward_stands_where_its_forward_ran() -> None:
+    tree = by_path(training_ops())
+    rows = {row["path"]: tuple(row[name] for name in PASSES) for row in tree.iter_rows(named=True)}
+    assert rows[""] == (13, 28, 10, 5, 12)
+    assert rows["Net_0"] == (13, 26, 10, 0, 0)
+    assert rows["Net_0/Linear_0"] == (10, 20, 10, 0, 0)
+    assert rows["Net_0/aten::threshold_backward"] == (0, 6, 0, 0, 0)
+    engine = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+    assert rows[f"(autograd engine, no forward op)/{engine}"] == (0, 2, 0, 0, 0)
+    assert rows["Optimizer.step#SGD.step"] == (0, 0, 0, 4, 0)
+    assert rows["aten::copy_"] == (0, 0, 0, 0, 5)
+    assert tree["gpu_self_ns"].sum() == 68
+
+
+def test_without_backward_there_are_no_passes() -> None:
+    made = training_ops()
+    ops = made["ops"].filter(pl.col("op") < 2)
+    inference = replace(made, frames={**made.frames, "ops": ops, "activities": made["activities"].head(2)})
+    assert by_path(inference).select(PASSES).null_count().row(0) == (by_path(inference).height,) * len(PASSES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ddp_rank0", "ddp_rank1", "gpt_bf16_stacks", "gpt_cudagraph", "resnet50_amp", "resnet50_fp32", "tiny_kernels"],
+)
+def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
+    made = load_one(recording_file(f"{name}.pt.trace.json.gz"))
+    tree = by_path(made)
+    assert tree["gpu_self_ns"].sum() == tree["gpu_ns"][0] == made["activities"]["duration_ns"].sum()
+    assert tree["gpu_ns"][0] == ops_by_name(made)["gpu_self_ns"].sum()
+    if "bprop" in made["ops"]["direction"].cast(pl.String).to_list():
+        assert tree.filter(pl.sum_horizontal(PASSES) != pl.col("gpu_ns")).is_empty()
+        backward = made["ops"].filter(pl.col("direction") == "bprop")["op"]
+        launched = made["activities"].filter(pl.col("op").is_in(backward.implode()))["duration_ns"].sum()
+        assert tree["backward_gpu_ns"][0] == launched

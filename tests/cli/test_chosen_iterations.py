@@ -53,7 +53,10 @@ def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixtu
             ["--iterations", "4:"],
             "there is no iteration from 4 on here\n         iterations: 0 to 3 (found: 3 launches",
         ),
-        (["--iterations", "x"], "--iterations x: not a range of iterations\n         as 3:7, 3:, :7 or 5\n"),
+        (
+            ["--iterations", "x"],
+            "--iterations x: not a range of iterations\n         as 3:7, 3:, :7, 5 or phase=decode\n",
+        ),
         (["--key", "con"], "there"),
         (["--key", "conw"], "--key conw: no kernel, op, range or API call of this name\n         near to it: conv\n"),
         (["--key", ""], "--key needs the name of a kernel, op, range or API call\n"),

@@ -154,6 +154,7 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "iteration_work": 1,
         "iteration_times": 1,
         "key_choices": 0,
+        "phases": 0,
         "ranges_by_name": 0,
         "range_instances": 0,
         "gpus": 1,

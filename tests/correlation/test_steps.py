@@ -24,8 +24,10 @@ def ranges(*names: str) -> pl.DataFrame:
         (("iteration 3", "iteration 3"), [0, 1]),
         (("execute_context_0(0)_generation_7(7)", "execute_context_0(0)_generation_8(8)"), [0, 1]),
         (("execute_2_context_1", "execute_3_context_1"), [0, 1]),
+        (("step[DECODE bs=8]", "step[EXTEND bs=2 toks=512]", "x", "step[DECODE bs=10]"), [0, 1, None, 2]),
+        (("execute_context_0(0)_generation_7(7)",), [0]),
     ],
-    ids=["a step each", "an epoch before it", "sizes", "the same", "of vLLM", "of an older vLLM"],
+    ids=["a step each", "an epoch before it", "sizes", "the same", "of vLLM", "of an older vLLM", "phases", "one"],
 )
 def test_iterations_have_the_number_that_rises_in_the_names(names: tuple[str, ...], numbers: list[int]) -> None:
     assert mark_steps(ranges(*names)).ranges["iteration"].to_list() == numbers

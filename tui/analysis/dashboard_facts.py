@@ -15,9 +15,10 @@ from tui.analysis.grouping import unique_values
 from tui.analysis.inputs.devices import tools_to_record
 from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
 from tui.analysis.iterations.iteration_table import sources
+from tui.analysis.iterations.serving import phases
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.sessions import rank_words
-from tui.fmt import format_value, percent, step
+from tui.fmt import brief_duration, brief_percent, count, format_value, percent, step
 from tui.model.columns import ColumnKind
 from tui.model.constant_columns import column_view
 
@@ -283,7 +284,21 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
         )
         place = next(place for place, fact in enumerate(facts) if fact.name == "iteration_avg_ns") + 1
         facts[place:place] = ahead
-    return tuple(facts)
+    return (*facts, *_phase_facts(profile))
+
+
+def _phase_facts(profile: Profile) -> list[Fact]:
+    """Of a server: the sums of its steps by phase."""
+    facts = []
+    for row in phases(profile).iter_rows(named=True):
+        steps = row["steps"]
+        words = [f"{count(steps)} step{'s' if steps != 1 else ''}", f"{brief_duration(row['step_avg_ns'])} each"]
+        words.append(f"{brief_percent(row['time_pct'])} of the time")
+        if row["ns_a_token"] is not None:
+            words += [f"{count(row['query_tokens'])} tokens", f"{brief_duration(row['ns_a_token'])} a token"]
+        label = f"{row['phase'].capitalize()} steps"
+        facts.append(Fact(f"phase_{row['phase']}", label, ", ".join(words), K.TEXT, row["phase_by"]))
+    return facts
 
 
 def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:

@@ -86,7 +86,10 @@ class _WidgetServices(AppServices):
 
     def carry_filter(self, text: str) -> bool:
         """Filter every view; empty: no longer."""
-        self._app.profile_session.carry_filter(text)
+        try:
+            self._app.profile_session.carry_filter(text)
+        except CommandError as error:
+            self._app.say(str(error), severity="warning")
         return True
 
     def noted_keys(self, pane: TablePane) -> Sequence[tuple[object, ...]]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tui.model.aggregation import MadeAggregation
+from tui.model.aggregation import MadeAggregation, phase_of
 from tui.model.errors import CommandError, ProftuiError
 
 if TYPE_CHECKING:
@@ -242,7 +242,10 @@ class ProfileSession:
         return Arrangements()
 
     def carry_filter(self, text: str) -> None:
-        """Filter every view that can understand the text; empty: no longer."""
+        """Filter every view that can understand the text; empty: no longer. A phase alone chooses its iterations."""
+        if (phase := phase_of(text)) is not None:
+            self.choose_iterations(replace(self.aggregation, phase=phase))
+            return
         if text != self.carried:
             self.carried = text
             for screen in self._views.values():

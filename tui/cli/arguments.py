@@ -49,7 +49,7 @@ class _Parser(argparse.ArgumentParser):
 def _common(parser: argparse.ArgumentParser) -> None:
     """The options that every command has."""
     parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, from 0")
-    parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7 or 5")
+    parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7, 5 or phase=decode")
     parser.add_argument(
         "--key",
         metavar="NAME",

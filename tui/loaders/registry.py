@@ -18,7 +18,7 @@ from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.input_issues import file_kind
 from tui.loaders.kineto.kineto_loader import KinetoLoader
 from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT
-from tui.loaders.multi_file.load_together import load_together, profile_files
+from tui.loaders.multi_file.load_together import load_together, profile_files, with_issues
 from tui.loaders.ncu import NCU_CSV
 from tui.loaders.ncu.ncu_report import NcuReportLoader
 from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
@@ -134,7 +134,7 @@ CAPTURES: Final = "capture_traces"
 """The folder beside a trace in which a server writes those of the capture of its CUDA graphs."""
 
 
-def _with_replayed_ops(profile: Profile, cache: Cache | None) -> Profile:
+def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
     """The profile with the ops of what CUDA graphs replay, also from traces of their capture beside it."""
     if not has_replays(profile):
         return profile

@@ -11,6 +11,10 @@ from tui.model.errors import ProftuiError
 if TYPE_CHECKING:
     from datetime import datetime
 
+STEP_PHASES: Final = ("prefill", "decode", "mixed", "capture")
+"""What a step of an inference server can do: read prompts, generate tokens, both at once, or record a CUDA graph."""
+
+_PHASE: Final = re.compile(r"(?P<range>.*?)[\s,]*\bphase=(?P<phase>" + "|".join(STEP_PHASES) + r")\s*")
 _RANGE: Final = re.compile(r"\s*(?:(?P<only>[0-9]{1,9})|(?P<first>[0-9]{1,9})?\s*:\s*(?P<last>[0-9]{1,9})?)\s*")
 
 
@@ -25,11 +29,13 @@ class Aggregation:
     key: str | None = None
     """What an iteration ends with: the name of a kernel, op, range or API call; or a loop, as ``loop of 54 launches``.
     None: as recorded, else as found."""
+    phase: str | None = None
+    """The phase of a server's steps: prefill, decode, mixed or capture. None: steps of every phase."""
 
     @property
     def is_part(self) -> bool:
         """Whether work can be left out."""
-        return self.first is not None or self.last is not None
+        return self.first is not None or self.last is not None or self.phase is not None
 
     @property
     def words(self) -> str:
@@ -37,13 +43,18 @@ class Aggregation:
 
         >>> Aggregation(3, 7).words, Aggregation(4, 4).words, Aggregation(3).words, Aggregation(key="x").words
         ('iterations 3:7', 'iteration 4', 'iterations 3:', '')
+        >>> Aggregation(phase="decode").words, Aggregation(3, 7, phase="decode").words
+        ('iterations phase=decode', 'iterations 3:7 phase=decode')
         """
         if not self.is_part:
             return ""
+        phase = f" phase={self.phase}" if self.phase else ""
+        if self.first is None and self.last is None:
+            return f"iterations{phase}"
         if self.first == self.last:
-            return f"iteration {self.first}"
+            return f"iteration {self.first}{phase}"
         first, last = ("" if number is None else str(number) for number in (self.first, self.last))
-        return f"iterations {first}:{last}"
+        return f"iterations {first}:{last}{phase}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +71,46 @@ class MadeAggregation:
 def is_range(text: str) -> bool:
     """Whether a text names iterations, as ``3:7``.
 
-    >>> is_range("3:7"), is_range("5"), is_range("step 5"), is_range("")
-    (True, True, False, False)
+    >>> is_range("3:7"), is_range("5"), is_range("step 5"), is_range(""), is_range("phase=decode")
+    (True, True, False, False, True)
     """
-    return _RANGE.fullmatch(text) is not None
+    of_phase = _PHASE.fullmatch(text)
+    return (
+        _RANGE.fullmatch(text) is not None if of_phase is None else not of_phase["range"] or is_range(of_phase["range"])
+    )
+
+
+def phase_of(text: str) -> str | None:
+    """The phase that a filter of nothing else means.
+
+    >>> phase_of("phase=decode"), phase_of("phase=decode gemm"), phase_of("gemm")
+    ('decode', None, None)
+    """
+    found = _PHASE.fullmatch(text)
+    return found["phase"] if found is not None and not found["range"] else None
 
 
 def aggregation(iterations: str | None, key: str | None) -> Aggregation:
     """What ``--iterations`` and ``--key`` ask for.
 
     >>> aggregation("3:7", None), aggregation("5", "step")
-    (Aggregation(first=3, last=7, key=None), Aggregation(first=5, last=5, key='step'))
+    (Aggregation(first=3, last=7, key=None, phase=None), Aggregation(first=5, last=5, key='step', phase=None))
 
     Raises:
         ProftuiError: ``iterations`` is no range, or ``key`` is empty.
     """
     if key is not None and not key.strip():
         raise ProftuiError("--key needs the name of a kernel, op, range or API call")
+    phase = None
+    if iterations is not None and (of_phase := _PHASE.fullmatch(iterations)) is not None:
+        iterations, phase = of_phase["range"] or None, of_phase["phase"]
     if iterations is None:
-        return Aggregation(key=key)
+        return Aggregation(key=key, phase=phase)
     found = _RANGE.fullmatch(iterations)
     if found is None:
-        raise ProftuiError(f"--iterations {iterations}: not a range of iterations", "as 3:7, 3:, :7 or 5")
+        raise ProftuiError(f"--iterations {iterations}: not a range of iterations", "as 3:7, 3:, :7, 5 or phase=decode")
     ends = (found["only"] or found["first"], found["only"] or found["last"])
     first, last = (None if number is None else int(number) for number in ends)
     if first is not None and last is not None and first > last:
-        raise ProftuiError(f"--iterations {iterations}: ends before it starts", "as 3:7, 3:, :7 or 5")
-    return Aggregation(first, last, key)
+        raise ProftuiError(f"--iterations {iterations}: ends before it starts", "as 3:7, 3:, :7, 5 or phase=decode")
+    return Aggregation(first, last, key, phase)

@@ -226,7 +226,8 @@ class IterationsScreen(ViewScreen):
         if numbers.is_empty():
             self.explorer.say("this work belongs to no iteration", severity="warning")
             return
-        self._choose(Aggregation(int(numbers.min()), int(numbers.max()), self.explorer.profile_session.aggregation.key))  # type: ignore[arg-type]
+        first, last = int(numbers.min()), int(numbers.max())  # type: ignore[arg-type]
+        self._choose(Aggregation(first, last, self.explorer.profile_session.aggregation.key))
 
     def action_aggregate_steady(self) -> None:
         """Show the longest stretch of steady iterations in every view."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tui.model.aggregation import Aggregation
+from tui.model.aggregation import STEP_PHASES, Aggregation
 from tui.state.store import MOST_TEXT, DocumentFolder, Key, is_storable_key
 
 if TYPE_CHECKING:
@@ -134,11 +134,12 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
     last: int | None = None
     key: str | None = None
     global_filter: str = ""
+    phase: str | None = None
 
     @property
     def aggregation(self) -> Aggregation:
         """The iterations that were shown."""
-        return Aggregation(self.first, self.last, self.key)
+        return Aggregation(self.first, self.last, self.key, self.phase)
 
     @property
     def place(self) -> SavedPlace:
@@ -154,6 +155,7 @@ class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
             and all(place.is_valid for place in self.places)
             and all(0 <= number < LARGEST for number in numbers)
             and len(self.key or "") <= MOST_TEXT
+            and self.phase in (None, *STEP_PHASES)
             and len(self.global_filter) <= MOST_TEXT
         )
 
@@ -172,7 +174,14 @@ def current_workspace(
     """
     saved = tuple(SavedPlace.of(place) for place in places)[-MOST_PLACES:]
     return Workspace(
-        files.stamp, saved, session, aggregation.first, aggregation.last, aggregation.key, global_filter[:MOST_TEXT]
+        files.stamp,
+        saved,
+        session,
+        aggregation.first,
+        aggregation.last,
+        aggregation.key,
+        global_filter[:MOST_TEXT],
+        aggregation.phase,
     )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.segments import iteration_at
+from tui.analysis.iterations.serving import with_phases
 from tui.analysis.memo import once_per_profile
 from tui.fmt import count
 from tui.model.errors import ProftuiError
@@ -39,24 +40,24 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     assert whole.steps is not None, "with_iterations fills it"
     if not wanted.is_part:
         return whole
-    inside = _inside(wanted, "iteration")
-    steps = whole.steps.filter(inside)
+    steps = _chosen_steps(whole, wanted)
     if steps.is_empty():
         raise ProftuiError(f"there is no {_named(wanted)} here", _existing_range(whole.steps, whole["sessions"]))
     # A run that is one iteration is kept as it is, with what was summed over it.
     uncut = steps.filter(pl.col("source") == "whole run")["session"]
     frames = dict(whole.frames)
-    is_shown = inside | pl.col("session").is_in(uncut.implode())
+    wanted_of = None if wanted.phase is None else steps
+    is_shown = _inside(wanted, "iteration", wanted_of) | pl.col("session").is_in(uncut.implode())
     activities = whole["activities"]
     frames["activities"] = activities.filter(is_shown)
-    frames["api_calls"] = _calls(whole, wanted)
+    frames["api_calls"] = _calls(whole, wanted, wanted_of)
     for name in ("ops", "ranges"):
         frame = whole[name]
         own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
-        frames[name] = frame.with_columns(own.alias("of")).filter(_inside(wanted, "of")).drop("of")
+        frames[name] = frame.with_columns(own.alias("of")).filter(_inside(wanted, "of", wanted_of)).drop("of")
     memory = whole["memory_events"]
     began = iteration_at(whole.steps, memory["session"], memory["start_ns"])
-    frames["memory_events"] = memory.with_columns(began.alias("of")).filter(_inside(wanted, "of")).drop("of")
+    frames["memory_events"] = memory.with_columns(began.alias("of")).filter(_inside(wanted, "of", wanted_of)).drop("of")
     frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
     frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
     chosen = replace(wanted, key=whole.aggregation.key)
@@ -91,21 +92,36 @@ def range_words(profile: Profile) -> str:
     return f"{chosen.words} (there {f'are {first} to {last}' if first != last else f'is {first}'})"
 
 
-def _inside(wanted: Aggregation, column: str | pl.Expr) -> pl.Expr:
-    """Whether the number of an iteration is in the range."""
+def _chosen_steps(whole: Profile, wanted: Aggregation) -> pl.DataFrame:
+    """The rows of `Profile.steps` that are chosen."""
+    assert whole.steps is not None, "with_iterations fills it"
+    steps = whole.steps.filter(_inside(wanted, "iteration"))
+    if wanted.phase is None:
+        return steps
+    phases = with_phases(whole, steps.select("session", "iteration", "name"))["step_phase"]
+    return steps.filter((phases == wanted.phase).fill_null(False))
+
+
+def _inside(wanted: Aggregation, column: str | pl.Expr, steps: pl.DataFrame | None = None) -> pl.Expr:
+    """Whether the number of an iteration is in the range and, where steps are given, one of theirs in its session."""
     number = pl.col(column) if isinstance(column, str) else column
     inside = number.is_not_null()
+    if steps is not None:
+        of_session = (pl.col("session").cast(pl.Int64) * (1 << 32)) + number.cast(pl.Int64)
+        chosen = steps["session"].cast(pl.Int64) * (1 << 32) + steps["iteration"].cast(pl.Int64)
+        inside &= of_session.is_in(chosen.implode())
     inside &= True if wanted.first is None else number >= wanted.first
     inside &= True if wanted.last is None else number <= wanted.last
     return inside
 
 
-def _calls(whole: Profile, wanted: Aggregation) -> pl.DataFrame:
+def _calls(whole: Profile, wanted: Aggregation, steps: pl.DataFrame | None) -> pl.DataFrame:
     """The API calls of the iterations: those that began in them, as the work that they launched was cut by that.
 
     In sessions that could not be cut by their launches, calls that launched work follow the work.
     """
-    return whole["api_calls"].filter(_inside(wanted, pl.lit(_first_of_calls(whole))) | _reaches_into(whole, wanted))
+    own = _inside(wanted, pl.lit(_first_of_calls(whole)), steps)
+    return whole["api_calls"].filter(own | _reaches_into(whole, wanted))
 
 
 def _reaches_into(whole: Profile, wanted: Aggregation) -> pl.Expr:
@@ -173,6 +189,9 @@ def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted
 
 def _named(wanted: Aggregation) -> str:
     """What was asked for, as after ``there is no``."""
+    if wanted.phase is not None:
+        of_range = replace(wanted, phase=None).words
+        return f"{wanted.phase} step in {of_range}" if of_range else f"{wanted.phase} step"
     if wanted.first == wanted.last:
         return wanted.words
     if wanted.last is None:

@@ -13,6 +13,7 @@ from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, iterations
+from tui.analysis.iterations.serving import STEP_COLUMNS, steps_of_server, without_phases
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.view import TableSpec
@@ -180,6 +181,7 @@ ITERATIONS_WITH_USES: Final = TableSpec(
     ITERATIONS.title,
     (
         *ITERATIONS.columns,
+        *columns(*STEP_COLUMNS),
         *columns(*USES),
         replace(columns("aggregated")[0], absent=""),
     ),
@@ -191,13 +193,20 @@ ITERATIONS_WITH_USES: Final = TableSpec(
 """The table of the view of iterations, and of its report."""
 
 
+def iterations_spec(profile: Profile) -> TableSpec:
+    """The table of the iterations of a profile: those of a server have more columns."""
+    is_server = steps_of_server(profile)["phase_by"].count() > 0
+    return ITERATIONS_WITH_USES if is_server else without_phases(ITERATIONS_WITH_USES)
+
+
 def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) -> pl.DataFrame:
     """The rows of `iterations`, each with what its time was used for.
 
-    Columns: those of `iterations`, tensor_core_ns, other_kernel_ns, unknown_kernel_ns (kernels of which it is unknown
-    whether they use tensor cores) and memory_ns, which add up to busy_ns; dataloader_ns, io_ns and cpu_ns (the host, as
-    in `gpu_time.breakdown`) and other_ns, which add up to idle_ns; aggregated (whether it is one of those chosen; null
-    where no range is chosen).
+    Columns: those of `iterations` (phase: that of the step of a server, where it is one), requests, query_tokens,
+    kv_tokens, tokens_per_s and phase_by (`serving.with_phases`), tensor_core_ns, other_kernel_ns, unknown_kernel_ns
+    (kernels of which nothing says whether they use tensor cores) and memory_ns, which add up to busy_ns;
+    dataloader_ns, io_ns and cpu_ns (the host, as in `gpu_time.breakdown`) and other_ns, which add up to idle_ns;
+    aggregated (whether it is one of those chosen; null where no range is chosen).
 
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
     the session and of whatever iteration; they are null where busy_ns is. What the input does not record is null, too:
@@ -209,6 +218,8 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
         chosen: Those that the other views show.
     """
     rows, whole = iterations(profile), profile.all_iterations or profile
+    steps = steps_of_server(profile)
+    rows, phase = rows.hstack(steps.select(STEP_COLUMNS)), steps["phase"]
     if whole is profile:
         rows = rows.hstack(_uses(profile))
     else:
@@ -221,7 +232,8 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
         inside = number.is_not_null()
         inside &= True if chosen.first is None else number >= chosen.first
         inside &= True if chosen.last is None else number <= chosen.last
-    return rows.with_columns(inside.alias("aggregated"))
+        inside &= True if chosen.phase is None else pl.lit(phase).eq_missing(pl.lit(chosen.phase))
+    return rows.with_columns(pl.lit(phase).alias("phase"), inside.alias("aggregated"))
 
 
 def exported_iterations(profile: Profile) -> pl.DataFrame:

@@ -13,7 +13,6 @@ _MEASURED_ON: Final = ("kernel", "metric")
 
 MEASURED: Final = (
     Column("layer", "Layer", K.TEXT, "Layer of the model, as named by the input.", 1),
-    Column("phase", "Phase", K.TEXT, "forward, backward, backward data or backward filter.", 2),
     Column(
         "executor",
         "Executor",

@@ -13,6 +13,7 @@ from textual.strip import Strip
 from tui.analysis.iterations.chart import Bar, scale_ns
 from tui.fitting import clip, whole_pieces
 from tui.fmt import brief_duration
+from tui.model.aggregation import STEP_PHASES
 from tui.text import plain
 from tui.widgets.charts.bars import LOOKS
 from tui.widgets.charts.sparkline import LEVELS
@@ -151,6 +152,8 @@ NUMBERS_APART: Final = 2
 """Blanks between two numbers."""
 MARKS: Final = {"warm-up": "w", "partial": "p", "tail": "t", "outside": "o"}
 """What stands under work that is no iteration."""
+PHASE_MARKS: Final = {phase: phase[0].upper() for phase in STEP_PHASES}
+"""What stands first under a step of a server; its color is that of the phase."""
 CHOSEN: Final = "═"
 OTHERS: Final = "─"
 SPAN: Final = "╍"
@@ -279,6 +282,7 @@ def _marks(of: Drawing) -> Strip:
     """Below each bar what it is, whether it is chosen, the span, and the cursor."""
     runs = _Runs(of)
     runs.add(" " * LABEL, "words")
+    phases = of.rows["phase"] if of.rows.height else None
     for at, bar in enumerate(of.bars):
         sign = CHOSEN if bar.is_chosen else OTHERS
         style = "words"
@@ -287,6 +291,9 @@ def _marks(of: Drawing) -> Strip:
         elif not bar.is_numbered:
             sign = MARKS.get(of.rows["phase"][bar.first], sign)
         text = sign * of.cells
+        phase = phases[bar.slowest] if phases is not None else None
+        if phase in PHASE_MARKS and style != "span":
+            text, style = PHASE_MARKS[phase] + text[1:], phase
         if at == of.pointer:
             middle = (of.cells - 1) // 2
             runs.add(text[:middle], style)
@@ -334,6 +341,11 @@ def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
         entries.append((CHOSEN, "in every view", "words"))
     phases = [phase for phase in MARKS if of.rows.height and (of.rows["phase"] == phase).any()]
     entries += [(MARKS[phase], phase, "words") for phase in phases]
+    entries += [
+        (PHASE_MARKS[phase], phase, phase)
+        for phase in PHASE_MARKS
+        if of.rows.height and (of.rows["phase"] == phase).any()
+    ]
     runs = _Runs(of)
     for sign, words, part in entries:
         runs.add(sign, part)

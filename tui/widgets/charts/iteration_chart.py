@@ -16,6 +16,7 @@ from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.times import USES
 from tui.fmt import count, duration, percent
 from tui.keys import Scope, bindings_for
+from tui.model.aggregation import STEP_PHASES
 from tui.widgets.app_services import services_of
 from tui.widgets.charts.iteration_bars import (
     LABEL,
@@ -133,6 +134,10 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
     if row["duration_ns"] is None:
         return f"{name}: its time is not known"
     parts = [f"{name}: {duration(row['duration_ns'])}"]
+    if row["phase"] in STEP_PHASES:
+        tokens = f", {count(row['query_tokens'])} tokens" if row["query_tokens"] is not None else ""
+        requests = f", {count(row['requests'])} requests" if row["requests"] is not None else ""
+        parts.append(f"{row['phase']}{requests}{tokens}")
     if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
         parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
     if (row["gpu_ns"] or 0) > row["duration_ns"]:
@@ -182,6 +187,10 @@ class IterationChart(Widget, can_focus=True):
             "cpu",
             "idle",
             "whole",
+            "prefill",
+            "decode",
+            "mixed",
+            "capture",
             "sign",
             "aside",
             "words",
@@ -203,6 +212,10 @@ class IterationChart(Widget, can_focus=True):
         & > .iterationchart--cpu { color: $kind-cpu; }
         & > .iterationchart--idle { color: $kind-idle; }
         & > .iterationchart--whole { color: $kind-whole; }
+        & > .iterationchart--prefill { color: $group-1; }
+        & > .iterationchart--decode { color: $group-2; }
+        & > .iterationchart--mixed { color: $group-3; }
+        & > .iterationchart--capture { color: $group-4; }
         & > .iterationchart--sign { color: $foreground; }
         & > .iterationchart--aside { color: $text-muted; }
         & > .iterationchart--words { color: $text-muted; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tui.model.aggregation import phase_of
 from tui.query.complete import begun, suggestion
 from tui.query.global_filter import as_global_filter
 from tui.query.nodes import Both, Compare, Contains, Either, Node, Operator, QueryError
@@ -139,6 +140,9 @@ class SearchController:
             spelled_out = as_global_filter(own, columns=self._model.spec.columns, units=self._model.units())
             if not services.carry_filter(narrowed(carried, spelled_out) if carried else spelled_out):
                 return
+            if phase_of(spelled_out) is not None:
+                self._pane.change(filter="")
+                return
         except QueryError as error:
             self._pane.notify(plain(f"the filter is not finished: {error}"), severity="warning", markup=False)
             return
@@ -175,11 +179,21 @@ class SearchController:
 
     def accepted(self, event: QueryBar.Accepted) -> None:
         """Enter closes the bar, once the text turns out to be valid."""
+        if event.mode is QueryMode.FILTER and self._chose_phase(event.text):
+            return
         self._goes_to_match = event.mode is QueryMode.FIND
         self._closes_bar = True
         self._set(event.mode, event.text)
         if self._closes_bar and not self._pane.is_pending:
             self._close_unless_wrong(self._model.applied)
+
+    def _chose_phase(self, text: str) -> bool:
+        """Whether a filter was a phase, in a table that has none: every view shows the steps of the phase then."""
+        has_column = any(column.name == "phase" for column in self._model.spec.columns)
+        if has_column or phase_of(text) is None or not services_of(self._pane).carry_filter(text):
+            return False
+        self.cancelled()
+        return True
 
     def cancelled(self) -> None:
         """Esc closes the bar and restores what was searched and filtered by before."""

@@ -6,10 +6,11 @@ from typing import Final
 
 import pytest
 
-from tests.analysis.expert.answers.made import SPARSE, Answer, allocating, figures, memory, stepped
+from tests.analysis.expert.answers.made import SPARSE, Answer, allocating, figures, memory, serving, stepped
 from tests.analysis.expert.profiles import (
     HEALTHY,
     MS,
+    NCCL,
     run,
     step,
     traced,
@@ -75,5 +76,39 @@ ANSWERS: Final = (
         HEALTHY,
         SPARSE,
         more={"cost_ns": 890 * MS},
+    ),
+    Answer(
+        "I11",
+        serving(*[("step[DECODE bs=4]", 10 * MS, 4 * MS)] * 4),
+        {"idle_pct": 60.0, "idle_ns": 24 * MS, "steps": 4},
+        serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 4),
+        HEALTHY,
+        lacks="no steps of an inference server",
+        more={"cost_ns": 24 * MS},
+    ),
+    Answer(
+        "I12",
+        serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 4, ("step[MIXED bs=5 toks=900]", 60 * MS, 59 * MS)),
+        {"steps": 1, "median_ns": 10 * MS, "delay_ns": 50 * MS, "delay_pct": 50.0},
+        serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 4),
+        HEALTHY,
+        lacks="no steps of an inference server",
+    ),
+    Answer(
+        "I13",
+        serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 4, gap=10 * MS),
+        {"gaps": 3, "gap_ns": 30 * MS, "gap_pct": pytest.approx(300 / 7)},
+        serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 4),
+        HEALTHY,
+        lacks="no steps of an inference server",
+        more={"cost_ns": 30 * MS},
+    ),
+    Answer(
+        "I14",
+        serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 2, kernel=NCCL),
+        {"comm_ns": 18 * MS, "comm_pct": 100.0, "steps": 2},
+        serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 2),
+        HEALTHY,
+        lacks="no steps of an inference server",
     ),
 )

@@ -74,6 +74,16 @@ def stepped(*durations: int, **frames: Any) -> Profile:
     return traced(*work, ranges=marks, **frames)
 
 
+def serving(*steps: tuple[str, int, int], gap: int = 0, kernel: str = GEMM) -> Profile:
+    """Steps of a server: name, duration and GPU time of each."""
+    begin, marks, work = 0, [], []
+    for number, (name, length, busy) in enumerate(steps):
+        marks.append({**step(number, begin, length), "name": name})
+        work.append(run(begin, busy, kernel, iteration=number))
+        begin += length + gap
+    return traced(*work, ranges=marks)
+
+
 def chains(gap: int) -> Profile:
     """Ten times a chain of three short kernels with gaps between, and a long kernel."""
     work = []

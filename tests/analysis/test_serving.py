@@ -1,0 +1,128 @@
+"""Steps of inference servers: phases, requests and tokens, sums by phase, and views of one phase."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tests.analysis.expert.answers.made import serving
+from tests.analysis.expert.profiles import MS, run, step
+from tests.analysis.frames import profile
+from tests.corpus import shared_file
+from tui.analysis.dashboard import dashboard
+from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.iteration_table import with_iterations
+from tui.analysis.iterations.serving import phases, steps_of_server
+from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_spec, iterations_with_uses
+from tui.correlation.server_steps import server_steps
+from tui.loaders.registry import load_one
+from tui.model.aggregation import Aggregation, aggregation, is_range
+from tui.model.errors import ProftuiError
+
+STEPS = (
+    ("step[EXTEND bs=2 toks=600]", 30 * MS, 20 * MS),
+    ("step[DECODE bs=2]", 10 * MS, 5 * MS),
+    ("step[DECODE bs=2]", 12 * MS, 5 * MS),
+    ("step[MIXED bs=3 toks=302]", 48 * MS, 40 * MS),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)",
+            ("mixed", 46, 9, 37, 8192, 8155, 37, 42919, None),
+        ),
+        (
+            "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)",
+            ("decode", 32, 0, 32, 32, 0, 32, 55086, None),
+        ),
+        ("execute_context_1(512)_generation_0(0)", ("prefill", 1, 1, 0, 512, 512, 0, None, None)),
+        ("execute_new_2_cached_3", ("mixed", 5, 2, 3, None, None, None, None, None)),
+        ("step[DECODE bs=32]", ("decode", 32, None, 32, 32, None, 32, None, None)),
+        ("step[EXTEND bs=15 toks=15360]", ("prefill", 15, 15, None, 15360, 15360, None, None, None)),
+        ("step[MIXED bs=3 toks=302]", ("mixed", 3, None, None, 302, None, None, None, None)),
+        ("capture_32_FULL", ("capture", None, None, None, None, None, None, None, 32)),
+        ("step[IDLE]", (None, None, None, None, None, None, None, None, None)),
+        ("ProfilerStep#3", (None, None, None, None, None, None, None, None, None)),
+    ],
+)
+def test_names_of_steps(name: str, told: tuple[object, ...]) -> None:
+    assert server_steps(pl.Series([name])).row(0) == told
+
+
+def test_iterations_of_a_server_have_phase_requests_and_tokens() -> None:
+    rows = iterations_with_uses(serving(*STEPS))
+    assert rows.select("phase", "requests", "query_tokens", "tokens_per_s", "phase_by").rows() == [
+        ("prefill", 2, 600, pytest.approx(20_000.0), "annotation"),
+        ("decode", 2, 2, pytest.approx(200.0), "annotation"),
+        ("decode", 2, 2, pytest.approx(2 / 0.012), "annotation"),
+        ("mixed", 3, 302, pytest.approx(302 / 0.048), "annotation"),
+    ]
+    assert iterations_spec(serving(*STEPS)) == ITERATIONS_WITH_USES
+    training = profile(ranges=[step(0, 0, 10), step(1, 10, 10)], activities=[run(0, 5, iteration=0)])
+    assert "requests" not in [column.name for column in iterations_spec(training).columns]
+
+
+def test_sums_by_phase() -> None:
+    rows = phases(serving(*STEPS)).select("phase", "steps", "duration_ns", "time_pct", "query_tokens", "ns_a_token")
+    assert rows.rows() == [
+        ("prefill", 1, 30 * MS, 30.0, 600, 50_000),
+        ("decode", 2, 22 * MS, 22.0, 4, 5_500_000),
+        ("mixed", 1, 48 * MS, 48.0, 302, round(48 * MS / 302)),
+    ]
+    assert phases(serving(("step 1", MS, MS), ("step 2", MS, MS))).is_empty()
+    facts = {fact.name: fact.value for fact in dashboard(serving(*STEPS)).performance}
+    assert facts["phase_decode"] == "2 steps, 11 ms each, 22.0% of the time, 4 tokens, 5.5 ms a token"
+
+
+def test_every_view_can_show_one_phase() -> None:
+    whole = with_iterations(serving(*STEPS))
+    decode = aggregated(whole, aggregation("phase=decode", None))
+    assert decode["activities"]["iteration"].to_list() == [1, 2]
+    assert decode["ranges"]["name"].to_list() == ["step[DECODE bs=2]"] * 2
+    assert aggregated(whole, aggregation("2: phase=decode", None))["activities"]["iteration"].to_list() == [2]
+    with pytest.raises(ProftuiError, match="there is no prefill step in iterations 1:"):
+        aggregated(whole, Aggregation(1, None, phase="prefill"))
+    assert iterations_with_uses(whole, Aggregation(phase="decode"))["aggregated"].to_list() == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert is_range("1:2 phase=mixed")
+    assert not is_range("x phase=mixed")
+
+
+def test_phases_are_inferred_from_the_shapes_of_attention() -> None:
+    def attention(iteration: int, queries: int, keys: int) -> dict[str, object]:
+        shapes = f"[[1, 8, {queries}, 64], [1, 8, {keys}, 64], [1, 8, {keys}, 64]]"
+        name = "aten::scaled_dot_product_attention"
+        return {"op": iteration, "name": name, "start_ns": iteration * 10, "duration_ns": 5, "iteration": iteration,
+                "input_shapes": shapes}  # fmt: skip
+
+    ops = [attention(0, 9, 9), attention(1, 1, 10), attention(2, 1, 11)]
+    marks = [step(number, number * 10, 10) for number in range(3)]
+    work = [run(number * 10, 5, iteration=number) for number in range(3)]
+    rows = steps_of_server(profile(ranges=marks, activities=work, ops=ops))
+    assert rows["phase"].to_list() == ["prefill", "decode", "decode"]
+    assert set(rows["phase_by"]) == {"inferred from shapes"}
+    assert rows["requests"].to_list() == [1, 1, 1]
+    backward = [*ops, {"op": 3, "name": "MmBackward0", "start_ns": 0, "duration_ns": 1}]
+    assert steps_of_server(profile(ranges=marks, activities=work, ops=backward))["phase"].to_list() == ["recorded"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "requests", "tokens", "kv", "kernels"),
+    [
+        ("vllm_decode_full", "decode", 32, 32, 55086, 425),
+        ("vllm_prefilldecode_piecewise", "mixed", 46, 8192, 42919, 413),
+    ],
+)
+def test_steps_of_vllm(name: str, phase: str, requests: int, tokens: int, kv: int, kernels: int) -> None:
+    made = load_one(shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"))
+    row = steps_of_server(made).row(0, named=True)
+    found = (row["phase"], row["requests"], row["query_tokens"], row["kv_tokens"], row["kernels_launched"])
+    assert found == (phase, requests, tokens, kv, kernels)
+    assert made["sessions"]["iteration_source"].to_list() == ["the server's annotations of its steps"]

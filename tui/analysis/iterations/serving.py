@@ -1,0 +1,186 @@
+"""Steps of an inference server: the phase of each iteration, its requests and tokens, and the sums by phase."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.iterations.iteration_table import iterations
+from tui.analysis.memo import once_per_profile
+from tui.correlation.server_steps import DECODE, MIXED, PREFILL, server_steps
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+ANNOTATION: Final = "annotation"
+SHAPES: Final = "inferred from shapes"
+"""How the phase of an iteration is known."""
+
+STEP_COLUMNS: Final = ("requests", "query_tokens", "kv_tokens", "tokens_per_s", "phase_by")
+"""The columns of iterations that are steps of a server."""
+
+_KEYS: Final = ("session", "iteration")
+_ATTENTION: Final = "scaled_dot_product|flash_attn|flash_attention|_efficient_attention|_cudnn_attention"
+_QUERY_AND_KEYS: Final = r"^\[+([0-9]+), ([0-9]+), ([0-9]+), [0-9]+\], \[[0-9]+, [0-9]+, ([0-9]+), [0-9]+\]"
+"""Shapes of query and key: batch, heads, tokens, size of a head."""
+
+
+def with_phases(profile: Profile, steps: pl.DataFrame) -> pl.DataFrame:
+    """Iterations with what is known of the batch that a server ran in each.
+
+    Columns added: step_phase (prefill, decode, mixed or capture), requests, prefill_requests, decode_requests,
+    query_tokens (of the step), prefill_tokens, decode_tokens, kv_tokens (keys that they attend to), captured_batch
+    (what a graph is recorded for), phase_by (``annotation``: the name of the step tells; ``inferred from shapes``: the
+    attention of an iteration has one query token in decode and several in prefill). All are null in iterations of
+    other programs.
+
+    Args:
+        profile: What they are of.
+        steps: session, iteration and name of each.
+    """
+    names = steps["name"].cast(pl.String).unique()
+    told = pl.DataFrame({"name": names}).hstack(server_steps(names).rename({"phase": "step_phase"}))
+    rows = steps.with_columns(pl.col("name").cast(pl.String).alias("_name")).join(
+        told, left_on="_name", right_on="name", how="left", nulls_equal=True, maintain_order="left"
+    )
+    by_name = pl.when(pl.col("step_phase").is_not_null()).then(pl.lit(ANNOTATION))
+    shapes = _phases_by_shapes(profile)
+    if shapes.is_empty():
+        return rows.drop("_name").with_columns(by_name.alias("phase_by"))
+    shapes = shapes.rename({"phase": "phase_of_shapes", "requests": "requests_of_shapes"})
+    rows = rows.join(shapes, on=_KEYS, how="left", maintain_order="left")
+    inferred = pl.when(pl.col("phase_of_shapes").is_not_null()).then(pl.lit(SHAPES))
+    return rows.with_columns(
+        pl.coalesce(by_name, inferred).alias("phase_by"),
+        pl.coalesce("step_phase", "phase_of_shapes").alias("step_phase"),
+        pl.coalesce("requests", "requests_of_shapes").alias("requests"),
+    ).drop("_name", "phase_of_shapes", "requests_of_shapes")
+
+
+@once_per_profile("sessions", "ops", "ranges", "activities")
+def _phases_by_shapes(profile: Profile) -> pl.DataFrame:
+    """Phase and requests of the iterations of sessions that generate tokens and do not name their steps.
+
+    A session generates tokens where some of its attention has a single query token and several keys, and nothing runs
+    backward.
+    """
+    name = pl.col("name").cast(pl.String)
+    shapes = (
+        profile["ops"]
+        .lazy()
+        .filter(pl.col("iteration").is_not_null(), pl.col("input_shapes").is_not_null(), name.str.contains(_ATTENTION))
+        .group_by("session", "iteration", "input_shapes")
+        .agg()
+        .with_columns(pl.col("input_shapes").cast(pl.String).str.extract_groups(_QUERY_AND_KEYS).alias("of"))
+        .select(
+            *_KEYS,
+            pl.col("of").struct.field("1").cast(pl.Int64).alias("requests"),
+            pl.col("of").struct.field("3").cast(pl.Int64).alias("queries"),
+            pl.col("of").struct.field("4").cast(pl.Int64).alias("keys"),
+        )
+        .drop_nulls()
+        .collect()
+    )
+    generating = shapes.filter((pl.col("queries") == 1) & (pl.col("keys") > 1))["session"].unique()
+    if generating.is_empty():
+        return pl.DataFrame(
+            schema={"session": pl.UInt32, "iteration": pl.Int32, "phase": pl.String, "requests": pl.Int64}
+        )
+    backward = profile["ops"].filter(name.str.contains("Backward"))["session"].unique()
+    one = pl.col("queries") == 1
+    return (
+        shapes.filter(pl.col("session").is_in(generating.implode()), ~pl.col("session").is_in(backward.implode()))
+        .group_by(_KEYS)
+        .agg(
+            pl.when(one.all())
+            .then(pl.lit(DECODE))
+            .when(one.any())
+            .then(pl.lit(MIXED))
+            .otherwise(pl.lit(PREFILL))
+            .alias("phase"),
+            pl.when(pl.col("requests").n_unique() == 1).then(pl.col("requests").first()).alias("requests"),
+        )
+    )
+
+
+PHASES_SPEC: Final = TableSpec(
+    "phases",
+    "Phases of the server",
+    columns(
+        "phase",
+        "steps",
+        "duration_ns",
+        "time_pct",
+        "step_avg_ns",
+        "gpu_ns",
+        "busy_pct",
+        "requests_avg",
+        "query_tokens",
+        "kv_tokens",
+        "tokens_per_s",
+        "ns_a_token",
+        "phase_by",
+        "session",
+    ),
+    key=("session", "phase"),
+    weight="duration_ns",
+    pinned="phase",
+    pinned_least=7,
+)
+
+
+def phases(profile: Profile) -> pl.DataFrame:
+    """Steps of a server by phase, as the phases are ordered; empty where no steps of a server are known.
+
+    Columns: session, phase, phase_by, steps, duration_ns (summed), time_pct (of the durations of all steps),
+    step_avg_ns, gpu_ns (of the work launched in them), busy_pct (share of their time in which a GPU had work),
+    requests_avg (a step), query_tokens and kv_tokens (summed; null where a step does not tell), tokens_per_s,
+    ns_a_token (time of the phase / query tokens).
+    """
+    rows = steps_of_server(profile).filter(pl.col("step_phase").is_not_null(), pl.col("iteration").is_not_null())
+    whole = {
+        name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in ("query_tokens", "kv_tokens")
+    }
+    tokens, took = pl.col("query_tokens"), pl.col("duration_ns")
+    order = pl.col("phase").replace_strict({PREFILL: 0, DECODE: 1, MIXED: 2}, default=3, return_dtype=pl.Int64)
+    return (
+        rows.group_by("session", "phase")
+        .agg(
+            pl.col("phase_by").first(),
+            pl.len().cast(pl.Int64).alias("steps"),
+            took.sum(),
+            took.mean().round().cast(pl.Int64).alias("step_avg_ns"),
+            pl.col("gpu_ns").sum(),
+            pl.col("busy_ns").sum(),
+            pl.col("requests").mean().alias("requests_avg"),
+            *whole.values(),
+        )
+        .with_columns(
+            (100 * took / took.sum().over("session")).alias("time_pct"),
+            pl.when(took > 0).then(100 * pl.col("busy_ns") / took).alias("busy_pct"),
+            pl.when(took > 0).then(tokens / took * 1e9).alias("tokens_per_s"),
+            pl.when(tokens > 0).then((took / tokens).round().cast(pl.Int64)).alias("ns_a_token"),
+        )
+        .sort("session", order)
+        .select(column.name for column in PHASES_SPEC.columns)
+    )
+
+
+@once_per_profile("sessions", "activities", "ops", "ranges")
+def steps_of_server(profile: Profile) -> pl.DataFrame:
+    """The rows of `iterations` with the columns of `with_phases`, and tokens_per_s; ``phase`` is that of the step."""
+    rows = with_phases(profile, iterations(profile))
+    took = pl.col("duration_ns")
+    return rows.with_columns(
+        pl.coalesce("step_phase", "phase").alias("phase"),
+        pl.when(took > 0).then(pl.col("query_tokens") / took * 1e9).alias("tokens_per_s"),
+    )
+
+
+def without_phases(spec: TableSpec) -> TableSpec:
+    """A table of iterations without the columns of a server's steps."""
+    return replace(spec, columns=tuple(column for column in spec.columns if column.name not in STEP_COLUMNS))
