@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.expert import needs, words
+from tui.analysis.expert import rule_needs as needs
+from tui.analysis.expert import words
 from tui.analysis.expert.in_use import GRAPH_LAUNCHES
-from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.words import counted, duration, percent, whole
 from tui.analysis.iterations.segments import iteration_at
