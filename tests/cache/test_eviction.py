@@ -18,7 +18,7 @@ import pytest
 from tests.cache.keeping import a_cache, again, entries, keep, only_entry, same
 from tests.idle import PATIENCE_S
 from tui.cache import cache as caching
-from tui.cache import eviction, frame_files, secure_files
+from tui.cache import entry, frame_files, secure_files
 from tui.cache.cache import Cache
 from tui.cli.crash import STATUS
 from tui.cli.main import main
@@ -107,27 +107,27 @@ def test_what_was_not_used_for_longest_goes_first(log: str, monkeypatch: pytest.
         keep(path)
         newest = max(entries(), key=lambda entry: (entry / "entry.json").stat().st_mtime)
         os.utime(newest / "entry.json", (1_000 + at, 1_000 + at))
-    size = eviction.entries()[0].bytes
+    size = entry.entries()[0].bytes
     assert kept_of(paths[0])
-    monkeypatch.setattr(eviction, "MOST_BYTES", int(3.5 * size))
+    monkeypatch.setattr(entry, "MOST_BYTES", int(3.5 * size))
     keep(paths[3])
     assert [kept_of(path) for path in paths] == [True, False, True, True]
-    assert sum(kept.bytes for kept in eviction.entries()) <= 3.5 * size
+    assert sum(kept.bytes for kept in entry.entries()) <= 3.5 * size
 
 
 def test_what_is_larger_than_all_room_is_not_written(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eviction, "MOST_BYTES", 1000)
+    monkeypatch.setattr(entry, "MOST_BYTES", 1000)
     keep(log)
     assert not entries()
 
 
 def test_a_tenth_of_what_is_free_is_the_most(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(log)
-    (kept,) = eviction.entries()
+    (kept,) = entry.entries()
     disk = os.statvfs(log)
     full = os.statvfs_result((1, 1, 1000, 1000, 1000, *disk[5:10]))
-    monkeypatch.setattr(eviction.os, "fstatvfs", lambda _: full)
-    assert eviction.limit() == (1000 + kept.bytes) // 10
+    monkeypatch.setattr(entry.os, "fstatvfs", lambda _: full)
+    assert entry.limit() == (1000 + kept.bytes) // 10
 
 
 @pytest.mark.parametrize("after", range(0, 12, 2))
@@ -245,12 +245,12 @@ def test_what_a_killed_writer_leaves_is_not_believed_or_is_whole(log: str, after
         writer.send_signal(signal.SIGKILL)
     profile, _ = again(log)
     same(profile, load_one(log))
-    for entry in entries():
-        if entry.name.endswith(secure_files.PART):
-            os.utime(entry, (1, 1))
+    for cached in entries():
+        if cached.name.endswith(secure_files.PART):
+            os.utime(cached, (1, 1))
     keep(log)
     assert kept_of(log)
-    eviction.evict(most=1 << 40)
+    entry.evict(most=1 << 40)
     assert not [entry for entry in entries() if entry.name.endswith(secure_files.PART)]
 
 

@@ -11,15 +11,11 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tests.loaders.ascend import test_ascend_csv, test_ascend_database
-from tests.loaders.nvprof_db import build as nvprof_db
-from tests.loaders.nvprof_db import test_nvprof_database
-from tests.loaders.rocpd import build as rocpd
-from tests.loaders.rocpd import test_rocpd
-
 from tests.corpus import SHARED
 from tests.dataset.converting import convert, files
 from tests.loaders import (
+    test_ascend_csv,
+    test_ascend_database,
     test_memory_snapshot,
     test_perfetto,
     test_proton,
@@ -31,7 +27,10 @@ from tests.loaders.dlprof import twin as dlprof
 from tests.loaders.ncu import test_ncu_report
 from tests.loaders.nsys import test_folder
 from tests.loaders.nsys import twin as nsys
-from tests.loaders.rocprof import test_rocprofv3_json
+from tests.loaders.nvprof import nvprof_database_build as nvprof_db
+from tests.loaders.nvprof import test_nvprof_database
+from tests.loaders.rocprof import rocpd_build as rocpd
+from tests.loaders.rocprof import test_rocpd, test_rocprofv3_json
 from tests.loaders.xla import test_xplane
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"

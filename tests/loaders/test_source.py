@@ -469,7 +469,7 @@ def test_a_copy_stops_at_its_limit_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     lost = kept.index("") - 1
     assert 190_000 < len("".join(kept[:lost]).encode()) + lost <= 200_000
     assert kept[:lost] == (3 * TEXT.splitlines())[:lost]
-    assert kept[lost] == f"(run.log is not kept from line {lost + 1} on: the temporary file has reached its limit)"
+    assert kept[lost] == f"(run.log is not available from line {lost + 1}: the temporary file is full)"
     assert set(kept[lost + 1 :]) == {""}
     assert [note.severity for note in source.notes] == ["info"]
 

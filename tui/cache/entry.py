@@ -31,7 +31,7 @@ from tui.cache.secure_files import (
     seal,
     whole,
 )
-from tui.loaders.text.stored_text import StoredText, Stretch
+from tui.loaders.text.stored_text import LineRange, StoredText
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty
 
@@ -51,7 +51,7 @@ class CachedText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the lines of a text lie."""
 
     name: str
-    stretches: tuple[Stretch, ...]
+    ranges: tuple[LineRange, ...]
     copy: File | None
     """The copy that was made of the text; None where they lie in the input itself."""
 
@@ -181,7 +181,7 @@ def _cached_text(entry: int, text: object, stopped: Callable[[], bool]) -> Cache
                     raise StoppedError
                 file.write(piece)
         copy = seal(entry, "text", stopped)
-    return CachedText(text.name, tuple(text.stretches), copy)
+    return CachedText(text.name, tuple(text.ranges), copy)
 
 
 def can_cache(profile: Profile) -> bool:
@@ -191,7 +191,7 @@ def can_cache(profile: Profile) -> bool:
         len(profile.sources) == 1
         and not profile.partial
         and len(texts) <= 1
-        and all(isinstance(text, StoredText) and not text.not_kept for text in texts)
+        and all(isinstance(text, StoredText) and not text.not_copied for text in texts)
     )
 
 
@@ -255,13 +255,13 @@ def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schem
 def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText:
     if stored.copy is not None:
         with checked(entry, stored.copy) as descriptor:
-            return StoredText.again(stored.name, os.dup(descriptor), stored.stretches, is_copy=True)
+            return StoredText.again(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
     real = os.fsdecode(bytes.fromhex(manifest.identity.path))
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if identity_of_open(real, descriptor) != manifest.identity:
         os.close(descriptor)
         raise DamagedError("the file changed while it was opened")
-    return StoredText.again(stored.name, descriptor, stored.stretches, is_copy=False)
+    return StoredText.again(stored.name, descriptor, stored.ranges, is_copy=False)
 
 
 MOST_BYTES: Final = 5 << 30

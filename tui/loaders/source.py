@@ -307,8 +307,8 @@ class Source(RawInput):
             yield block
         if others:
             self.notes.append(later_results_left_out(others[0], len(others)))
-        if self._text.not_kept:
-            self.notes.append(Note("info", None, "", f"the text {self._text.not_kept}; the figures are complete"))
+        if self._text.not_copied:
+            self.notes.append(Note("info", None, "", f"the text {self._text.not_copied}; the figures are complete"))
 
     def _sniff(self) -> bytes:
         sniffed = b""

@@ -14,7 +14,7 @@ import msgspec
 
 from tui.cache.frame_files import FrameReader, FrameWriter
 from tui.cache.secure_files import DamagedError, File, Frame, new_file
-from tui.loaders.text.stored_text import StoredText, Stretch
+from tui.loaders.text.stored_text import LineRange, StoredText
 from tui.loaders.worker_process import WorkerLostError, WorkerProcess
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty
@@ -163,10 +163,10 @@ class SentText(msgspec.Struct, frozen=True):
 
     source: str
     name: str
-    stretches: tuple[Stretch, ...]
+    ranges: tuple[LineRange, ...]
     copy: str
     """The file with a copy of the text; empty if the lines are in the input itself."""
-    not_kept: str
+    not_copied: str
 
 
 class Parcel(msgspec.Struct, frozen=True):
@@ -203,7 +203,7 @@ def _packed_text(within: int, number: int, source: str, text: LogText) -> SentTe
         copy = f"text.{number}"
         with os.fdopen(new_file(within, copy), "wb") as file:
             file.writelines(text.copied())
-    return SentText(source, text.name, tuple(text.stretches), copy, text.not_kept)
+    return SentText(source, text.name, tuple(text.ranges), copy, text.not_copied)
 
 
 def unpack(parcel: Parcel, folder: Path) -> Profile:
@@ -231,6 +231,6 @@ def unpack(parcel: Parcel, folder: Path) -> Profile:
 
 def _unpacked_text(within: int, text: SentText) -> StoredText:
     where = os.open(text.copy, os.O_RDONLY, dir_fd=within) if text.copy else os.open(text.source, os.O_RDONLY)
-    found = StoredText.again(text.name, where, text.stretches, is_copy=bool(text.copy))
-    found.not_kept = text.not_kept
+    found = StoredText.again(text.name, where, text.ranges, is_copy=bool(text.copy))
+    found.not_copied = text.not_copied
     return found

@@ -1,4 +1,4 @@
-"""A block of text: some megabytes of whole lines, and the search for lines that a format could read."""
+"""A block of text: some megabytes of whole lines, and the search for lines that a format can read."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _AT_ONCE: Final = 1 << 19
-"""Bytes that are searched at once: they and what is found of them stay in the processor's cache."""
+"""Bytes that are searched at once: they and the results fit the CPU cache."""
 
 
 _NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}".encode()
-"""What web pages put between the columns of a table that is copied from them."""
+"""The separator of columns in a table copied from a web page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a text: decoded, without line end, terminal escapes and NUL bytes; its indentation kept."""
+    """One line of a text: decoded, with its indentation, without newline, terminal escapes and NUL bytes."""
 
     text: str
     number: int
-    """From 1."""
+    """The line number, from 1."""
 
 
 class Block:
     """Whole lines of a text as UTF-8, free of escapes and control characters (`tui.loaders.text.cleaning`).
 
-    A no-break space is a space.
+    No-break spaces are replaced by spaces.
 
-    Every line ends with a newline, also the last of the text; damaged UTF-8 is still in it.
+    Every line ends with a newline, also the last of the text; invalid UTF-8 is not replaced.
     """
 
     def __init__(self, data: bytes, first_line: int, starts: npt.NDArray[np.int64]) -> None:
-        """Take lines as they are; `Block.of` is the way to get one."""
+        """Make a block of clean lines; use `Block.of`."""
         self.data = data
         self.first_line = first_line
         """The number of its first line in the text, from 1."""
         self.starts = starts
         """Where each line starts in `data`, and the length of `data` as the last entry."""
         self.line_count = len(starts) - 1
-        """How many lines it holds."""
+        """The number of lines."""
         self.is_ascii = False
-        """Every character is known to be ASCII."""
+        """Whether every character is known to be ASCII."""
         self.bytes_read = 0
-        """How much of the input, as it lies on the disk, had been read when it was made."""
+        """The stored bytes of the input that had been read when the block was made."""
 
     @classmethod
     def of(cls, data: bytes, first_line: int) -> Block:
-        """Make a block of whole lines, as they stand in the input, each with its newline."""
+        """Make a block of whole lines of the input, each with its newline."""
         array = np.frombuffer(data, np.uint8)
-        # One pass finds the lines and, on the way, that there is hardly ever anything to clean, and that all is ASCII.
+        # One pass finds the lines, and whether there is anything to clean and anything but ASCII.
         places = _no_plain_characters(array)
         codes = array[places]
         ends = codes == 10
@@ -83,21 +83,21 @@ class Block:
 
     @cached_property
     def array(self) -> npt.NDArray[np.uint8]:
-        """The same bytes as a read-only array."""
+        """The bytes as a read-only array."""
         return np.frombuffer(self.data, np.uint8)
 
     def line(self, index: int) -> Line:
-        """One line as readers want it; ``index`` counts from 0 within the block."""
+        """A line, decoded; ``index`` counts from 0 within the block."""
         return Line(clean_line(self.raw(index)), self.first_line + index)
 
     def raw(self, index: int) -> bytes:
-        """The bytes of one line, without its newline."""
+        """The bytes of a line, without its newline."""
         return self.data[self.starts[index] : self.starts[index + 1] - 1]
 
 
 def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Where the control characters of a text are, and the bytes of characters that are not ASCII."""
-    # As signed numbers the latter are below 32, too.
+    """The offsets of control characters and of bytes that are not ASCII."""
+    # As signed integers the latter are below 32, too.
     signed = array.view(np.int8)
     flags = np.zeros(min(-(-len(array) // 8) * 8, _AT_ONCE), np.bool_)
     eights = flags.view(np.uint64)
@@ -107,7 +107,7 @@ def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         piece = signed[begin : begin + _AT_ONCE]
         np.less(piece, 32, out=flags[: len(piece)])
         flags[len(piece) :] = False
-        # Lines are long: eight bytes are looked at as one, nearly all of which have no end of a line in them.
+        # Lines are long: eight bytes are tested at once, and most have no newline.
         at = np.flatnonzero(np.not_equal(eights, 0, out=is_some))
         hits = eights[at]
         if int(np.bitwise_count(hits).sum()) == len(hits):
@@ -121,27 +121,27 @@ def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 class Cues:
     """The cues of several formats, searched together.
 
-    Polars' engine looks at the lines of a block in one go: its time grows with the text alone, whatever the number of
-    cues. (Python's ``re`` tries one after the other at every byte: 20 times slower, measured on program output.)
+    Polars' engine searches all lines of a block at once, in time linear in the text, whatever the number of
+    cues. (Python's ``re`` tries one cue after the other at every byte: 20 times slower on program output.)
     """
 
     def __init__(self, cues: Iterable[bytes]) -> None:
         self._pattern = "(?m)" + "|".join(f"(?:{cue.decode()})" for cue in cues)
 
     def indices(self, block: Block, first: int, stop: int) -> npt.NDArray[np.int64]:
-        """The indices of the lines of a block, from ``first`` to before ``stop``, that hold a cue."""
+        """The indices of the lines with a cue, from ``first`` to before ``stop``."""
         if first >= stop:
             return np.zeros(0, np.int64)
         return first + np.flatnonzero(_lines_of(block, first, stop).str.contains(self._pattern).to_numpy())
 
     def are_in(self, head: bytes) -> bool:
-        """Whether a cue is in the beginning of a text."""
+        """Whether the beginning of a text contains a cue."""
         block = Block.of(head + b"\n", 1)
         return bool(len(self.indices(block, 0, block.line_count)))
 
 
 def _lines_of(block: Block, first: int, stop: int) -> pl.Series:
-    """Some of its lines, newlines included, as strings; damaged bytes become U+FFFD."""
+    """Lines of a block as strings with newlines; invalid bytes become U+FFFD."""
     starts = block.starts[first : stop + 1]
     data = block.data[starts[0] : starts[-1]]
     starts = starts - starts[0]

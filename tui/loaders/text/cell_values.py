@@ -1,4 +1,4 @@
-"""Parses the cells of a table to numbers and times; reports what cannot be parsed."""
+"""Parses the cells of a table as numbers and times, and reports cells that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector
 
 NOTHING: Final = ("", "None", "-", "--", "N/A", "n/a", "NULL")
-"""What tools print in place of a value."""
+"""Placeholders that tools print for a missing value."""
 
 NS_PER_UNIT: Final = MappingProxyType(
     {
@@ -27,17 +27,17 @@ NS_PER_UNIT: Final = MappingProxyType(
         **{"min": 60 * 10**9, "minute": 60 * 10**9, "h": 3600 * 10**9, "hour": 3600 * 10**9},
     }
 )
-"""Nanoseconds in units of time, by the names that tools give them."""
+"""Nanoseconds per unit of time, by the names in tools."""
 
 _THOUSANDS: Final = r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?$"
 _LARGEST: Final = 9.2e18
-"""Below what 64 bits hold."""
-_TOLD: Final = 5
-"""So many bad cells of a column are told one by one at a time; the rest is counted."""
+"""The largest integer, within 64 bits."""
+_REPORTED: Final = 5
+"""The most invalid cells of a column that are reported one by one; further ones are counted."""
 
 
 class CellValues:
-    """The cells of some rows of one table, read column by column."""
+    """The cells of some rows of a table, parsed by column."""
 
     def __init__(self, cells: pl.DataFrame, collector: Collector) -> None:
         self.cells = cells
@@ -52,7 +52,7 @@ class CellValues:
         return self.cells[LINE]
 
     def text(self, column: str) -> pl.Series:
-        """A column of text; null where there is nothing."""
+        """A column of text; null if empty."""
         if column not in self:
             return pl.Series(column, [None] * self.cells.height, pl.String)
         texts = self._strings(column)
@@ -60,24 +60,24 @@ class CellValues:
         return texts.set(nothing, None) if nothing.any() else texts
 
     def name(self, column: str) -> pl.Series:
-        """A column of names, as categories."""
+        """A column of names, categorical."""
         return self.text(column).cast(NAME)
 
     def number(self, column: str) -> pl.Series:
-        """A column of numbers; thousands may have commas between them."""
+        """A column of numbers, with or without thousands separators (commas)."""
         return self._read(column, pl.Float64())
 
     def whole(self, column: str, dtype: pl.DataType | None = None) -> pl.Series:
-        """A column of whole numbers, cast to ``dtype``; null, with an issue, where it cannot hold one."""
+        """A column of integers, cast to ``dtype``; null, with an issue, if out of range."""
         values = self._read(column, pl.Int64())
         if dtype is None:
             return values
         narrow = values.cast(dtype, strict=False)
-        self._report(column, values.is_not_null() & narrow.is_null(), "an implausibly large number")
+        self._report(column, values.is_not_null() & narrow.is_null(), "a number out of range")
         return narrow
 
     def time_ns(self, column: str, unit: str | None) -> pl.Series:
-        """A column of times in a unit (nanoseconds where none is named), as whole nanoseconds."""
+        """A column of times in a unit (default: nanoseconds), as whole nanoseconds."""
         factor = NS_PER_UNIT.get(unit or "ns")
         if factor is None:
             return pl.Series(column, [None] * self.cells.height, pl.Int64)
@@ -90,11 +90,11 @@ class CellValues:
             return exact
         values = self.number(column) * factor
         fits = values.is_finite() & (values.abs() < _LARGEST)
-        self._report(column, values.is_not_null() & ~fits, "an implausibly large number")
+        self._report(column, values.is_not_null() & ~fits, "a number out of range")
         rounded = values.set(~fits, None).round().cast(pl.Int64)
         if factor != 1 or column not in self:
             return rounded
-        # A number without decimals is exact, also where a float could not hold it.
+        # An integer is exact, also beyond the precision of a float.
         return exact.fill_null(rounded) if exact.len() else rounded
 
     def decimals(self, column: str) -> int:
@@ -127,23 +127,23 @@ class CellValues:
         return self.cells[column].cast(pl.String)
 
     def _report(self, column: str, bad: pl.Series, what: str) -> None:
-        """Issues for the rows where ``bad`` is true."""
+        """Report the rows where ``bad`` is true."""
         if not bad.any():
             return
         rows = self.cells.filter(bad).select(pl.col(column).cast(pl.String), LINE)
-        for text, line in rows.head(_TOLD).iter_rows():
-            self._collector.issue("warning", line, text, f"{what} in the column {column!r}; it stays unknown")
-        if rows.height > _TOLD:
-            text, line = rows.row(_TOLD)
-            reason = f"{rows.height - _TOLD} more such cells in the column {column!r} below; they stay unknown"
+        for text, line in rows.head(_REPORTED).iter_rows():
+            self._collector.issue("warning", line, text, f"{what} in the column {column!r}: shown as unknown")
+        if rows.height > _REPORTED:
+            text, line = rows.row(_REPORTED)
+            reason = f"{rows.height - _REPORTED} more such cells in the column {column!r} below: shown as unknown"
             self._collector.issue("warning", line, text, reason)
 
 
 def decimal_sign(texts: pl.Series) -> str | None:
-    """The decimal sign of the numbers of a text, as far as they prove it.
+    """The decimal sign of a text's numbers; None if they do not prove one.
 
-    ``1,234.5`` and ``0.5`` prove a point, ``1.234,5`` and ``9,00`` a comma; ``1,024`` proves nothing. None where
-    nothing or the opposite is proven as well.
+    ``1,234.5`` and ``0.5`` prove a point, ``1.234,5`` and ``9,00`` a comma; ``1,024`` proves nothing. Contradictory
+    numbers prove nothing either.
     """
     point = texts.str.contains(
         r"^[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]*|[0-9]{1,3}(?:,[0-9]{3}){2,}|[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})(?:[eE][+-]?[0-9]+)?|0\.[0-9]+|[0-9]{4,}\.[0-9]+)$"
@@ -155,7 +155,7 @@ def decimal_sign(texts: pl.Series) -> str | None:
 
 
 def by_value(values: pl.Series, function: Callable[[str], str | int | bool | None], dtype: pl.DataType) -> pl.Series:
-    """What a function says of each distinct value of a column, once each."""
+    """Apply a function to each distinct value of a column."""
     distinct = values.unique().drop_nulls()
     if distinct.is_empty():
         return pl.Series(values.name, [None] * len(values), dtype)

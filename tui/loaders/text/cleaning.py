@@ -1,7 +1,7 @@
-"""Cleans text: terminal escapes, control characters, HTML markup, and the JSON strings of notebooks.
+"""Cleans text: terminal escapes, control characters, HTML markup, JSON strings of notebooks, and tags before lines.
 
-Logs are often captured from a terminal. Readers of a format see the text as a person would, so that a colored header
-is still a header; the Log view reads the input itself again.
+Logs are often captured from a terminal. Loaders see the text as a person would, so that a colored header
+is still a header; the Log view reads the original input again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _DROPPED_CHARACTERS: Final = dict.fromkeys([*(code for code in range(32) if code
 
 
 def clean_bytes(data: bytes) -> bytes:
-    r"""Make whole lines of UTF-8 readable; as many lines come back.
+    r"""Remove escapes and control characters of whole lines of UTF-8; the number of lines stays the same.
 
-    Of a line that was overwritten by carriage returns the last state stays, as a progress bar means it; a backspace
-    takes back the character before it.
+    Of a line overwritten by carriage returns, as by a progress bar, the last state remains; a backspace
+    deletes the character before it.
 
     >>> clean_bytes(b"\x1b[31m==7== Profiling\x1b[0m\r\n 10%\r 20%\rdone\n|\b/\b-\n")
     b'==7== Profiling\ndone\n-\n'
@@ -44,7 +44,7 @@ def clean_bytes(data: bytes) -> bytes:
 
 
 def clean_line(raw: bytes) -> str:
-    """Decode one line that `clean_bytes` has seen: damaged bytes become U+FFFD, the last control characters go."""
+    """Decode a line cleaned by `clean_bytes`: invalid bytes become U+FFFD, remaining control characters are removed."""
     text = raw.decode("utf-8", "replace")
     return text if text.isprintable() else text.translate(_DROPPED_CHARACTERS)
 
@@ -54,18 +54,18 @@ def _last_state(found: re.Match[bytes]) -> bytes:
     line = line[line.rfind(b"\r") + 1 :]
     if b"\x08" not in line:
         return line
-    kept: list[str] = []
+    result: list[str] = []
     for part in _BACKSPACES.split(line.decode("utf-8", "replace")):
         if not part.startswith("\x08"):
-            kept.append(part)
+            result.append(part)
             continue
         back = len(part)
-        while back and kept:
-            last = kept.pop()
+        while back and result:
+            last = result.pop()
             if len(last) > back:
-                kept.append(last[:-back])
+                result.append(last[:-back])
             back = max(0, back - len(last))
-    return "".join(kept).encode()
+    return "".join(result).encode()
 
 
 _SIGNS: Final = re.compile(rb"&[lg]t;|</?(?:pre|code|br|span)[ />]|<html|<!doctype html", re.IGNORECASE)
@@ -79,7 +79,7 @@ _MEANING: Final = {
 
 
 def has_markup(head: bytes) -> bool:
-    """Whether an input that begins so is, or holds, HTML.
+    """Whether an input that begins with ``head`` is or contains HTML.
 
     >>> has_markup(b"<!DOCTYPE html>"), has_markup(b"f&lt;int&gt;"), has_markup(b"void f<int>(T&)")
     (True, True, False)
@@ -88,9 +88,9 @@ def has_markup(head: bytes) -> bool:
 
 
 def without_markup(data: bytes) -> bytes:
-    """Lines without the tags of preformatted text around them, entities as the characters that they mean.
+    """Lines without the HTML tags of preformatted text around them, with entities decoded.
 
-    As many lines come back.
+    The number of lines stays the same.
 
     >>> without_markup(b"<pre>  10.00%  f&lt;int&gt;(int)<br>")
     b'  10.00%  f<int>(int)'
@@ -105,14 +105,14 @@ _QUOTED_LOG: Final = re.compile(
     rb'^[ \t]*"(?:==\d+==[ ]|={8}[ ]|[ ]*(?:Type[ ]+)?Time\(%\)[ ]|[ ]*Start[ ]+Duration[ ]).*\\n",?[ \t\r]*$',
     re.MULTILINE,
 )
-"""A line of a profile as a JSON string: the notebook around it may be missing."""
+"""A line of a profile as a JSON string, with or without the notebook around it."""
 
 _STRING: Final = re.compile(rb'^[ \t]*("(?:[^"\\\n]|\\.)*+")[ \t]*,?[ \t\r]*$', re.MULTILINE)
 _SEVERAL: Final = re.compile(rb'\\n(?!")')
 
 
 def is_notebook(head: bytes) -> bool:
-    r"""Whether an input that begins so is a notebook, or lines of one.
+    r"""Whether an input that begins with ``head`` is a notebook, or lines of one.
 
     >>> is_notebook(b'{\n "cells": [\n'), is_notebook(b'{"traceEvents": []}')
     (True, False)
@@ -121,9 +121,9 @@ def is_notebook(head: bytes) -> bool:
 
 
 def unquoted(data: bytes) -> bytes:
-    r"""Whole lines of a notebook with the strings that stand alone on a line as the text they mean.
+    r"""Whole lines of a notebook; JSON strings that are alone on a line are decoded.
 
-    As many lines come back: a string of several lines stays as it is.
+    The number of lines stays the same: a string of several lines is not decoded.
 
     >>> unquoted(b'  "text": [\n   "==7== \\"a\\"\\n",\n   "  12%  f\\u003cint\\u003e"\n')
     b'  "text": [\n==7== "a"\n  12%  f<int>\n'
@@ -155,10 +155,10 @@ _OTHER_PROFILE: Final = (
     rb"(?:[ \t]*\"?Time ?\(%\)\"?[ \t,]+\"?Total Time|[ \t]*\"?Start ?\([num]?s\)\"?[ \t,]"
     rb"|[ \t]*\*\* [^\n]{1,80} \(\w+\):|==(?:PROF|WARNING|ERROR)== |\"ID\",\"Process ID\")"
 )
-"""What nsys stats and ncu print: unlike nvprof's, their lines do not say which process they are of."""
+"""Output of nsys stats and ncu: unlike nvprof's, their lines do not name their process."""
 _BEFORE_ALL: Final = re.compile(rb"^(%s|> ?)%s" % (_LINE_TAGS[0], _OTHER_PROFILE), re.MULTILINE)
 _LABEL: Final = rb"(?:%s|%s|\[[A-Za-z_]{1,20}\d{1,6}\]: ?|[A-Za-z][\w.-]{0,60}[ \t]+\| ?)" % _LINE_TAGS[1:]
-"""The rank or the container that a line is from."""
+"""The rank or the container of a line."""
 _LABELLED: Final = re.compile(rb"^(%s)%s" % (_LABEL, _OTHER_PROFILE), re.MULTILINE)
 
 _ANY_TAGGED: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _LINE_TAGS), re.MULTILINE)
@@ -170,27 +170,27 @@ _HEADER: Final = (
     rb"[ \t]*(?:(?:Type[ \t]+)?Time\(%\)[ \t]|\"Time\(%\)\"|\"Type\"|Start[ \t]+Duration|\"Start\"|\"Device\""
     rb"|No (?:kernels|API activities|events/metrics) were)"
 )
-"""What stands below the title of a result."""
+"""Headers below the title of a result."""
 
 _PASTE: Final = rb"[ \t]*+(?:\d+,|[#*>|%]+|(?://)+)?[ \t]*+"
 _IN_A_PASTE: Final = re.compile(_PASTE)
-"""What the readers of a format pass over themselves, where it is in front of a table."""
+"""Prefixes of pasted text, which the readers of formats skip themselves."""
 
 _WITHOUT_TAG: Final = re.compile(_PASTE + rb"(?:==\d+=|={7})")
 _MOST_TRIED: Final = 16
-"""Results of a block with something in front that is looked at."""
+"""The most titles with a prefix that are tried in a block."""
 
 _PARTS: Final = re.compile(rb"\d+|[ \t]+|[^\d \t]+")
 _NEAR: Final = 1 << 16
-"""Bytes behind the title of a result in which its table begins."""
+"""The table of a result begins within this many bytes after its title."""
 
 
 def tag_of(data: bytes) -> re.Pattern[bytes] | None:
-    r"""What stands in front of the lines of a text, where a profile's lines have such a tag.
+    r"""The pattern of the tag before each line of a text, if the lines of a profile have one.
 
-    It is known by its shape, or is the same, but for the numbers in it, before the title of a result and the header
-    below. Where lines of several processes may alternate that do not say themselves whose they are, lines of others
-    than the first match as a whole (`lines_of_others`).
+    A tag is recognized by its shape, or is the same, except for numbers, before the title of a result and the header
+    below. If lines of several processes may alternate without naming their process, lines of other processes
+    match as a whole (`lines_of_others`).
 
     >>> tag = tag_of(b"[1,0]<stderr>:==7== Profiling result:")
     >>> tag.sub(b"", b"[1,1]<stderr>:  50.00%  1.0us")
@@ -218,7 +218,7 @@ def tag_of(data: bytes) -> re.Pattern[bytes] | None:
 
 
 def later_tag(data: bytes) -> re.Pattern[bytes] | None:
-    """The same of lines further down in a text, of which only those around results are looked at."""
+    """Like `tag_of`, for later lines of a text; only lines near results are searched."""
     for result in _RESULTS:
         at, tried = -1, 0
         while tried < _MOST_TRIED and (at := data.find(result, at + 1)) >= 0:
@@ -232,14 +232,14 @@ def later_tag(data: bytes) -> re.Pattern[bytes] | None:
 
 
 def lines_of_others(tag: re.Pattern[bytes], data: bytes) -> list[bytes]:
-    """What stands in front of lines that are left out, because a tag is that of another process; one of each line."""
+    """The tags of lines that are left out because they belong to another process, one per line."""
     if "other" not in tag.groupindex:
         return []
     return [found["other"] for found in tag.finditer(data) if found["other"] is not None]
 
 
 def _shape_of(tag: bytes) -> bytes:
-    """A regular expression of a tag, whatever its numbers; blanks at its end may be missing where nothing follows."""
+    """The pattern of a tag with any numbers; blanks at its end may be missing at the end of the line."""
     parts = _PARTS.findall(tag)
     blanks = parts.pop() if tag[-1:] in b" \t" else b""
     shape = b"".join(rb"\d+" if part.isdigit() else rb"[ \t]+" if part.isspace() else re.escape(part) for part in parts)

@@ -1,4 +1,4 @@
-"""Reads tables of separated values out of a text in bulk; shared by the formats that print CSV."""
+"""Reads tables of separated values in a text, in bulk; converts semicolons and decimal commas of spreadsheets."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 _QUOTE: Final = ord('"')
 _MAX_LINES_OF_A_ROW: Final = 400
-"""A quoted cell can hold line ends, as a stack does; one that goes on for longer is a quotation mark that was lost."""
+"""The most lines of a quoted cell with newlines, such as a stack; beyond it the closing quotation mark is missing."""
 
 _FIRST_CHUNK: Final = 64
 _GROWTH: Final = 16
-"""So many lines are read at once at first, and so many times more each time that all were rows."""
+"""The first chunk of lines, and the factor by which chunks grow while all lines are rows."""
 
 _WIDE: Final = 5
-"""A line with as many cells as a table of so many columns is a row, also where a quotation mark above has no end."""
+"""In a table of this many columns, a line with all cells is a row even after an open quotation mark."""
 
 _LEAST_SEPARATORS: Final = 3
-"""A line with so many among the rows of a table is one of them, damaged; one with fewer is program output."""
+"""A line with at least this many cells among rows is a damaged row; with fewer it is program output."""
 
 _ROW_START: Final = re.compile(r'\s*(?:"?-?[0-9][0-9.]*"?\s*(?:[,;\t]|$)|"[^"]*"[,;\t])')
-"""How a row with a number or a quoted cell in front begins, and all that may be left of one."""
+"""The beginning of a row: a number or a quoted cell."""
 
 
 class CsvTable:
@@ -59,13 +59,13 @@ class CsvTable:
 
         Args:
             columns: A name for each column; they are made distinct.
-            sink: Where rows go.
+            sink: Gets the rows.
             separator: One character.
-            header: Matches the whole first cell of a header: a row that has such a cell begins another table.
+            header: Matches the whole first cell of a header: such a row begins another table.
             ends: Matches the beginning of a line that is not of this table.
-            widths: How many cells rows can have beside all; those that are missing are null.
-            last_is_text: The last cell may hold separators without quotation marks around it.
-            whole: Columns of whole numbers: the sink can get them as such where all of many rows are.
+            widths: Other numbers of cells that rows can have; missing cells are null.
+            last_is_text: The last cell may contain separators without being quoted.
+            whole: Columns of integers, which the sink may get as such if all cells of a chunk are.
         """
         self._columns = unique_names(columns)
         self._sink = sink
@@ -86,7 +86,7 @@ class CsvTable:
         self._blank = False
 
     def take(self, line: Line) -> bool:
-        """Read one line: a row, a part of one, a damaged one, or output of the program between rows."""
+        """Read a line: a row, a part of one, a damaged row, or program output between rows."""
         if self._ends.match(line.text):
             return False
         if self._pending:
@@ -100,7 +100,7 @@ class CsvTable:
         return self._take_row(line.text, line)
 
     def _go_on(self, line: Line) -> bool:
-        """Go on with a row whose quoted cell holds line ends."""
+        """Continue a row whose quoted cell contains newlines."""
         if self._separator in line.text and self._is_header(line.text):
             while self._pending:
                 self._give_up()
@@ -111,7 +111,7 @@ class CsvTable:
             and _ROW_START.match(line.text)
             and line.text.count(self._separator) >= len(self._columns) - 1
         ):
-            # What goes on is a row itself, so the quotation mark above was lost.
+            # This line is a row itself, so the closing quotation mark above is missing.
             return self._give_up()
         if line.text.count('"') % 2:
             text = "\n".join(part.text for part in self._pending)
@@ -124,10 +124,10 @@ class CsvTable:
         return self._give_up()
 
     def _give_up(self) -> bool:
-        """A quotation mark was lost: its line is damaged, and those below are read on their own."""
+        """The closing quotation mark is missing: its line is damaged, and the lines below are read one by one."""
         first, *others = self._pending
         self._pending = []
-        self._sink.damaged(first, "a quotation mark of this row has no end; it is left out")
+        self._sink.damaged(first, "a quotation mark of this row is not closed: row left out")
         goes_on = True
         for line in others:
             goes_on &= self.take(line)
@@ -144,7 +144,7 @@ class CsvTable:
         if cells and self._header.fullmatch(cells[0].strip()) and separators:
             return False
         if separators >= _LEAST_SEPARATORS or _ROW_START.match(text):
-            self._sink.damaged(line, f"expected a row of {width} cells, found {len(cells)}; it is left out")
+            self._sink.damaged(line, f"expected a row of {width} cells, found {len(cells)}: row left out")
             return True
         self._stray += 1
         return not self._blank and self._stray <= MAX_STRAY_LINES
@@ -161,7 +161,7 @@ class CsvTable:
     def take_block(self, block: Block, start: int) -> int:
         """Read plain rows: each on a line of its own, with as many cells as the header has.
 
-        A table may end soon, so few lines are looked at first, and then more and more.
+        A table may end soon, so chunks of lines grow from a small one.
         """
         if self._pending or self._is_header(block.raw(start).decode("utf-8", "replace")):
             return start
@@ -179,7 +179,7 @@ class CsvTable:
         return self._header.fullmatch(text.split(self._separator, 1)[0].strip().strip('"')) is not None
 
     def _take_chunk(self, block: Block, start: int, stop: int) -> int:
-        """Read the plain rows of some lines; the index of the first that is none."""
+        """Read the plain rows of some lines; the index of the first line that is no plain row."""
         cells = self._read(block, start, stop)
         if cells is None:
             stop = self._plain_until(block, start, stop)
@@ -200,13 +200,13 @@ class CsvTable:
         return stop
 
     def _read(self, block: Block, start: int, stop: int) -> pl.DataFrame | None:
-        """The cells of some lines; None where they are not a row each, with all cells.
+        """The cells of some lines; None unless each line is one row with all cells.
 
-        Polars takes line ends within quotes into a cell, and fills rows up that are too short: neither goes unseen.
+        Polars accepts newlines within quotes, and pads short rows: both are detected here.
         """
         data = block.data[block.starts[start] : block.starts[stop]]
         if not block.is_ascii:
-            # In a block with other characters, a damaged one must not spoil the rest.
+            # An invalid character must not affect the other rows of the block.
             data = data.decode("utf-8", "replace").encode()
         cells = self._parse(data)
         if cells is None or cells.height != stop - start:
@@ -226,11 +226,11 @@ class CsvTable:
             except PolarsError:
                 if len(self._types) == 1:
                     return None
-                # A column is not what it was thought to be: all are strings from here on.
+                # A column is not of the expected type: all are strings from here on.
                 del self._types[0]
 
     def _plain_until(self, block: Block, start: int, stop: int) -> int:
-        """The index of the first line that is no plain row by its quotation marks and separators."""
+        """The index of the first line that is no plain row, by its quotation marks and separators."""
         plain = self._plain(block, start, stop)
         return stop if plain.all() else start + int(plain.argmin())
 
@@ -243,7 +243,7 @@ class CsvTable:
         in_quotes = np.cumsum(data == _QUOTE, dtype=np.uint8) & 1
         outside = (data == ord(self._separator)) & (in_quotes == 0)
         separators = np.add.reduceat(outside, begins, dtype=np.int32)
-        # Every line up to here has ended its quotes: the newline is outside of them.
+        # All quotes before this newline are closed, so it is outside of quotes.
         closed = in_quotes[block.starts[start + 1 : stop + 1] - begin - 1] == 0
         fits = (
             np.isin(separators + 1, list(self._widths))
@@ -259,7 +259,7 @@ class CsvTable:
             self._rows, self._lines = [], []
 
     def close(self) -> None:
-        """Hand over the last rows."""
+        """Pass the last rows to the sink."""
         while self._pending:
             self._give_up()
         self._add_rows()
@@ -267,26 +267,26 @@ class CsvTable:
 
 
 _LEAST: Final = 3
-"""Semicolons in a line of a table."""
+"""The least number of semicolons in a line of a table."""
 _MOST_HEADERS: Final = 50
-"""So many lines of the beginning that may be a header are looked at."""
+"""The most lines at the beginning that are tried as a header."""
 _TITLE: Final = re.compile(r"[^,]{1,60}|[^,\s]{1,160}")
-"""The title of a column: a few words, or the name of a metric."""
+"""A column title: a few words, or the name of a metric."""
 _NUMBER: Final = r"^[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?$"
 _OF_COMMA: Final = r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
-"""A number with a decimal comma, maybe with points between thousands."""
+"""A number with a decimal comma, optionally with points between thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Semicolons:
-    """How a text writes its tables."""
+    """The separator and decimal sign of a text's tables."""
 
     has_comma: bool | None
-    """Whether numbers have a decimal comma; None where they prove neither: nothing is read of them then."""
+    """Whether numbers have a decimal comma; None if ambiguous: then they are not read."""
 
     @property
     def words(self) -> str:
-        """What to say of it."""
+        """The text of the issue."""
         if self.has_comma is None:
             return (
                 "cells are separated by semicolons, and it is ambiguous whether numbers have a decimal comma: save the "
@@ -296,7 +296,7 @@ class Semicolons:
         return f"cells are separated by semicolons, as spreadsheets save them, and numbers have {numbers}: read as such"
 
     def with_commas(self, block: Block) -> Block:
-        """The same lines, those of tables with commas between cells and decimal points."""
+        """The block, its tables converted to commas between cells and decimal points."""
         if self.has_comma is None:
             return block
         lines = block.data.split(b"\n")[:-1]
@@ -310,10 +310,10 @@ class Semicolons:
         return made
 
     def _rewritten(self, lines: Sequence[bytes]) -> Sequence[bytes]:
-        """Lines with as many semicolons; as they are where they are no cells."""
+        """Convert lines with the same number of semicolons; lines that are no cells stay unchanged."""
         cells = _cells(lines)
         if cells is None:
-            # One of them is damaged, which costs it alone.
+            # One of the lines is damaged: convert them one by one.
             halves = (lines[: len(lines) // 2], lines[len(lines) // 2 :])
             return lines if len(lines) == 1 else [line for half in halves for line in self._rewritten(half)]
         if self.has_comma:
@@ -326,16 +326,16 @@ class Semicolons:
         ]
         if any(len(one) != len(lines) for one in written):
             return lines
-        # Headers are quoted, as tools write them.
+        # Quoted, as tools write headers.
         return [rows if row else headers for headers, rows, row in zip(*written, is_row, strict=True)]
 
 
 def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
-    """How the tables of a text are written, where a header with semicolons proves it; None elsewhere.
+    """The format of a text's tables if a header with semicolons proves it, otherwise None.
 
     Args:
         head: The beginning of the text.
-        cues: Find headers with commas.
+        cues: The cues of headers, with commas.
     """
     if head.count(b";") < _LEAST:
         return None
@@ -346,7 +346,7 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
         names = {cell for cell in cells if _TITLE.fullmatch(cell)}
         if not _LEAST < len(names) == len(cells) or line.startswith(b"==") or not cues.are_in(header):
             continue
-        # The last line may be cut.
+        # The last line may be cut off.
         whole = lines if head.endswith(b"\n") else lines[:-1]
         rows = [split_cells(row.decode("utf-8", "replace"), ";") for row in whole[place + 1 :] or lines[place + 1 :]]
         texts = pl.Series([cell for row in rows for cell in row], dtype=pl.String)
@@ -358,7 +358,7 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
 
 
 def _cells(lines: Sequence[bytes]) -> pl.DataFrame | None:
-    """The cells of lines, a column each, all text; None where not each line is a row with all cells."""
+    """The cells of lines as text columns; None unless each line is a row with all cells."""
     width = len(split_cells(lines[0].decode("utf-8", "replace"), ";"))
     if width <= _LEAST:
         return None
@@ -368,6 +368,6 @@ def _cells(lines: Sequence[bytes]) -> pl.DataFrame | None:
         cells = pl.read_csv(data, has_header=False, separator=";", schema=schema)
     except pl.exceptions.PolarsError:
         return None
-    # Quotation marks that have no end take other lines in, and a name may hold a semicolon.
+    # An open quotation mark swallows lines, and a name may contain a semicolon.
     is_whole = cells.height == len(lines) and not data.count(b'"') % 2
     return cells if is_whole and cells.to_series(width - 1).null_count() < max(len(lines), 2) else None

@@ -1,4 +1,4 @@
-"""Splits a stream of bytes into pieces of whole lines of bounded length, and detects its encoding."""
+"""Splits a stream of bytes into pieces of whole lines, limits the length of lines, and detects the encoding."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _FIRST: Final = 1 << 20
-"""Bytes of the first piece: who works on pieces need not wait for a large one. The next are each twice as large."""
+"""The size of the first piece, small so that work can start early; each next one is twice as large."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinePiece:
-    """Some whole lines; all end with a newline, also the last of a stream that has none there."""
+    """Whole lines; all end with a newline, which is added to the last line of a stream if necessary."""
 
     data: bytes
     covered: int
-    """How many bytes of the stream it stands for: not those of `data` where a line was cut or a newline added."""
+    """The bytes of the stream that it stands for; not those of `data` if a line was cut or a newline added."""
     cut_line_size: int = 0
-    """The true size of its last line where that was too long and only its beginning is in `data`; else 0."""
+    """The full size of its last line if only its beginning is in `data`; otherwise 0."""
     ends_within_line: bool = False
-    """Whether the stream ends with it, and without a newline: the last one in `data` was added."""
+    """Whether the stream ends here without a newline, so that the last one in `data` was added."""
 
 
 def _never() -> bool:
@@ -34,7 +34,7 @@ def _never() -> bool:
 def whole_lines(
     chunks: Iterable[bytes], *, piece_size: int, line_limit: int, is_late: Callable[[], bool] = _never
 ) -> Iterator[LinePiece]:
-    """Put a stream together as pieces of about ``piece_size`` bytes; the first ones are smaller.
+    """Split a stream into pieces of about ``piece_size`` bytes; the first ones are smaller.
 
     Of a line longer than ``line_limit`` bytes only so many are kept, and its piece ends with it. While the rest of such
     a line is passed over, a piece of nothing comes for every chunk. Where ``is_late`` says so, a piece is what has
@@ -42,7 +42,7 @@ def whole_lines(
     """
     pending: list[bytes] = []
     held, wanted = 0, min(piece_size, _FIRST)
-    beginning = b""  # of a line that is too long and whose end has not come yet
+    beginning = b""  # of an overlong line that has not ended yet
     passed = 0  # bytes of that line
     for chunk in chunks:
         rest = chunk
@@ -78,10 +78,10 @@ def whole_lines(
 
 
 def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
-    """The whole lines in some parts, and what is left behind them; one part of whole lines is not even copied."""
+    """The whole lines in some parts, and the rest; a single part of whole lines is not copied."""
     end = parts[-1].rfind(b"\n") + 1
     if end:
-        # Joining nothing but bytes lets other threads run meanwhile; joining a view would not.
+        # Joining bytes releases the GIL; joining views would not.
         return b"".join((*parts[:-1], parts[-1][:end])), parts[-1][end:]
     whole = b"".join(parts)
     end = whole.rfind(b"\n") + 1
@@ -89,7 +89,7 @@ def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
 
 
 def _with_lines_cut(data: bytes, limit: int) -> Iterator[LinePiece]:
-    """Whole lines as pieces, every line that is too long at the end of one."""
+    """Whole lines as pieces; each overlong line ends a piece."""
     start = position = 0
     while len(data) - position > limit + 1:
         newline = data.rfind(b"\n", position, position + limit + 1)
@@ -105,7 +105,7 @@ def _with_lines_cut(data: bytes, limit: int) -> Iterator[LinePiece]:
 
 
 def _beginning(line: bytes, limit: int) -> bytes:
-    """The first bytes of a line, no character cut in two."""
+    """The first bytes of a line, cut between characters."""
     end = limit
     while limit - end < 3 and line[end] & 0xC0 == 0x80:
         end -= 1
@@ -113,24 +113,24 @@ def _beginning(line: bytes, limit: int) -> bytes:
 
 
 _SAMPLE: Final = 4096
-"""Bytes in which zeros are counted."""
+"""The number of bytes in which zeros are counted."""
 _BARE_RETURN: Final = re.compile(rb"\r(?!\n)")
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """An encoding, and the length of the byte order mark that the input begins with."""
+    """An encoding and the length of the byte order mark."""
 
     name: str
     """utf-8, utf-16-le or utf-16-be."""
     mark_size: int = 0
-    """Bytes of the mark; 0 where there is none."""
+    """The size of the byte order mark; 0 if there is none."""
 
 
 def encoding_of(head: bytes) -> Encoding:
-    """The encoding of an input that begins with ``head``; UTF-8 where nothing speaks for another.
+    """The encoding of an input that begins with ``head``; UTF-8 by default.
 
-    UTF-16 without a mark is known by its zero bytes: every other byte of mostly Latin text.
+    UTF-16 without a mark is recognized by zero bytes: every other byte of mostly Latin text.
     """
     if head.startswith(codecs.BOM_UTF8):
         return Encoding("utf-8", 3)
@@ -149,7 +149,7 @@ def encoding_of(head: bytes) -> Encoding:
 
 
 def as_utf8(encoding: Encoding, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text as UTF-8 without the mark; UTF-8 itself passes through, damaged or not."""
+    """Convert a text to UTF-8 without byte order mark; UTF-8 passes unchanged, valid or not."""
     skip = encoding.mark_size
     decoder = None if encoding.name == "utf-8" else codecs.getincrementaldecoder(encoding.name)("replace")
     for chunk in chunks:
@@ -161,12 +161,12 @@ def as_utf8(encoding: Encoding, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def has_bare_returns(head: bytes) -> bool:
-    """Whether carriage returns alone end the lines of a text that begins so, as spreadsheets save it for old Macs."""
+    """Whether lines end with carriage returns alone, as in spreadsheets saved for classic Mac OS."""
     return head.count(b"\r") > 1 and b"\n" not in head and b"\0" not in head
 
 
 def with_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text with newlines for carriage returns; where both stand together, the newline is enough."""
+    """Convert carriage returns to newlines; CR LF becomes one newline."""
     held = b""
     for chunk in chunks:
         data = held + chunk

@@ -1,8 +1,8 @@
-"""The interface of text formats: how the reader of a text log offers them lines, and what tables share.
+"""The interfaces of text formats, and functions that tables share.
 
-A text log is read once, top to bottom, by `text_log.py`. Each line goes to the open `Section` (a table) until that
-declines it; then to each format's `TextReader`, which may take the line, open a section with it, or leave it: what
-nobody takes is program output, kept for the Log view only.
+A text log is read once, top to bottom, by `text_log.py`. Each line goes to the open `Section` (a table) until it
+declines; then to each format's `TextReader`, which may read the line, open a section with it, or decline: lines that
+all decline are program output, shown only in the Log view.
 """
 
 from __future__ import annotations
@@ -21,54 +21,54 @@ if TYPE_CHECKING:
 
 
 class Section(Protocol):
-    """A table (or another run of lines) that is being read."""
+    """A table, or another group of lines, that is being read."""
 
     def take(self, line: Line) -> bool:
-        """Read a line; False where it is not of this section, which is then closed and the line offered elsewhere."""
+        """Read a line; False if it does not belong to this section, which is then closed."""
 
     def close(self) -> None:
-        """The section has ended: hand what it holds to the collector."""
+        """End the section: add its rows to the collector."""
 
 
 @runtime_checkable
 class BulkSection(Section, Protocol):
-    """A section that can read many rows at once."""
+    """A section that reads many rows at once."""
 
     def take_block(self, block: Block, start: int) -> int:
-        """Read whole lines of a block from index ``start`` on, for as long as they are plain rows of this section.
+        """Read lines of a block from index ``start``, as long as they are plain rows of this section.
 
         Returns:
-            The index of the first line that it did not read; ``start`` where that line needs `take`.
+            The index of the first line that was not read; ``start`` if that line needs `take`.
         """
 
 
 class TextReader(Protocol):
-    """One format's part in reading one text."""
+    """Reads the lines of one format in one text."""
 
     def begin(self, line: Line) -> Section | bool:
-        """Look at a line that no section took.
+        """Read a line that no section took.
 
         Returns:
-            The section that the line opens; True where the line was read on its own; False where it is not ours.
+            The section that the line opens; True if the line was read; False if it is not of this format.
         """
 
     def finish(self) -> None:
-        """The text has ended, and every section is closed."""
+        """Called at the end of the text, after every section is closed."""
 
 
 class TextFormat(Protocol):
-    """A format that is found in text logs."""
+    """A format of text logs."""
 
     @property
     def format(self) -> Format:
-        """What it declares of itself."""
+        """The description of the format."""
 
     @property
     def cue(self) -> bytes:
-        """A regular expression that finds a place in every line that `TextReader.begin` could take.
+        """A regular expression that matches in every line that `TextReader.begin` could read.
 
-        Lines without it are passed over at the speed of the regular expression engine, so it must miss nothing and
-        should match little else. It is searched case-sensitive in lines that have been cleaned, ``^`` and ``$`` at line
+        Lines without a match are skipped at the speed of the regular expression engine, so it must miss nothing and
+        should match little else. It is case-sensitive and searched in cleaned lines, with ``^`` and ``$`` at line
         ends, by Rust's engine: no look-around, no back-references.
         """
 
@@ -77,30 +77,30 @@ class TextFormat(Protocol):
 
 
 MAX_STRAY_LINES: Final = 20
-"""So many lines of program output in a row can stand between the rows of a table before it counts as ended."""
+"""The most consecutive lines of program output within a table; after more, the table has ended."""
 
 LINE: Final = "line"
-"""The column of the line that a row comes from."""
+"""The name of the column with the line of each row."""
 
 
 class TableSink(Protocol):
-    """Where the rows of a table go."""
+    """Receives the rows of a table."""
 
     def add(self, cells: pl.DataFrame) -> None:
-        """Take rows: a column of strings (null where empty) for each column of the table, and ``line``.
+        """Add rows: a column of strings (null if empty) for each column of the table, and ``line``.
 
-        Columns of whole numbers can come as such.
+        Columns of integers may have an integer type.
         """
 
     def damaged(self, line: Line, reason: str) -> None:
-        """Note a line that is a row by its looks and cannot be read."""
+        """Report a line that looks like a row and cannot be parsed."""
 
     def close(self) -> None:
-        """The table has ended."""
+        """Called at the end of the table."""
 
 
 def split_cells(text: str, separator: str = ",") -> list[str]:
-    """The cells of a line; none where it is not separated values.
+    """The cells of a line; empty if it is not separated values.
 
     >>> split_cells('1,"f<int, 4>",')
     ['1', 'f<int, 4>', '']
@@ -112,7 +112,7 @@ def split_cells(text: str, separator: str = ",") -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Names for columns: those that are empty, come twice or are called ``line`` get a number.
+    """Distinct names for columns: empty names, duplicates and ``line`` get a number.
 
     >>> unique_names(["name", "", "name", "line"])
     ['name', 'column 1', 'name 2', 'line 3']

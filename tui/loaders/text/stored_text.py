@@ -1,4 +1,4 @@
-"""The lines of a text that was read, to be read again from any place."""
+"""The lines of a text log for the Log view: read again from the input, or from a temporary copy."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SPOOL_LIMIT: Final = 2 << 30
-"""At most this many bytes of a compressed input or a pipe are kept in a temporary file for the Log view.
+"""The most bytes of a compressed input or a pipe that are copied to a temporary file for the Log view.
 
-The temporary folder may be memory; half of its free space is the limit where that is less.
+The folder for temporary files may be in memory; half of its free space is the limit if that is less.
 """
 
 LINE_LIMIT: Final = 20_000
-"""Longer lines are cut when they are given out: no screen shows them."""
+"""Lines are cut at this length."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Some whole lines that lie in one piece in the file."""
+class LineRange:
+    """Consecutive whole lines of the file."""
 
     first_line: int
     line_count: int
     offset: int
     size: int
     edges: tuple[bytes, bytes]
-    """Its first and last bytes, to know it again in a file that has grown."""
+    """Its first and last bytes, to recognize it in a file that has grown."""
 
     def is_still(self, data: bytes) -> bool:
-        """Whether ``data``, read at its place, has its shape; its last byte may be a newline that the input lacks."""
+        """Whether ``data``, read at its position, is unchanged; the last newline may be missing in the input."""
         return len(data) == self.size and _edges(data) == self.edges and _newlines(data) == self.line_count - 1
 
 
@@ -55,21 +55,21 @@ def _newlines(data: bytes) -> int:
 
 
 class StoredText:
-    """Reads lines again, from the input itself or from the copy that was made of it while it was read.
+    """Reads lines again, from the input itself or from the copy made while it was loaded.
 
-    Any thread may read while the loader is still adding.
+    Thread-safe: lines can be read while the loader is adding more.
     """
 
     def __init__(self, name: str, fd: int | None, *, spool_limit: int = SPOOL_LIMIT) -> None:
-        """Make a text without lines.
+        """Make an empty text.
 
         Args:
-            name: What messages call the input.
-            fd: The input, a file of plain UTF-8, which is now this object's to close; None to keep a copy.
-            spool_limit: At most this many bytes are copied.
+            name: The name of the input, for messages.
+            fd: The input, a file of plain UTF-8, which this object closes; None to make a copy.
+            spool_limit: The most bytes that are copied.
         """
         self.name = name
-        """What messages call the input."""
+        """The name of the input, for messages."""
         self._is_copy = fd is None
         self._spool_left = 0
         if fd is None:
@@ -79,43 +79,43 @@ class StoredText:
         self._fd = fd
         weakref.finalize(self, os.close, fd)
         self._lock = Lock()
-        self._stretches: list[Stretch] = []
+        self._ranges: list[LineRange] = []
         self._line_count = 0
         self._end = 0
         self._stamp = None if self._is_copy else self._file_stamp()
         self._cached: tuple[int, bytes, npt.NDArray[np.int64]] | None = None
-        self.not_kept = ""
-        """Why the text has no copy of some lines, or empty."""
+        self.not_copied = ""
+        """Why some lines were not copied; empty if all were."""
 
     @classmethod
-    def again(cls, name: str, fd: int, stretches: Sequence[Stretch], *, is_copy: bool) -> StoredText:
-        """A text that was read before, from what was remembered of it.
+    def again(cls, name: str, fd: int, ranges: Sequence[LineRange], *, is_copy: bool) -> StoredText:
+        """A text that was loaded before, from its stored description.
 
         Args:
-            name: What messages call the input.
-            fd: The input, unchanged, or the copy that was made of it; it is now this object's to close.
-            stretches: Those that it had.
-            is_copy: Which of both ``fd`` is.
+            name: The name of the input, for messages.
+            fd: The unchanged input, or its copy, which this object closes.
+            ranges: The positions of its lines.
+            is_copy: Whether ``fd`` is the copy.
         """
         text = cls(name, fd)
         if is_copy:
             text._is_copy, text._stamp = True, None
-        text._stretches = list(stretches)
-        text._line_count = sum(stretch.line_count for stretch in stretches)
+        text._ranges = list(ranges)
+        text._line_count = sum(line_range.line_count for line_range in ranges)
         return text
 
     @property
-    def stretches(self) -> Sequence[Stretch]:
-        """Where the lines lie, in the input or in the copy (`copied`)."""
-        return tuple(self._stretches)
+    def ranges(self) -> Sequence[LineRange]:
+        """The positions of the lines, in the input or in the copy."""
+        return tuple(self._ranges)
 
     @property
     def is_copy(self) -> bool:
-        """Whether the lines lie in a copy."""
+        """Whether the lines are read from a copy."""
         return self._is_copy
 
     def copied(self) -> Iterator[bytes]:
-        """The copy, in pieces."""
+        """The bytes of the copy, in pieces."""
         offset = 0
         while data := os.pread(self._fd, 1 << 20, offset):
             yield data
@@ -123,25 +123,25 @@ class StoredText:
 
     @property
     def line_count(self) -> int:
-        """How many lines have been read."""
+        """The number of lines."""
         return self._line_count
 
     def add(self, data: bytes, line_count: int, offset: int) -> None:
-        """Note that the next lines are these, found at an offset of the input."""
+        """Add the next lines, which begin at an offset of the input."""
         if self._is_copy:
             offset, kept = self._end, self._copy(data)
             if not kept:
                 self._line_count += line_count
                 return
-        stretch = Stretch(self._line_count + 1, line_count, offset, len(data), _edges(data))
+        line_range = LineRange(self._line_count + 1, line_count, offset, len(data), _edges(data))
         with self._lock:
-            self._stretches.append(stretch)
+            self._ranges.append(line_range)
             self._line_count += line_count
 
     def lines(self, first: int, count: int) -> list[str]:
-        """Lines ``first`` (from 1) and those after it, as they stand in the input, cut at `LINE_LIMIT` characters.
+        """Lines from number ``first`` (from 1), as in the input, cut at `LINE_LIMIT` characters.
 
-        Where they can't be read again, the first of them says why and the others are empty.
+        If they cannot be read again, the first of them gives the reason and the others are empty.
         """
         last = min(first + count - 1, self._line_count)
         first = max(first, 1)
@@ -150,31 +150,31 @@ class StoredText:
             while first + len(lines) <= last:
                 number = first + len(lines)
                 try:
-                    found = self._from_stretch(number, last)
+                    found = self._from_range(number, last)
                 except OSError as error:
                     found = self._instead(number, last, f"cannot be read again: {error.strerror}")
                 lines += found
         return lines
 
-    def _from_stretch(self, number: int, last: int) -> list[str]:
-        position = bisect.bisect_right(self._stretches, number, key=lambda stretch: stretch.first_line) - 1
-        stretch = self._stretches[position] if position >= 0 else None
-        if stretch is None or number >= stretch.first_line + stretch.line_count:
-            return self._instead(number, last, self.not_kept)
-        until = min(last, stretch.first_line + stretch.line_count - 1)
+    def _from_range(self, number: int, last: int) -> list[str]:
+        position = bisect.bisect_right(self._ranges, number, key=lambda line_range: line_range.first_line) - 1
+        line_range = self._ranges[position] if position >= 0 else None
+        if line_range is None or number >= line_range.first_line + line_range.line_count:
+            return self._instead(number, last, self.not_copied)
+        until = min(last, line_range.first_line + line_range.line_count - 1)
         changed = self._changed()
         if self._cached is None or self._cached[0] != position or changed:
-            data = _read_at(self._fd, stretch.size, stretch.offset)
+            data = _read_at(self._fd, line_range.size, line_range.offset)
             starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1))
             if starts[-1] != len(data):
                 starts = np.append(starts, len(data) + 1)
-            if changed and not (self._grown() and stretch.is_still(data)):
+            if changed and not (self._grown() and line_range.is_still(data)):
                 return self._instead(number, until, "has changed since it was read; this line is no longer in it")
             self._cached = position, data, starts
         _, data, starts = self._cached
         return [
             _shown(data[starts[index] : starts[index + 1] - 1])
-            for index in range(number - stretch.first_line, until - stretch.first_line + 1)
+            for index in range(number - line_range.first_line, until - line_range.first_line + 1)
         ]
 
     def _changed(self) -> bool:
@@ -191,17 +191,17 @@ class StoredText:
         return [f"({self.name} {reason})", *([""] * (until - number))]
 
     def _copy(self, data: bytes) -> bool:
-        if self.not_kept:
+        if self.not_copied:
             return False
         if len(data) > self._spool_left:
-            self.not_kept = f"is not kept from line {self._line_count + 1} on: the temporary file has reached its limit"
+            self.not_copied = f"is not available from line {self._line_count + 1}: the temporary file is full"
             return False
         try:
             view = memoryview(data)
             while view:
                 view = view[os.write(self._fd, view) :]
         except OSError as error:
-            self.not_kept = f"is not kept from line {self._line_count + 1} on: {error.strerror}"
+            self.not_copied = f"is not available from line {self._line_count + 1}: {error.strerror}"
             return False
         self._spool_left -= len(data)
         self._end += len(data)
