@@ -17,7 +17,7 @@ from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import lanes as lanes_module
-from tui.analysis.timeline.drawing import GLYPHS, NOTHING, bins, lane_cells
+from tui.analysis.timeline.drawing import GLYPHS, NOTHING, Signs, bins, lane_cells
 from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, ItemKind, Lane, LaneKind, flattened, lanes
 from tui.analysis.timeline.lookup import (
     TimeInterval,
@@ -31,11 +31,14 @@ from tui.analysis.timeline.lookup import (
     names_at,
     next_gap,
     places_of,
+    top_of_gpus,
 )
 from tui.analysis.timeline.shown import fitting_lanes, label, shown_lanes, timeline_lanes, title
+from tui.analysis.timeline.tracks import tracks
 from tui.analysis.timeline.window import ruler, whole_window
 from tui.loaders.registry import load_one
 from tui.text import to_ascii
+from tui.widgets.timeline.view import lane_heights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -398,3 +401,68 @@ def test_cutting_in_parts_between_pauses_changes_nothing(items: list[tuple[int, 
             found = flattened(starts, starts + lengths, looks.astype(np.int8), resolution_ns=1, before=FIRST)
         made.append((found.starts.tolist(), found.ends.tolist(), found.looks.tolist()))
     assert made[0] == made[1]
+
+
+def test_kinds_are_stacked_in_a_lane_of_several_lines() -> None:
+    """A cell of 100 ns: 30 of a tensor-core kernel below 40 of another, 15 eighths high in all (two lines)."""
+    made = profile(
+        activities=[
+            kernel("gemm", 30, start_ns=0, device=0, stream=7, uses_tensor_core=True),
+            kernel("relu", 40, start_ns=50, device=0, stream=7),
+            kernel("gemm", 100, start_ns=100, device=0, stream=7, uses_tensor_core=True),
+        ]
+    )
+    (lane,) = lanes(made)
+    cells = lane_cells(lane, np.array([0, 100, 200, 300]), signs=Signs.FILLS)
+    assert cells.texts == ["▆", "█", " "]
+    upper, lower = cells.line(0, 2), cells.line(1, 2)
+    assert (upper[0], lower[0]) == (["▃", "▇", " "], ["█", "█", " "])
+    assert upper[1].tolist() == [ItemKind.KERNEL, ItemKind.TENSOR, NOTHING]
+    assert lower[1].tolist() == [ItemKind.TENSOR, ItemKind.TENSOR, NOTHING]
+
+
+def test_a_name_stands_in_the_middle_line_of_a_tall_bar() -> None:
+    stream = lane_of(run(), LaneKind.STREAM, 7)
+    edges = np.arange(0, 1000, 10)
+    cells = lane_cells(stream, edges, lambda item: "gemm", signs=Signs.FILLS)
+    lines = ["".join(cells.line(number, 3)[0]) for number in range(3)]
+    assert ["gemm" in line for line in lines] == [False, True, False]
+    assert lines[0].count("▐") == lines[1].count("▐") > 0
+
+
+def test_tracks_are_means_over_cells() -> None:
+    made = profile(
+        activities=[
+            kernel("gemm", 50, start_ns=0, device=0, stream=7),
+            copy("HtoD", 100, start_ns=100, device=0, stream=8, size_bytes=400),
+        ],
+        memory_events=[
+            {"place": "GPU", "device": 0, "start_ns": 50, "allocated_bytes": 1000, "delta_bytes": 1000},
+            {"place": "GPU", "device": 0, "start_ns": 150, "allocated_bytes": 4000, "delta_bytes": 3000},
+            {"place": "CPU", "start_ns": 0, "allocated_bytes": 9000, "delta_bytes": 9000},
+        ],
+    )
+    found = tracks(made, shown_lanes(made))
+    assert [track.name for track in found] == ["GPU utilization", "copies, peak 3.73 GiB/s", "allocated, peak 3.91 KiB"]
+    edges = np.array([0, 100, 200, 400])
+    assert [track.shares(edges).tolist() for track in found] == [
+        [0.5, 1.0, 0.0],
+        [0.0, 1.0, 0.0],
+        [0.125, 0.625, 1.0],
+    ]
+
+
+def test_what_several_streams_of_a_gpu_ran_counts_once_in_the_top_work() -> None:
+    made = run()
+    streams = [lane for lane in lanes(made) if lane.kind is LaneKind.STREAM]
+    top = top_of_gpus(made, shown_lanes(made), 0, 10_000)
+    assert top["count"].sum() == sum(len(lane.starts) for lane in streams) == 5
+    assert top["time_ns"].sum() == sum(int((lane.ends - lane.starts).sum()) for lane in streams)
+
+
+def test_spare_lines_go_to_gpu_lanes_first_and_to_lanes_of_a_kind_alike() -> None:
+    found = lanes(run())
+    assert lane_heights(found, 0) == [1] * 7
+    assert lane_heights(found, 10) == [4, 4, 4, 1, 1, 1, 1]
+    assert lane_heights(found, 13) == [4, 4, 4, 2, 2, 2, 2]
+    assert lane_heights(found, 99) == [8, 8, 8, 3, 3, 3, 3]

@@ -14,7 +14,7 @@ from tui.app.navigator import Navigator
 from tui.widgets.charts import iteration_chart
 from tui.widgets.charts.iteration_bars import drawn_bars
 from tui.widgets.charts.iteration_chart import IterationChart
-from tui.widgets.timeline import lanes
+from tui.widgets.timeline import view as timeline_view
 from tui.widgets.timeline.view import TimelineView
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
 
         return note
 
-    monkeypatch.setattr(lanes, "lane_cells", noted(lane_cells))
+    monkeypatch.setattr(timeline_view, "lane_cells", noted(lane_cells))
     monkeypatch.setattr(iteration_chart, "drawn_bars", noted(drawn_bars))
     async with opened(TRACE, size=SIZE) as pilot:
         for view, keys in KEYS.items():

@@ -14,7 +14,7 @@ from tests.snapshots import screen_text
 from tui.app.errors import PanicError, Threads
 from tui.cli import headless
 from tui.cli.main import main
-from tui.screens import base, linked_tables, timeline_base
+from tui.screens import base, linked_tables, timeline
 
 SAMPLE = "resnet50_training.pt.trace.json.gz"
 
@@ -27,13 +27,13 @@ def lacking(*_: Any, **__: Any) -> NoReturn:
 @pytest.fixture
 def every_input_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 0)
-    monkeypatch.setattr(timeline_base, "AT_ONCE", 0)
+    monkeypatch.setattr(timeline, "AT_ONCE", 0)
 
 
 @pytest.mark.usefixtures("every_input_is_large")
 @pytest.mark.parametrize(
     ("name", "title", "where", "function"),
-    [("kernels", "Kernels", linked_tables, "measure"), ("timeline", "Timeline", timeline_base, "shown_lanes")],
+    [("kernels", "Kernels", linked_tables, "measure"), ("timeline", "Timeline", timeline, "shown_lanes")],
 )
 async def test_view_says_it_and_others_work_on(
     name: str, title: str, where: Any, function: str, monkeypatch: pytest.MonkeyPatch

@@ -460,8 +460,8 @@ class ViewScreen(Screen[None]):
         """What the help says first: what is under the cursor, and what that means."""
         return []
 
-    def signs(self) -> list[tuple[str, str]]:
-        """What the signs of its picture mean, for the help."""
+    def signs(self) -> list[tuple[str, str, str]]:
+        """The signs of its picture, what they mean and their colors, for the help."""
         return []
 
     # --- tables ------------------------------------------------------------------------------------------------------

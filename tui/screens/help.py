@@ -10,13 +10,13 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from tui.fitting import cell_width
 from tui.keys import ACTIONS, Action, Scope
 from tui.keys.action import MOVE
 from tui.text import plain
 from tui.views import VIEWS, view
 from tui.widgets.charts.bars import look_of
 from tui.widgets.dialogs.base import Dialog
-from tui.widgets.output_filters import LevelText
 from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ MOST_KEYS: Final = 12
 """Keys on the first page."""
 OWN_KEYS: Final = 5
 """Of these, keys that only the present view has."""
+LAST: Final = 9
+"""Place among them of a key that is not in the footer."""
 ESSENTIAL: Final = (
     "table.open",
     "timeline.open",
@@ -55,11 +57,13 @@ ESSENTIAL: Final = (
 )
 """Keys that most tasks need, the most important first."""
 LEGEND: Final = (
-    ("tensor", "kernels on tensor cores"),
+    ("tensor", "kernels that use tensor cores"),
     ("other", "other kernels"),
-    ("unknown", "kernels: tensor core use unknown"),
-    ("memory", "memcpy"),
-    ("memset", "memset"),
+    ("unknown", "kernels of which tensor-core use is unknown"),
+    ("communication", "communication"),
+    ("memory", "memory copies"),
+    ("memset", "memsets"),
+    ("um", "unified memory"),
     ("dataloader", "data loading"),
     ("io", "I/O"),
     ("cpu", "CPU"),
@@ -150,7 +154,7 @@ class HelpScreen(Dialog[None]):
                     yield Static(id="about")
                     yield Static(id="essential")
                     yield Static(id="column")
-                    yield LevelText(id="under-cursor")
+                    yield Static(id="under-cursor")
                     yield Static(id="legend")
                 with Vertical(id="second-page", classes="page"):
                     with Horizontal(id="columns"):
@@ -184,9 +188,8 @@ class HelpScreen(Dialog[None]):
         self.query_one("#about", Static).update(Content("\n".join(about)))
         self.query_one("#about").display = bool(about)
         meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
-        signs = [entry for entry in self._below.signs() if _holds(needle, *entry)]
-        self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": meant, "Legend": signs}))
-        self.query_one("#under-cursor").display = bool(meant or signs)
+        self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": meant}))
+        self.query_one("#under-cursor").display = bool(meant)
         self.query_one("#here", Static).update(self._table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
             self._table({"Everywhere": _keys(self._everywhere, needle), "Views": self._views(needle)})
@@ -199,21 +202,27 @@ class HelpScreen(Dialog[None]):
 
     def _essential(self) -> list[Action]:
         """The keys for the task at hand: those of the view alone, then those that most tasks need."""
-        own = [action for action in self._here if action.scope in OF_SOME_VIEWS and action.group != MOVE]
-        own.sort(key=lambda action: -action.footer)
+        own = [action for action in self._here if action.scope is not Scope.TABLE and action.group != MOVE]
+        own.sort(key=lambda action: action.footer or LAST)
         known = {action.id: action for action in [*self._here, *self._everywhere]}
         found = [*own[:OWN_KEYS], *(known[name] for name in ESSENTIAL if name in known)]
         return list(dict.fromkeys(found))[:MOST_KEYS]
 
     def _legend(self, needle: str) -> Content:
-        """The looks of the uses of time, in their colors; the timeline has a legend of its own."""
-        if self._below.signs() or not _holds(needle, *(words for _, words in LEGEND)):
+        """What the colors and signs of the view mean; those of the uses of time where it has none of its own."""
+        bars = [(look_of(name).fill * 2, words, look_of(name).color) for name, words in LEGEND]
+        shown = [
+            (plain(sign), words, color) for sign, words, color in self._below.signs() or bars if _holds(needle, words)
+        ]
+        if not shown:
             return Content("")
-        parts: list[Content | tuple[str, str]] = [("Bars  ", "bold underline")]
-        for name, words in LEGEND:
-            look = look_of(name)
-            parts += [(look.fill * 2, look.color), Content(f" {words}   ")]
-        return Content.assemble(*parts)
+        cells = max(cell_width(sign) for sign, _, _ in shown) + 2
+        lines = [Content.styled("Legend", "bold underline")]
+        lines += [
+            Content.assemble((sign, color or "bold"), f"{'':{cells - cell_width(sign)}}{words}")
+            for sign, words, color in shown
+        ]
+        return Content("\n").join(lines)
 
     def _table(self, blocks: Mapping[str, Sequence[Entry]]) -> Table:
         """Headed blocks of two columns, the second one wrapped within itself."""

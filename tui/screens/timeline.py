@@ -2,43 +2,285 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import polars as pl
-from textual import on
+from textual import on, work
+from textual.content import Content
+from textual.widgets import Static
 
-from tui.analysis.timeline.lookup import name_of, places_of
-from tui.analysis.timeline.shown import title
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.timeline.drawing import legend, other_signs
+from tui.analysis.timeline.lookup import (
+    TimeInterval,
+    find_name,
+    lane_of_gpu,
+    linked_rows,
+    longest_gaps,
+    name_of,
+    places_of,
+    top_of_gpus,
+)
+from tui.analysis.timeline.shown import Shown, iteration_marks, shown_lanes, title
 from tui.analysis.timeline.window import exactly
+from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.history import Place
 from tui.query.write import equals_filter
-from tui.screens.timeline_finding import TimelineFinding
-from tui.screens.timeline_gaps import TimelineGaps
+from tui.screens.base import ViewScreen
+from tui.screens.timeline_details import details_of_item, gaps_menu, on_screen, under_cursor
 from tui.state.notes import RowPlace
-from tui.widgets.app_services import copy_text
-from tui.widgets.details.pane import DetailPane
+from tui.text import plain
+from tui.widgets.app_services import copy_text, later
+from tui.widgets.details.pane import DetailPane, below_note
+from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.input_bars import FindBar
+from tui.widgets.table import filtering
+from tui.widgets.timeline.painter import COLORS
+from tui.widgets.timeline.top_work import TopWork
 from tui.widgets.timeline.view import JUMP_SHARE, MOVE_IDS, TimelineView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from asyncio import TimerHandle
+    from collections.abc import Callable, Iterable, Sequence
+
+    from textual.widget import Widget
+
+    from tui.analysis.timeline.lookup import Gap, Hits
+    from tui.model.profile import Profile
+    from tui.widgets.details.pane import Details
 
 
-class TimelineScreen(TimelineGaps, TimelineFinding):
-    """Lanes over time, and what is under the cursor."""
+AT_ONCE: Final = 100_000
+"""Up to so many launches and calls the lanes are made before the next key is looked at; more go to a thread."""
+GAPS_LISTED: Final = 100
+GAP_SHARE: Final = 0.4
+"""Of the screen, that a gap takes when it is gone to from the list."""
+ROW_SHARE: Final = 0.8
+"""Of the screen, that an iteration, a range or an op takes at most when it is gone to from its row."""
 
+
+class TimelineScreen(ViewScreen):
+    """Lanes over time, two lines on what is under the cursor and what is on the screen, and the top GPU work."""
+
+    VIEW = "timeline"
     BINDINGS: ClassVar = [
         binding for binding in bindings_for(Scope.TIMELINE) if getattr(binding, "id", "") not in MOVE_IDS
     ]
     HELP: ClassVar = (
-        "A cell shows what took most of its time in the lane; the less of it was busy, the lighter. Blank: a gap.\n"
-        "The legend lists every glyph, from hardly busy to busy all the time.\n"
-        "The % before a lane is how much of the time on the screen it was busy. Times are by the input's own clock.\n"
-        "Sessions stand together where the input tells how their clocks compare; else S chooses which one is shown."
+        "Each lane shows what ran over time. Height is how busy a cell is, color the kind of work; blank is a gap.\n"
+        "The % of a lane is its busy share of the visible time. Times are by the clock of the profile.\n"
+        "Sessions are aligned where their clocks are comparable; otherwise S selects one."
     )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: int | None = None
+        """The session that is looked at, where they do not go together."""
+        self._needle = ""
+        self._found_at: int | None = None
+        self._then: Callable[[], None] | None = None
+        """What is to be done as soon as the lanes are there."""
+        self._settling: TimerHandle | None = None
+        self._top_of: tuple[Profile, Shown, int, int, int] | None = None
+        """What the top work was worked out of."""
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The lanes, two lines below them, and a bar to find names."""
+        yield TimelineView(id="lanes")
+        yield TopWork(id="timeline-top")
+        yield Static(id="timeline-item")
+        yield Static(id="timeline-place")
+        yield FindBar(id="find-bar")
+
+    @property
+    def lanes(self) -> TimelineView:
+        """The lanes."""
+        return self.query_one(TimelineView)
+
+    def focus_table(self) -> None:
+        """The lanes take the keys."""
+        self.lanes.focus()
+
+    def path(self) -> list[str]:
+        """Which session is shown, where they do not go together."""
+        shown = self.lanes.shown if self.is_mounted else None
+        if shown is None or len(shown.sessions) < 2 or len(shown.shifts) > 1:
+            return []
+        return [f"session {shown.lanes[0].session}, by its own clock"]
+
+    def signs(self) -> list[tuple[str, str, str]]:
+        """The colors or glyphs of its lanes, and the other signs."""
+        view = self.lanes
+        found = legend(view.shown.lanes if view.shown is not None else (), view.signs)
+        signs = [(glyphs, words, COLORS[look]) for look, glyphs, words in found]
+        return signs + [(sign, words, "") for sign, words in other_signs()]
+
+    def item_details(self) -> Details:
+        """What is under the cursor, below what the user wrote on it."""
+        told = details_of_item(self, self.lanes)
+        place = self.note_place()
+        note = self.explorer.notes.note_at(place) if place is not None else None
+        return told if note is None else below_note(note.text, self.explorer.notes.note_origin(note), told)
+
+    def note_place(self) -> RowPlace | None:
+        """Where a note on what is under the cursor is kept; None where nothing is."""
+        view = self.lanes
+        if view.item is None or view.shown is None:
+            return None
+        lane = view.shown.lanes[view.lane]
+        if lane.on_gpu:
+            number = int(self.profile["activities"]["activity"][int(lane.rows[view.item])])
+            return self.explorer.notes.note_spot("activities", (lane.session, number))
+        start_ns = int(lane.starts[view.item])
+        return self.explorer.notes.note_spot(lane.frame, (lane.session, lane.pid, lane.tid, lane.depth, start_ns))
+
+    def show_details_again(self) -> None:
+        """Show the details anew, where they are open."""
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.show(self.item_details())
+
+    # --- filling -----------------------------------------------------------------------------------------------------
+
+    def populate(self) -> None:
+        """Show the lanes of the profile; many launches are put in order in a thread."""
+        self.lanes.focus()
+        rows = self.profile["activities"].height + self.profile["api_calls"].height
+        if rows <= AT_ONCE:
+            self._take(self.profile, shown_lanes(self.profile, self._session))
+            return
+        self.lanes.shown = None
+        self.lanes.message = f"Preparing {count(rows)} launches and calls…"
+        self.lanes.redraw()
+        self._make_lanes(self.profile, self._session)
+
+    def show_failure(self, words: str) -> None:
+        """Leave no word that the lanes are being put in order."""
+        if self.lanes.shown is None:
+            self.lanes.message = words
+            self.lanes.redraw()
+        super().show_failure(words)
+
+    @work(thread=True, exclusive=True, group="lanes")
+    def _make_lanes(self, profile: Profile, session: int | None) -> None:
+        shown = shown_lanes(profile, session)
+        self.app.call_from_thread(self._take_if_wanted, profile, shown)
+
+    def _take_if_wanted(self, profile: Profile, shown: Shown) -> None:
+        # Another session or other iterations may have been chosen meanwhile.
+        if profile is self.profile:
+            self._take(profile, shown)
+
+    def _take(self, profile: Profile, shown: Shown) -> None:
+        view = self.lanes
+        view.profile, view.shown = profile, shown
+        view.iterations = {session: iteration_marks(profile, session, shift) for session, shift in shown.shifts.items()}
+        view.message = "" if shown.lanes else why_none(profile, START_TIMES)
+        view.window, view.hits, view.links, view.mark_ns, self._needle = None, None, (), None, ""
+        view.lane = 0
+        view.fit_width()
+        if shown.lanes:
+            view.put_on_item(0, 0)
+        self._show_status()
+        self._show_top_work()
+        self.show_crumbs()
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+    def _when_there(self, do: Callable[[], None]) -> None:
+        """Do something now, or as soon as the lanes are there."""
+        if self.lanes.window is not None and self.lanes.shown is not None:
+            do()
+        else:
+            self._then = do
+
+    def _look_at_session(self, session: int) -> None:
+        """Show the lanes of a session, if they are not there."""
+        shown = self.lanes.shown
+        if shown is not None and session not in shown.shifts and session in shown.sessions:
+            self._session = session
+            self._take(self.profile, shown_lanes(self.profile, session))
+
+    # --- what is said ------------------------------------------------------------------------------------------------
+
+    @on(TimelineView.Resized)
+    def _resized(self) -> None:
+        self._show_status()
+        self._show_top_work()
+        if self.lanes.shown is not None:
+            self.show_details_again()
+
+    def _show_status(self) -> None:
+        # Beside details the lanes have less than the screen.
+        width = max(20, self.lanes.size.width - 2)
+        self._say_below(under_cursor(self.lanes, width))
+        self._say_below(on_screen(self.lanes, self._needle, self._found_at, width), line="place")
+
+    def _say_below(self, text: str, *, line: str = "item") -> None:
+        """Write a line below the lanes: it stays until the cursor moves, and is there sooner than a message."""
+        content = Content(plain(text))
+        self.query_one(f"#timeline-{line}", Static).update(
+            content,
+            # One line, whatever it says.
+            layout=False,
+        )
+
+    @on(TimelineView.Moved)
+    def _moved(self) -> None:
+        self._show_status()
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = later(self, filtering.SETTLED_AFTER, self._settled)
+
+    def _show_top_work(self) -> None:
+        """What takes most of the GPU time on the screen, in the lines that the lanes do not need."""
+        view, panel = self.lanes, self.query_one(TopWork)
+        if view.shown is None or view.window is None:
+            return
+        # Half of the lines to spare make the lanes taller.
+        panel.make_room((view.size.height + panel.lines - view.needed_lines) // 2)
+        looked_at = (self.profile, view.shown, view.window.first_ns, view.window.last_ns, panel.lines)
+        if panel.lines and not self._is_top_of(looked_at):
+            self._top_of = looked_at
+            self._work_out_top(*looked_at[:4])
+
+    def _is_top_of(self, looked_at: tuple[Profile, Shown, int, int, int]) -> bool:
+        """Whether the top work was worked out of this: profiles and lanes are the same objects, not equal ones."""
+        known = self._top_of
+        return (
+            known is not None and known[0] is looked_at[0] and known[1] is looked_at[1] and known[2:] == looked_at[2:]
+        )
+
+    @work(thread=True, exclusive=True, group="top work")
+    def _work_out_top(self, profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> None:
+        rows = top_of_gpus(profile, shown, first_ns, last_ns)
+        self.app.call_from_thread(self._take_top, shown, rows)
+
+    def _take_top(self, shown: Shown, rows: pl.DataFrame) -> None:
+        if self.is_attached and shown is self.lanes.shown:
+            self.query_one(TopWork).show(rows)
+
+    def _settled(self) -> None:
+        """The cursor rests: what belongs to what is under it, and its details."""
+        self._settling = None
+        self._show_top_work()
+        self._find_links()
+        self.show_details_again()
+
+    def _find_links(self) -> None:
+        view = self.lanes
+        links: list[tuple[int, int]] = []
+        if view.shown is not None and view.item is not None:
+            frame, rows = linked_rows(self.profile, view.shown.lanes[view.lane], view.item)
+            links = places_of(self.profile, view.shown.lanes, frame, rows) if rows else []
+        if tuple(links) != view.links:
+            view.links = tuple(links)
+            view.redraw_looks()
 
     # --- details -----------------------------------------------------------------------------------------------------
 
@@ -65,12 +307,12 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         """The line of the input that the thing under the cursor comes from."""
         view = self.lanes
         if view.item is None or view.shown is None:
-            self.explorer.say("nothing is on here")
+            self.explorer.say("Nothing at the cursor.")
             return
         lane = view.shown.lanes[view.lane]
         line = self.profile[lane.frame]["line"][int(lane.rows[view.item])]
         if line is None:
-            self.explorer.say("this does not come from one line of the input", severity="warning")
+            self.explorer.say("This item does not come from a single line of the file.", severity="warning")
         else:
             self.explorer.navigator.go_to_line(int(line), lane.session)
 
@@ -78,7 +320,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         """Go to the row of what is under the cursor: the launch, or the call, range or op by its name."""
         view = self.lanes
         if view.item is None or view.shown is None:
-            self.explorer.say("nothing is on here: n goes to the next")
+            self.explorer.say("Nothing at the cursor. Press n for the next item.")
             return
         lane = view.shown.lanes[view.lane]
         row = self.profile[lane.frame].row(int(lane.rows[view.item]), named=True)
@@ -100,7 +342,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         """Ask for a note on what is under the cursor."""
         view, place = self.lanes, self.note_place()
         if place is None or view.item is None or view.shown is None:
-            self.explorer.say("nothing is on here to write a note on: n goes to the next")
+            self.explorer.say("Nothing at the cursor to write a note on. Press n for the next item.")
             return
         lane = view.shown.lanes[view.lane]
         at = exactly(int(lane.starts[view.item]) + view.shift(view.lane))
@@ -124,7 +366,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
                 if len(found):
                     self.lanes.put_on_item(place, int(found[0]), closer=True)
                     return
-        self.explorer.say("that is not there any more", severity="warning")
+        self.explorer.say("The item is not in this profile.", severity="warning")
 
     # --- moving ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +413,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         """From GPU work to the call that launched it, and back."""
         self._find_links()
         if not self.lanes.links:
-            self.explorer.say("the input does not tell what this launched or was launched by")
+            self.explorer.say("The profile does not link this item to a launch.")
             return
         self.lanes.put_on_item(*self.lanes.links[0])
 
@@ -198,12 +440,12 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
                 return
         elif isinstance(row.get("start_ns"), int) and row.get("session", 0) in view.shown.shifts:
             start = row["start_ns"] + view.shown.shifts[row.get("session", 0)]
-            view.zoom_to(start, start + (row.get("duration_ns") or 0), JUMP_SHARE)
+            view.zoom_to(start, start + (row.get("duration_ns") or 0), ROW_SHARE)
             return
         elif isinstance(row.get("name"), str):
             self._begin_to_find(row["name"], whole=True)
             return
-        self.explorer.say("the input does not tell when this was", severity="warning")
+        self.explorer.say("The time of this row is not recorded.", severity="warning")
 
     # --- place -------------------------------------------------------------------------------------------------------
 
@@ -244,6 +486,174 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
             return
         view.look_at(view.window.zoomed(cell_ns, view.cursor_ns).moved_to(first_ns))
         view.put_cursor(cursor_ns, lane=lane)
+
+    # --- finding -----------------------------------------------------------------------------------------------------
+
+    def action_find(self) -> None:
+        """Type a name to find."""
+        self.query_one(FindBar).open(self._needle)
+
+    def find_in_table(self, text: str) -> None:
+        """Find a name, from the cursor on."""
+        self._when_there(lambda: self._begin_to_find(text, whole=False))
+
+    def filter_table(self, text: str) -> None:
+        """Nothing is left out here: what is looked for is found."""
+        self.find_in_table(text)
+
+    def _begin_to_find(self, text: str, *, whole: bool) -> None:
+        shown = self.lanes.shown
+        self._needle, self._found_at = text, None
+        if not text or shown is None:
+            self._show_hits(None)
+            self._entry_done()
+        else:
+            self._search(self.profile, shown, text, whole)
+
+    @work(thread=True, exclusive=True, group="timeline-find")
+    def _search(self, profile: Profile, shown: Shown, text: str, whole: bool) -> None:
+        hits = find_name(profile, shown, text, whole=whole)
+        self.app.call_from_thread(self._found, shown, text, hits)
+
+    def _found(self, shown: Shown, text: str, hits: Hits) -> None:
+        # Other lanes may be shown by now, or another name, or none, be looked for.
+        if shown is not self.lanes.shown or text != self._needle:
+            self._entry_done()
+            return
+        self._show_hits(hits)
+        if len(hits.starts):
+            self._next_hit(hits, 1)
+        else:
+            self.explorer.say(f"No match for {plain(self._needle)}.")
+        self._entry_done()
+
+    def _entry_done(self) -> None:
+        self.query_one(FindBar).entry_done()
+
+    def _show_hits(self, hits: Hits | None) -> None:
+        self.lanes.hits = hits
+        self.lanes.redraw_looks()
+        self._show_status()
+
+    def _next_hit(self, hits: Hits, step: int) -> None:
+        view = self.lanes
+        here = (view.lane, view.item) if view.is_on_item and view.item is not None else None
+        place = hits.step(view.cursor_ns, here, step)
+        if place is None:
+            return
+        start = int(hits.starts[place])
+        if (start < view.cursor_ns) if step > 0 else (start > view.cursor_ns):
+            self.explorer.say("Search wrapped.")
+        self._found_at = place
+        view.put_on_item(int(hits.lanes[place]), int(hits.items[place]))
+
+    @on(FindBar.Entered)
+    def _find_entered(self, event: FindBar.Entered) -> None:
+        self.lanes.focus()
+        self.find_in_table(event.text)
+
+    @on(FindBar.Closed)
+    def _find_closed(self) -> None:
+        self.lanes.focus()
+
+    def action_next_item(self, step: int) -> None:
+        """The next thing in the lane, or the next occurrence of what was found in any lane."""
+        view = self.lanes
+        if view.shown is None or not view.shown.lanes:
+            return
+        if view.hits is not None:
+            self._next_hit(view.hits, step)
+            return
+        lane = view.shown.lanes[view.lane]
+        if view.item is not None:
+            item = view.item + step
+        else:
+            after = int(np.searchsorted(lane.starts, view.cell[0], side="left"))
+            item = after if step > 0 else after - 1
+        if 0 <= item < len(lane.starts):
+            view.put_on_item(view.lane, item)
+        else:
+            self.explorer.say(f"{'Last' if step > 0 else 'First'} item of the lane.")
+
+    # --- gaps --------------------------------------------------------------------------------------------------------
+
+    def action_next_gap(self, step: int) -> None:
+        """The next gap of a cell or more, or the one before."""
+        view = self.lanes
+        if view.shown is None or view.window is None or not view.shown.lanes:
+            return
+        at_ns = view.in_gap_beside(step)
+        if at_ns is None:
+            self._say_below("No more gaps of at least one cell. Press + to zoom in, I for the longest gaps.")
+        else:
+            view.put_cursor(at_ns)
+
+    def action_list_gaps(self) -> None:
+        """The longest gaps of the lane, as soon as the lanes are there."""
+        self._when_there(self._list_gaps)
+
+    def _list_gaps(self) -> None:
+        view = self.lanes
+        if view.shown is None or not view.shown.lanes:
+            return
+        found = longest_gaps(view.shown.lanes[view.lane], GAPS_LISTED)
+        if not found:
+            self.explorer.say("No gaps in this lane above the resolution of the start times.")
+            return
+
+        def chosen(place: str | None) -> None:
+            if place is not None:
+                self._go_to_gap(found[int(place)])
+
+        open_dialog(self.app, gaps_menu(self.profile, view, found), chosen)
+
+    def show_longest_gaps(self, session: int | None, gap: Gap | None) -> None:
+        """Show the longest gap of a GPU, and the list of those that follow, as soon as the lanes are there.
+
+        Args:
+            session: Of which session; None: of the one that is shown.
+            gap: The longest; None: that of the session's first GPU.
+        """
+        self._when_there(lambda: self._show_longest_gaps(session, gap))
+
+    def _show_longest_gaps(self, session: int | None, gap: Gap | None) -> None:
+        if session is not None:
+            self._look_at_session(session)
+        view = self.lanes
+        assert view.shown is not None, "gaps wait for the lanes"
+        if gap is None:
+            of_session = (
+                place for place, lane in enumerate(view.shown.lanes) if lane.on_gpu and session in (None, lane.session)
+            )
+            place = next(of_session, None)
+            found = longest_gaps(view.shown.lanes[place], 1) if place is not None else []
+            if place is None or not found:
+                self.explorer.say("No gaps in this lane above the resolution of the start times.")
+                return
+            view.put_cursor(view.cursor_ns, lane=place)
+            self._go_to_gap(found[0])
+        else:
+            self._show_gap(gap)
+        self._list_gaps()
+
+    def show_gap(self, gap: Gap) -> None:
+        """Show a gap of a GPU, the cursor in it, as soon as the lanes are there."""
+        self._when_there(lambda: self._show_gap(gap))
+
+    def _show_gap(self, gap: Gap) -> None:
+        self._look_at_session(gap.session)
+        view = self.lanes
+        assert view.shown is not None, "gaps wait for the lanes"
+        lane = lane_of_gpu(view.shown.lanes, gap.session, gap.device)
+        if lane is not None:
+            view.put_cursor(view.cursor_ns, lane=lane)
+            self._go_to_gap(TimeInterval(gap.start_ns, gap.start_ns + gap.length_ns))
+
+    def _go_to_gap(self, gap: TimeInterval) -> None:
+        view = self.lanes
+        shift = view.shift(view.lane)
+        view.zoom_to(gap.start_ns + shift, gap.end_ns + shift, GAP_SHARE)
+        view.put_cursor((gap.start_ns + gap.end_ns) // 2 + shift)
 
 
 def _row_place(frame: str, row: dict[str, Any]) -> RowPlace:

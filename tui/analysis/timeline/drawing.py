@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -38,6 +39,8 @@ class Bins:
     """What took most of it, or what started first where nothing took time; `NOTHING` where there is none."""
     begun: Ints
     """How many items started in each."""
+    by_kind: Ints
+    """For each slice the busy time of each of the lane's kinds."""
 
 
 def bins(lane: Lane, edges: Ints) -> Bins:
@@ -58,7 +61,7 @@ def bins(lane: Lane, edges: Ints) -> Bins:
     count = np.diff(begun)
     moments = np.flatnonzero((busy <= 0) & (count > 0))
     looks[moments] = lane.looks[begun[moments]]
-    return Bins(busy, looks, count)
+    return Bins(busy, looks, count, of_kinds)
 
 
 def spanning(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
@@ -105,6 +108,34 @@ GLYPHS: Final = {
 }
 """From a cell that is hardly busy to one that is busy all the time."""
 
+LEVELS: Final = "▁▂▃▄▅▆▇█"
+_FILLS: Final = dict.fromkeys(ItemKind, LEVELS)
+"""Where colors alone tell kinds apart."""
+_FILL_TITLES: Final = {
+    ItemKind.TO_GPU: "memory copy",
+    ItemKind.FROM_GPU: "memory copy",
+    ItemKind.COPY: "memory copy",
+    ItemKind.COPY_CALL: "memory copy",
+    ItemKind.LAUNCH: "CUDA call",
+    ItemKind.OTHER_CALL: "CUDA call",
+    ItemKind.SYNC: "CUDA call that waits",
+}
+"""Kinds that share a color there."""
+
+
+class Signs(Enum):
+    """How kinds of items are told apart."""
+
+    PATTERNS = "patterns"
+    """By glyph: with sixteen colors or none."""
+    FILLS = "fills"
+    """By color; a block's height says how busy a cell is."""
+
+    def glyphs(self, kind: ItemKind) -> str:
+        """From a cell that is hardly busy to one that is busy all the time."""
+        return (_FILLS if self is Signs.FILLS else GLYPHS)[kind]
+
+
 _HEADS: Final = {ItemKind.TENSOR: "▐", ItemKind.OP: "▐", ItemKind.RANGE: "▐"}
 """The first character of a named bar, where it is not the glyph of a busy cell: it separates adjacent bars."""
 
@@ -113,13 +144,22 @@ SHOWN_GLYPHS: Final = 3
 MIN_NAME: Final = 4
 """The minimum width of a name."""
 
-_TABLE: Final = np.array(
-    [
-        [glyphs[min(level * len(glyphs) // 8, len(glyphs) - 1)] for level in range(8)]
-        for glyphs in map(GLYPHS.__getitem__, ItemKind)
-    ]
-)
-"""For each look the glyph of each eighth."""
+_TABLES: Final = {
+    signs: np.array(
+        [
+            [
+                " ",
+                *(
+                    signs.glyphs(look)[min(level * len(signs.glyphs(look)) // 8, len(signs.glyphs(look)) - 1)]
+                    for level in range(8)
+                ),
+            ]
+            for look in ItemKind
+        ]
+    )
+    for signs in Signs
+}
+"""For each look a blank, and the glyph of each eighth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,32 +174,78 @@ class LaneCells:
     """Which cells are part of a bar with a name: drawn in reverse."""
     items: Ints
     """The item that is active throughout each cell, `NOTHING` where there is none."""
+    shares: npt.NDArray[np.float64]
+    """For each cell the share of its time that each of the lane's kinds was busy."""
+    kinds: Kinds
+    """The lane's kinds."""
+    signs: Signs
+
+    def line(self, number: int, lines: int) -> tuple[list[str], Kinds]:
+        """The texts and looks of one line of a lane that is several lines tall: kinds on top of each other.
+
+        Args:
+            number: From the top.
+            lines: How tall the lane is.
+        """
+        if lines == 1:
+            return self.texts, self.looks
+        # The top eighth stays free: lanes stay apart.
+        tall = 8 * lines - 1
+        tops = np.ceil(np.cumsum(self.shares, axis=1) * tall - 1e-9)
+        base = 8 * (lines - 1 - number)
+        inside = np.diff(np.clip(tops - base, 0, 8), axis=1, prepend=0)
+        levels = inside.sum(axis=1).astype(np.int64)
+        looks = np.full(len(levels), NOTHING, np.int8)
+        if len(self.kinds):
+            looks = np.where(levels > 0, self.kinds[inside.argmax(axis=1)], np.int8(NOTHING))
+        if number == lines - 1:
+            moments = (levels == 0) & (self.looks != NOTHING)
+            levels[moments], looks[moments] = 1, self.looks[moments]
+        texts: list[str] = _TABLES[self.signs][looks, levels].tolist()
+        names_line = number == (lines - 1) // 2
+        for cell in np.flatnonzero(self.in_name).tolist():
+            is_head = not self.solid[cell]
+            texts[cell] = self.texts[cell] if names_line or is_head else " "
+        looks[self.in_name] = self.looks[self.in_name]
+        return texts, looks
+
+    @property
+    def in_name(self) -> Flags:
+        """Which cells are part of a bar with a name, its head included."""
+        found = self.solid.copy()
+        found[:-1] |= self.solid[1:]
+        return found
 
 
-def lane_cells(lane: Lane, edges: Ints, name: Callable[[int], str] | None = None) -> LaneCells:
+def lane_cells(
+    lane: Lane, edges: Ints, name: Callable[[int], str] | None = None, *, signs: Signs = Signs.PATTERNS
+) -> LaneCells:
     """Draw a lane.
 
     Args:
         lane: The lane.
         edges: Where its cells start and end.
         name: The name of an item, to be written into bars; None: no names.
+        signs: How kinds are told apart.
     """
     found = bins(lane, edges)
     cells = np.diff(edges)
-    levels = np.clip(-(-8 * found.busy_ns // cells) - 1, 0, 7)
-    texts: list[str] = np.where(found.looks == NOTHING, " ", _TABLE[found.looks, levels]).tolist()
+    levels = np.where(found.looks == NOTHING, 0, np.clip(-(-8 * found.busy_ns // cells), 1, 8))
+    texts: list[str] = _TABLES[signs][found.looks, levels].tolist()
     solid = np.zeros(len(texts), np.bool_)
     items = spanning(lane, edges, found.looks)
     if name is not None:
         for first, last in _runs(items):
-            kind = ItemKind(int(lane.looks[items[first]]))
-            head = _HEADS.get(kind, GLYPHS[kind][-1])
+            look = ItemKind(int(lane.looks[items[first]]))
+            full = signs.glyphs(look)[-1]
+            head = "▐" if signs is Signs.FILLS else _HEADS.get(look, full)
             room = last - first - 1
             label = plain(name(int(items[first]))) if room >= MIN_NAME else ""
             label = shorten_symbol(label, room)
             texts[first:last] = [head, *_in_cells(pad(label, room))]
             solid[first + 1 : last] = True
-    return LaneCells(texts, found.looks, solid, items)
+    shares = found.by_kind / cells[:, None]
+    return LaneCells(texts, found.looks, solid, items, shares, lane.segments.kinds, signs)
 
 
 def _runs(items: Ints) -> list[tuple[int, int]]:
@@ -198,10 +284,15 @@ def whole_percent(part: int, whole: int) -> str:
     return "<1%" if 0 < share < 1 else ">99%" if 99 < share < 100 else f"{min(share, 100):.0f}%"
 
 
-def legend(lanes: Iterable[Lane]) -> list[tuple[ItemKind, str, str]]:
+def legend(lanes: Iterable[Lane], signs: Signs = Signs.PATTERNS) -> list[tuple[ItemKind, str, str]]:
     """The glyphs of each look that is in some lanes, from hardly to always busy, and what it means."""
-    kinds = sorted({int(kind) for lane in lanes for kind in lane.segments.kinds})
-    return [(look, GLYPHS[look], TITLES[look]) for look in map(ItemKind, kinds)]
+    kinds = map(ItemKind, sorted({int(kind) for lane in lanes for kind in lane.segments.kinds}))
+    if signs is not Signs.FILLS:
+        return [(look, signs.glyphs(look), TITLES[look]) for look in kinds]
+    by_title: dict[str, ItemKind] = {}
+    for look in kinds:
+        by_title.setdefault(_FILL_TITLES.get(look, TITLES[look]), look)
+    return [(look, "█", words) for words, look in by_title.items()]
 
 
 def in_short(glyphs: str) -> str:
@@ -213,7 +304,7 @@ def in_short(glyphs: str) -> str:
     return glyphs if len(glyphs) <= SHOWN_GLYPHS else f"{glyphs[0]}…{glyphs[-1]}"
 
 
-def signs() -> list[tuple[str, str]]:
+def other_signs() -> list[tuple[str, str]]:
     """The other signs of the timeline, and what they mean."""
     return [
         (

@@ -195,7 +195,8 @@ def top_of_gpus(profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> 
     """
     parts = []
     for lane in shown.lanes:
-        if not lane.on_gpu:
+        # The lane of a whole GPU holds what its streams hold.
+        if lane.kind is not LaneKind.STREAM:
             continue
         shift = shown.shifts[lane.session]
         items = items_at(lane, first_ns - shift, last_ns - shift)

@@ -68,5 +68,7 @@ class TopWork(Static):
             for place, row in enumerate(rows.head(max(0, self.lines - 1)).iter_rows(named=True))
         ]
         width = self.content_size.width
-        title = Content.assemble(("Top GPU work on the screen", "bold $accent"), ("  share of GPU time", "$text-muted"))
+        title = Content.assemble(
+            ("Top GPU work in this window", "bold $accent"), ("  share of GPU time", "$text-muted")
+        )
         self.update(Content("\n").join([title, *bar_lines(bars, bar_columns(bars, width))]), layout=False)

@@ -1,36 +1,86 @@
-"""The timeline with a cursor that keys and mouse move."""
+"""The timeline: lanes over time with a cursor that keys and mouse move, and tracks above them."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual.geometry import Region
 from textual.message import Message
+from textual.widget import Widget
 
-from tui.analysis.timeline.drawing import whole_percent
-from tui.analysis.timeline.lookup import between, gap_at, items_at, main_item, name_of
-from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.window import exactly, to_cells
-from tui.fitting import cell_width, clip, shorten_symbol
-from tui.fmt import count, duration, step
+from tui.analysis.timeline.drawing import LaneCells, Signs, lane_cells
+from tui.analysis.timeline.lookup import gap_at, items_at, main_item, name_of, next_gap
+from tui.analysis.timeline.shown import Shown, fitting_lanes, label
+from tui.analysis.timeline.tracks import tracks
+from tui.analysis.timeline.window import Window, whole_window
+from tui.fitting import cell_width
 from tui.keys import Scope, actions_of, bindings_for
-from tui.widgets.timeline.canvas import TimelineCanvas
-from tui.widgets.timeline.lanes import HEAD
+from tui.text import plain
+from tui.widgets.app_services import services_of
+from tui.widgets.direct_render import direct_lines
+from tui.widgets.output_filters import MANY_COLORS
+from tui.widgets.timeline.painter import HEAD, LEGEND_FROM, PARTS, SHARE_CELLS, STYLES, TimelinePainter
 
 if TYPE_CHECKING:
-    from textual import events
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from tui.analysis.timeline.window import Window
+    import numpy as np
+    import numpy.typing as npt
+    from textual import events
+    from textual.strip import Strip
+
+    from tui.analysis.timeline.lanes import Lane
+    from tui.analysis.timeline.lookup import Hits
+    from tui.analysis.timeline.tracks import Track
+    from tui.model.profile import Profile
 
 
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TIMELINE) if action.group == "Movement")
 JUMP_SHARE: Final = 0.3
 """A jump to something brings so close that it takes about this share of the screen, where that is not too close."""
+LABEL_MOST: Final = 0.3
+"""Share of the width that the labels take at most."""
+TRACKS_FROM: Final = 8
+"""With so many lines to spare there are tracks, of two lines each where there are twice as many."""
+GROWTH: Final = ((True, 4), (False, 2), (True, 8), (False, 3))
+"""Lanes become taller in these steps: GPU lanes (True) or all others, and up to how many lines each."""
+
+AHEAD_LANES: Final = 4
+"""So many lanes are worked out ahead at a time: a key that comes meanwhile hardly waits."""
+WINDOWS_KEPT: Final = 20
+"""Parts of the time whose lanes are worked out, or were."""
+
+Marks = tuple[tuple[int, str], ...]
+"""Moments by the ruler, and what stands there."""
 
 
-class TimelineView(TimelineCanvas):
-    """Lanes over time with a cursor: a cell of a lane, or one of the items in it."""
+def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
+    """How many lines each lane takes, one and a share of those to spare; lanes of a kind are equally tall.
+
+    Args:
+        lanes: The lanes that are on the screen.
+        spare: Lines that are left with one for each.
+    """
+    heights = [1] * len(lanes)
+    for of_gpu, most in GROWTH:
+        places = [place for place, lane in enumerate(lanes) if lane.on_gpu is of_gpu]
+        while places and len(places) <= spare and heights[places[0]] < most:
+            spare -= len(places)
+            for place in places:
+                heights[place] += 1
+    return heights
+
+
+class TimelineView(Widget, can_focus=True):
+    """Lanes over time with a cursor: a cell of a lane, or one of the items in it.
+
+    Only the lines on the screen are worked out, each from sums that are there already.
+    """
 
     BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TIMELINE) if getattr(binding, "id", "") in MOVE_IDS]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"timeline--{part}" for part in PARTS}
+    DEFAULT_CSS = STYLES
 
     class Moved(Message):
         """The cursor is somewhere else, or another part of the time is on the screen."""
@@ -41,10 +91,217 @@ class TimelineView(TimelineCanvas):
     class Opened(Message):
         """The item under the cursor was clicked twice."""
 
-    _item: int | None = None
-    """The item that the cursor was put on; None: it was put on a cell."""
-    _main: tuple[tuple[int, int, int], int | None] = ((-1, -1, -1), None)
-    """For a lane, a moment and a length the item that takes most of it."""
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.profile: Profile | None = None
+        self.shown: Shown | None = None
+        self.window: Window | None = None
+        self.iterations: Mapping[int, Marks] = {}
+        """For each session where its iterations begin, with their numbers, and where none is on any more."""
+        self.message = ""
+        """What stands in place of the lanes."""
+        self.lane = 0
+        """The lane of the cursor, as its place in `shown`."""
+        self.cursor_ns = 0
+        """Where the cursor is, by the ruler."""
+        self.mark_ns: int | None = None
+        """From where time is measured."""
+        self.hits: Hits | None = None
+        self.links: tuple[tuple[int, int], ...] = ()
+        """What the item under the cursor launched, or what launched it: lanes and items."""
+        self.all_depths = False
+        """Ranges and ops of every depth have a lane, if there is room or not."""
+        self._item: int | None = None
+        """The item that the cursor was put on; None: it was put on a cell."""
+        self._main: tuple[tuple[int, int, int], int | None] = ((-1, -1, -1), None)
+        """For a lane, a moment and a length the item that takes most of it."""
+        self._top = 0
+        self._drawn: dict[Window, dict[int, tuple[LaneCells, int]]] = {}
+        self._reachable: list[int] | None = None
+        self._label_cells: int | None = None
+        self._lines: tuple[tuple[int, int, int], ...] | None = None
+        self._tracks: tuple[Shown, tuple[Track, ...]] | None = None
+        self._track_shares: dict[Window, list[npt.NDArray[np.float64]]] = {}
+        self._painter = TimelinePainter(self)
+
+    # --- what is where -----------------------------------------------------------------------------------------------
+
+    @property
+    def signs(self) -> Signs:
+        """How kinds are told apart: by color where there are many."""
+        return Signs.FILLS if services_of(self).color in MANY_COLORS else Signs.PATTERNS
+
+    @property
+    def label_cells(self) -> int:
+        """Cells before the lanes: their names and how busy they are."""
+        if self.shown is None:
+            return 0
+        if self._label_cells is None:
+            places = range(len(self.shown.lanes))
+            labels = (self.label_of(place, place - 1 if place else None) for place in places)
+            longest = max(map(cell_width, labels), default=0)
+            longest = max([longest, *(cell_width(track.name) - SHARE_CELLS for track in self.tracks)])
+            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * LABEL_MOST)))
+        return self._label_cells
+
+    @property
+    def needed_lines(self) -> int:
+        """Lines that it fills with one for each lane."""
+        return HEAD + len(self.reachable()) + (self.size.height >= LEGEND_FROM)
+
+    @property
+    def _room_at_most(self) -> int:
+        """Lines for lanes and tracks."""
+        return max(1, self.size.height - HEAD - (self.size.height >= LEGEND_FROM))
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What the profile says over time besides its lanes."""
+        if self.shown is None or self.profile is None:
+            return ()
+        if self._tracks is None or self._tracks[0] is not self.shown:
+            self._tracks = self.shown, tracks(self.profile, self.shown)
+            self._track_shares.clear()
+        return self._tracks[1]
+
+    @property
+    def track_lines(self) -> int:
+        """Lines of each track; 0 where there is no room for them."""
+        spare = self._room_at_most - len(self.reachable())
+        return 0 if spare < TRACKS_FROM else 1 if spare < 2 * TRACKS_FROM else 2
+
+    @property
+    def head(self) -> int:
+        """Lines above the lanes: the ruler, the iterations and the tracks."""
+        return HEAD + self.track_lines * len(self.tracks)
+
+    @property
+    def room(self) -> int:
+        """Lines for lanes."""
+        return max(1, self._room_at_most - (self.head - HEAD))
+
+    @property
+    def lines(self) -> tuple[tuple[int, int, int], ...]:
+        """For each line below the head the place of its lane in `shown`, which line of it it is, and of how many."""
+        if self._lines is None:
+            assert self.shown is not None, "there are lanes"
+            places = self.reachable()[self._top : self._top + self.room]
+            lanes = [self.shown.lanes[place] for place in places]
+            heights = lane_heights(lanes, self.room - len(places))
+            self._lines = tuple(
+                (place, number, height)
+                for place, height in zip(places, heights, strict=True)
+                for number in range(height)
+            )
+        return self._lines
+
+    def reachable(self) -> list[int]:
+        """The lanes that can be gone to, as places in `shown`; more than there is room for where they do not fit."""
+        if self._reachable is None:
+            found = self.shown.lanes if self.shown is not None else ()
+            self._reachable = list(range(len(found))) if self.all_depths else fitting_lanes(found, self._room_at_most)
+        return self._reachable
+
+    @property
+    def hidden_lanes(self) -> int:
+        """How many lanes are left out because they lie deep."""
+        return (len(self.shown.lanes) if self.shown is not None else 0) - len(self.reachable())
+
+    def shift(self, lane: int) -> int:
+        """How much later the zero of a lane's clock is than that of the ruler."""
+        assert self.shown is not None, "there are lanes"
+        return self.shown.shifts[self.shown.lanes[lane].session]
+
+    @property
+    def cell(self) -> tuple[int, int]:
+        """The time of the cursor's cell, by the clock of its lane."""
+        assert self.window is not None, "there are lanes"
+        first = self.window.first_ns + self.window.cell_of(self.cursor_ns) * self.window.cell_ns
+        shift = self.shift(self.lane)
+        return first - shift, first - shift + self.window.cell_ns
+
+    @property
+    def is_in_gap(self) -> bool:
+        """Whether nothing is on in the cursor's cell."""
+        assert self.shown is not None, "there are lanes"
+        return not len(items_at(self.shown.lanes[self.lane], *self.cell))
+
+    def in_gap_beside(self, step: int) -> int | None:
+        """A moment in the next gap of the cursor's lane (1) or the one before (-1) that takes a cell or more."""
+        assert self.window is not None, "there are lanes"
+        assert self.shown is not None
+        lane, shift = self.shown.lanes[self.lane], self.shift(self.lane)
+        at = self.cursor_ns - shift
+        here = gap_at(lane, at)
+        gap = next_gap(lane, here.start_ns if here is not None else at, step, least_ns=self.window.cell_ns)
+        if gap is None:
+            return None
+        return min(gap.start_ns + self.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift
+
+    # --- changing ----------------------------------------------------------------------------------------------------
+
+    def redraw(self) -> None:
+        """Everything is worked out anew."""
+        self._reachable = self._lines = None
+        self._drawn.clear()
+        self._track_shares.clear()
+        self._painter.forget_lines()
+        self.refresh()
+
+    def redraw_looks(self) -> None:
+        """What is known of the lanes is drawn anew; below them nothing changes."""
+        self._painter.forget_lines()
+        lines = self.head + len(self.lines) if self.shown is not None and self.shown.lanes else self.size.height
+        self.refresh(Region(0, 0, self.size.width, lines))
+
+    def fit_width(self) -> None:
+        """Take over the width of the screen; the place stays, or all of the time where all was to be seen.
+
+        A cell in a gap stays what it is: in wider ones the gap could be beside the cursor.
+        """
+        if self.shown is None or not self.shown.lanes:
+            return
+        self._label_cells = None
+        cells = max(1, self.size.width - self.label_cells)
+        new = whole_window(self.shown.begin_ns, self.shown.until_ns, cells, least_ns=self.shown.resolution_ns)
+        old = self.window
+        if old is not None and (old.cell_ns < old.fit_ns or self.is_in_gap):
+            new = Window(new.begin_ns, new.end_ns, new.least_ns, cells, old.cell_ns, old.first_ns)
+            new = new.zoomed(old.cell_ns, old.first_ns).moved_to(old.first_ns).showing(self.cursor_ns)
+        self.window = new
+        self.redraw()
+
+    def on_resize(self) -> None:
+        """Fit the cells to the new width; what is said below the lanes has other room."""
+        self._reachable = self._lines = None
+        self.fit_width()
+        self.keep_lane_in_view()
+        self.post_message(self.Resized())
+
+    def notify_style_update(self) -> None:
+        """Look the styles up again after a change of theme."""
+        super().notify_style_update()
+        self._painter.forget_styles()
+
+    def keep_lane_in_view(self) -> None:
+        """Scroll so that the cursor's lane is on the screen."""
+        visible = self.reachable()
+        if not visible:
+            return
+        if self.lane not in visible:
+            self.lane = min(visible, key=lambda place: (abs(place - self.lane), place))
+        place = visible.index(self.lane)
+        top = min(max(self._top, place - self.room + 1), place, max(0, len(visible) - self.room))
+        if top != self._top:
+            self._top, self._lines = top, None
+            self.refresh()
+
+    def refresh_lane(self, lane: int) -> None:
+        """Draw a lane and the ruler anew: the cursor moved in it."""
+        numbers = [number for number, (place, _, _) in enumerate(self.lines) if place == lane]
+        if numbers:
+            self.refresh(Region(0, self.head + numbers[0], self.size.width, len(numbers)))
+        self.refresh(Region(0, 0, self.size.width, HEAD))
 
     @property
     def item(self) -> int | None:
@@ -82,7 +339,7 @@ class TimelineView(TimelineCanvas):
         self.lane = self.lane if lane is None else lane
         if self.lane not in self.reachable():
             self.all_depths = True
-            self._reachable = None
+            self._reachable = self._lines = None
         self.look_at(self.window.showing(self.cursor_ns))
         self.keep_lane_in_view()
         self.refresh_lane(before)
@@ -151,20 +408,16 @@ class TimelineView(TimelineCanvas):
             self.look_at(self.window.fitted())
             self.post_message(self.Moved())
 
-    def on_resize(self) -> None:
-        """What is said below the lanes has other room."""
-        self.post_message(self.Resized())
-
     # --- mouse -------------------------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points; a second click opens what is there."""
-        visible, place = self.reachable(), event.y - HEAD + self._top
-        if self.window is None or not 0 <= place < len(visible) or event.y < HEAD:
+        line = event.y - self.head
+        if self.window is None or self.shown is None or not 0 <= line < len(self.lines):
             return
         cell = event.x - self.label_cells
         if cell >= 0:
-            self.put_cursor(self.window.first_ns + cell * self.window.cell_ns, lane=visible[place])
+            self.put_cursor(self.window.first_ns + cell * self.window.cell_ns, lane=self.lines[line][0])
         if event.chain == 2:
             self.post_message(self.Opened())
 
@@ -176,72 +429,85 @@ class TimelineView(TimelineCanvas):
         """Closer."""
         self.zoom(1)
 
+    # --- what is worked out ------------------------------------------------------------------------------------------
 
-SEPARATOR = " · "
-NAME_LEAST = 16
-"""Cells that a name keeps beside what is said of it."""
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a part of it, as they are drawn."""
+        return direct_lines(self, crop, super().render_lines)
 
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        return self._painter.line(y)
 
-def under_cursor(view: TimelineView, width: int) -> str:
-    """The thing under the cursor with its start and duration, or the gap."""
-    shown, window, profile = view.shown, view.window, view.profile
-    if shown is None or window is None or profile is None or not shown.lanes:
-        return ""
-    lane, item, (first, last) = shown.lanes[view.lane], view.item, view.cell
-    if item is None:
-        gap = gap_at(lane, first) or gap_at(lane, (first + last) // 2)
-        if gap is None:
-            return clip(f"nothing here in {title(lane)}", width)
-        begins = exactly(gap.start_ns + view.shift(view.lane))
-        return clip(f"gap of {duration(gap.length_ns)} from {begins} in {title(lane)}", width)
-    start = int(lane.starts[item])
-    facts = [f"at {exactly(start + view.shift(view.lane))}", duration(int(lane.ends[item]) - start)]
-    items = items_at(lane, first, last)
-    among = here = ""
-    if len(items) > 1:
-        place = f"{count(int((items < item).sum()) + 1)} of {count(len(items))}"
-        longest = "" if view.is_on_item else ", the longest"
-        among, here = f"{place} in this cell{longest}", f"{place} here{longest}"
-    # Where there is no room the lane goes first: a > stands before it.
-    wordings = ((among, title(lane)), (among,), (here,))
-    ends = [SEPARATOR.join(["", *filter(None, (*facts, *more))]) for more in wordings]
-    name = name_of(profile, lane, item)
+    def track_shares(self, number: int) -> npt.NDArray[np.float64]:
+        """A track's share of its scale in each cell on the screen."""
+        assert self.window is not None, "there are lanes"
+        found = self._track_shares.get(self.window)
+        if found is None:
+            if len(self._track_shares) > WINDOWS_KEPT:
+                self._track_shares.clear()
+            edges = self.window.edges()
+            found = self._track_shares[self.window] = [track.shares(edges) for track in self.tracks]
+        return found[number]
 
-    def short(room: int) -> str:
-        return shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
+    def drawn(self, place: int) -> tuple[LaneCells, int]:
+        """A lane's cells, and how long it was busy on the screen."""
+        assert self.window is not None
+        return self._drawn_in(self.window, place)
 
-    least = cell_width(short(NAME_LEAST))
-    end = next((end for end in ends if least + cell_width(end) <= width), ends[-1])
-    return clip(short(max(NAME_LEAST, width - cell_width(end))) + end, width)
+    def draw_ahead(self) -> bool:
+        """Work out some lanes of what lies closer, further away, at the gaps beside and to both sides."""
+        if self.window is None or self.shown is None or not self.shown.lanes:
+            return False
+        places = list(dict.fromkeys(place for place, _, _ in self.lines))
+        missing = (
+            (window, place)
+            for window in self._windows_near(self.window)
+            for place in places
+            if place not in self._drawn.get(window, ())
+        )
+        found = list(islice(missing, AHEAD_LANES + 1))
+        for window, place in found[:AHEAD_LANES]:
+            self._drawn_in(window, place)
+        return len(found) > AHEAD_LANES
 
+    def _windows_near(self, window: Window) -> Iterator[Window]:
+        """What the keys that move the window would show."""
+        yield window.zoomed_in(self.cursor_ns)
+        yield window.zoomed_out(self.cursor_ns)
+        width = window.cells * window.cell_ns
+        for step in (1, -1):
+            gap_ns = self.in_gap_beside(step)
+            if gap_ns is not None:
+                yield window.showing(gap_ns)
+            yield window.showing(window.last_ns if step > 0 else window.first_ns - 1)
+            yield window.moved_to(window.first_ns + step * width)
 
-def on_screen(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
-    """The time on the screen, that of a cell, what was measured and found, and what is not shown.
+    def _drawn_in(self, window: Window, place: int) -> tuple[LaneCells, int]:
+        # The latest asked for comes last, and the first goes where they are too many.
+        lanes = self._drawn[window] = self._drawn.pop(window, {})
+        if len(self._drawn) > WINDOWS_KEPT:
+            del self._drawn[next(iter(self._drawn))]
+        found = lanes.get(place)
+        if found is None:
+            assert self.shown is not None
+            assert self.profile is not None
+            lane, profile = self.shown.lanes[place], self.profile
+            edges = window.edges() - self.shift(place)
+            cells = lane_cells(lane, edges, lambda item: name_of(profile, lane, item), signs=self.signs)
+            busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
+            found = lanes[place] = cells, int(busy[1] - busy[0])
+        return found
 
-    What matters least goes first where there is no room for all of it.
-    """
-    shown, window = view.shown, view.window
-    if shown is None or window is None or not shown.lanes:
-        return ""
-    parts: list[tuple[int, str]] = []
-    if needle and view.hits is not None:
-        place = "" if found_at is None else f"{count(found_at + 1)}/"
-        parts.append((1, f"find {clip(needle, NAME_LEAST)} {place}{count(len(view.hits.starts))}"))
-    if view.mark_ns is not None:
-        low, high = sorted((view.mark_ns, view.cursor_ns))
-        lane, shift = shown.lanes[view.lane], view.shift(view.lane)
-        part = between(lane, low - shift, high - shift)
-        busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.begun)} begin" if high > low else ""
-        parts.append((1, f"M to here {duration(high - low)}{busy}"))
-    cell = window.cell_ns
-    first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
-    parts += [(2, f"{to_cells(first, cell)} to {to_cells(last, cell)}"), (1, f"{duration(cell)} a cell")]
-    if shown.resolution_ns > 1:
-        parts.append((3, f"starts known to {step(shown.resolution_ns)}"))
-    if shown.note:
-        parts.append((4, shown.note))
-    if view.hidden_lanes:
-        parts.append((5, f"{view.hidden_lanes} deeper lane{'s' if view.hidden_lanes > 1 else ''}: x"))
-    while len(parts) > 1 and cell_width(SEPARATOR.join(text for _, text in parts)) > width:
-        parts.remove(max(parts, key=lambda part: part[0]))
-    return SEPARATOR.join(text for _, text in parts)
+    def label_of(self, place: int, above: int | None) -> str:
+        """The words before a lane.
+
+        Args:
+            place: Which lane.
+            above: The lane that is drawn above it, if one is.
+        """
+        assert self.shown is not None, "there are lanes"
+        lanes = self.shown.lanes
+        words = label(lanes[place], None if above is None else lanes[above])
+        several = len(self.shown.shifts) > 1 and not words.startswith(" ")
+        return plain(f"{lanes[place].session}: {words}" if several else words)

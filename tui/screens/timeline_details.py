@@ -1,0 +1,225 @@
+"""What the timeline says of what is under its cursor and on its screen, its details, and the menu of gaps."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from tui.analysis.gpu_time.host_calls import NO_CALL, calls_during
+from tui.analysis.timeline.drawing import in_short, whole_percent
+from tui.analysis.timeline.lanes import TITLES, ItemKind
+from tui.analysis.timeline.lookup import between, gap_at, items_at, name_of, names_around, names_at
+from tui.analysis.timeline.shown import title
+from tui.analysis.timeline.window import distinct_times, exactly, to_cells
+from tui.fitting import cell_width, clip, shorten_symbol
+from tui.fmt import brief_duration, count, duration, step
+from tui.labels import Cutter
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+from tui.screens.kernels import details_of_launch
+from tui.screens.menus import MenuScreen, menu_width
+from tui.text import plain
+from tui.widgets.details.pane import LABEL_GAP, Details, row_details, sections
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.analysis.timeline.lanes import Lane
+    from tui.analysis.timeline.lookup import TimeInterval
+    from tui.model.profile import Profile
+    from tui.screens.base import ViewScreen
+    from tui.widgets.details.pane import Line
+    from tui.widgets.timeline.view import TimelineView
+
+
+SEPARATOR: Final = " · "
+NAME_LEAST: Final = 16
+"""Cells that a name keeps beside what is said of it."""
+NAMES_SHOWN: Final = 6
+NAME_CELLS: Final = 40
+ITEM: Final = TableSpec("item", "Item", columns("name", "duration_ns", "start_ns"), key=())
+"""What is said first of a call, an op or a range; the rest of its row follows."""
+
+
+AROUND: Final = 4
+"""Cells of the menu's border and scroll bar, and a blank before the names end."""
+
+
+def under_cursor(view: TimelineView, width: int) -> str:
+    """The thing under the cursor with its start and duration, or the gap."""
+    shown, window, profile = view.shown, view.window, view.profile
+    if shown is None or window is None or profile is None or not shown.lanes:
+        return ""
+    lane, item, (first, last) = shown.lanes[view.lane], view.item, view.cell
+    if item is None:
+        gap = gap_at(lane, first) or gap_at(lane, (first + last) // 2)
+        if gap is None:
+            return clip(f"no work here in {title(lane)}", width)
+        begins = exactly(gap.start_ns + view.shift(view.lane))
+        return clip(f"gap of {brief_duration(gap.length_ns)} from {begins} in {title(lane)}", width)
+    start = int(lane.starts[item])
+    facts = [f"at {exactly(start + view.shift(view.lane))}", duration(int(lane.ends[item]) - start)]
+    items = items_at(lane, first, last)
+    among = here = ""
+    if len(items) > 1:
+        place = f"{count(int((items < item).sum()) + 1)} of {count(len(items))}"
+        longest = "" if view.is_on_item else ", the longest"
+        among, here = f"{place} in this cell{longest}", f"{place} here{longest}"
+    # Where there is no room the lane goes first: a > stands before it.
+    wordings = ((among, title(lane)), (among,), (here,))
+    ends = [SEPARATOR.join(["", *filter(None, (*facts, *more))]) for more in wordings]
+    name = name_of(profile, lane, item)
+
+    def short(room: int) -> str:
+        return shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
+
+    least = cell_width(short(NAME_LEAST))
+    end = next((end for end in ends if least + cell_width(end) <= width), ends[-1])
+    return clip(short(max(NAME_LEAST, width - cell_width(end))) + end, width)
+
+
+def on_screen(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
+    """The time on the screen, that of a cell, what was measured and found, and what is not shown.
+
+    What matters least goes first where there is no room for all of it.
+    """
+    shown, window = view.shown, view.window
+    if shown is None or window is None or not shown.lanes:
+        return ""
+    parts: list[tuple[int, str]] = []
+    if needle and view.hits is not None:
+        place = "" if found_at is None else f"{count(found_at + 1)}/"
+        parts.append((1, f"find {clip(needle, NAME_LEAST)} {place}{count(len(view.hits.starts))}"))
+    if view.mark_ns is not None:
+        low, high = sorted((view.mark_ns, view.cursor_ns))
+        lane, shift = shown.lanes[view.lane], view.shift(view.lane)
+        part = between(lane, low - shift, high - shift)
+        busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.begun)} started" if high > low else ""
+        parts.append((1, f"M to here {brief_duration(high - low)}{busy}"))
+    cell = window.cell_ns
+    first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
+    parts += [(2, f"{to_cells(first, cell)} to {to_cells(last, cell)}"), (1, f"{brief_duration(cell)} a cell")]
+    if shown.resolution_ns > 1:
+        parts.append((3, f"start times rounded to {step(shown.resolution_ns)}"))
+    if shown.note:
+        parts.append((4, shown.note))
+    if view.hidden_lanes:
+        parts.append((5, f"{view.hidden_lanes} deeper lane{'s' if view.hidden_lanes > 1 else ''}: x"))
+    while len(parts) > 1 and cell_width(SEPARATOR.join(text for _, text in parts)) > width:
+        parts.remove(max(parts, key=lambda part: part[0]))
+    return SEPARATOR.join(text for _, text in parts)
+
+
+def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
+    """Of GPU work its launch config, of others their row; of a cell with several things what they are by name."""
+    shown = view.shown
+    if shown is None or not shown.lanes:
+        return Details(())
+    lane, item, (first, last) = shown.lanes[view.lane], view.item, view.cell
+    if item is None:
+        return sections([(f"Nothing in {title(lane)}", _gap(screen.profile, view, lane, first))])
+    row = int(lane.rows[item])
+    look = ItemKind(int(lane.looks[item]))
+    glyphs = in_short(view.signs.glyphs(look))
+    if lane.on_gpu:
+        told = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
+    else:
+        frame = screen.profile[lane.frame]
+        told = row_details(ITEM, frame.row(row, named=True), frame_columns=frame.columns)
+    labels = max((indent for indent, _ in told.lines), default=0)
+    drawn = sections([("", [("Drawn as".ljust(labels - LABEL_GAP), glyphs, TITLES[look])])])
+    told = Details((*told.lines, *drawn.lines))
+    if view.is_on_item or len(items_at(lane, first, last)) == 1:
+        return told
+    return Details(
+        (
+            *_in_cell(screen, lane, first, last).lines,
+            *sections([("Longest", [("", "", "")])]).lines,
+            *told.lines,
+        )
+    )
+
+
+def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[Line]:
+    gap = gap_at(lane, at_ns)
+    if gap is None:
+        return [("", "before the first or after the last item, or shorter than the resolution of the start times", "")]
+    shift = view.shift(view.lane)
+    before, after = names_around(profile, lane, gap)
+    return [
+        ("Gap", duration(gap.length_ns), ""),
+        ("From", exactly(gap.start_ns + shift), ""),
+        ("To", exactly(gap.end_ns + shift), ""),
+        # Before the names, which can take many lines.
+        *_meanwhile(profile, lane, gap),
+        ("Ran before", before, ""),
+        ("Ran after", after, ""),
+    ]
+
+
+def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
+    """What the CPU did in a gap of a GPU, where API calls tell."""
+    if not lane.on_gpu:
+        return []
+    told = calls_during(profile, session=lane.session, start_ns=gap.start_ns, end_ns=gap.end_ns)
+    if told is None:
+        return []
+    if told["cpu_in"] == NO_CALL:
+        return [("CPU", "outside CUDA", f"CUDA calls: {duration(told['api_ns'])} of it" if told["api_ns"] else "")]
+    if told["call"] is None:
+        return [("CPU", told["cpu_in"], "")]
+    return [("CPU", told["call"], f"{told['cpu_in']}, {duration(told['call_ns'])}")]
+
+
+def _in_cell(screen: ViewScreen, lane: Lane, first_ns: int, last_ns: int) -> Details:
+    names = names_at(screen.profile, lane, first_ns, last_ns)
+    lines: list[Line] = [
+        (f"{count(number)} x", shorten_symbol(name or "", NAME_CELLS), duration(time_ns))
+        for name, number, time_ns in names.head(NAMES_SHOWN).iter_rows()
+    ]
+    if names.height > NAMES_SHOWN:
+        rest = names[NAMES_SHOWN:]
+        lines.append(
+            (
+                f"{count(int(rest['count'].sum()))} x",
+                f"{count(rest.height)} other names",
+                duration(int(rest["time_ns"].sum())),
+            )
+        )
+    return sections([(f"{count(int(names['count'].sum()))} in this cell of {duration(last_ns - first_ns)}", lines)])
+
+
+def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]) -> MenuScreen:
+    """The menu; it gives the place of a gap in the list as text."""
+    assert view.shown is not None, "gaps are of a lane"
+    lane = view.shown.lanes[view.lane]
+    arrow = " → "
+    lengths = [duration(gap.length_ns) for gap in gaps]
+    moments = distinct_times([gap.start_ns + view.shift(view.lane) for gap in gaps])
+    begins = [plain(moment) for moment in moments]
+    around = [[plain(name) for name in names_around(profile, lane, gap)] for gap in gaps]
+    length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))
+    before = len(f"  {'':{length_cells}}  at {'':{begin_cells}}  ")
+    room = menu_width(view.app.size.width) - AROUND - before - len(arrow)
+    cutter = Cutter(lambda: list(dict.fromkeys(chain.from_iterable(around))), are_symbols=lane.on_gpu)
+    lines = [
+        (
+            str(place),
+            Content.assemble(
+                (f" {length:>{length_cells}} ", "bold $accent"),
+                f" at {begin:>{begin_cells}}  ",
+                (arrow.join(_both(names, room, cutter)), "$text-muted"),
+            ),
+        )
+        for place, (length, begin, names) in enumerate(zip(lengths, begins, around, strict=True))
+    ]
+    return MenuScreen(f"Longest gaps in {plain(title(lane))}", lines)
+
+
+def _both(names: Sequence[str], room: int, cutter: Cutter) -> list[str]:
+    """Two names in so many cells: what a short one leaves goes to the other."""
+    half = room // 2
+    shorter = min(half, *map(cell_width, names))
+    return [cutter.cut(name, 2 * half - shorter) for name in names]

@@ -1,0 +1,299 @@
+"""How the timeline is drawn: a ruler, iterations, tracks, lanes of cells and a legend."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tui.analysis.timeline.drawing import NOTHING, Signs, in_short, legend, whole_percent
+from tui.analysis.timeline.lanes import ItemKind
+from tui.analysis.timeline.shown import within
+from tui.analysis.timeline.window import exactly, labeled, ruler
+from tui.fitting import clip, pad
+from tui.text import plain
+from tui.widgets.charts.sparkline import area
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tui.analysis.timeline.drawing import LaneCells
+    from tui.analysis.timeline.shown import Shown
+    from tui.analysis.timeline.window import Window
+    from tui.widgets.timeline.view import TimelineView
+
+
+HEAD: Final = 2
+"""Lines above everything else: the ruler and the iterations."""
+SHARE_CELLS: Final = 5
+"""Cells of ``<1%`` and ``100%``, with a blank."""
+LEGEND_FROM: Final = 12
+"""With so many lines the last one tells what the colors or glyphs mean."""
+
+_SOLID, _HIT, _LINK, _CURSOR, _MARK = (1 << bit for bit in range(5, 10))
+"""What a cell is drawn as besides its look; a look takes the bits below."""
+
+MORE_SIGNS: Final = "? more"
+"""What stands in the legend where there is no room for all of it."""
+
+_REVERSED: Final = Style(reverse=True)
+COLORS: Final = {
+    ItemKind.TENSOR: "$kind-tensor",
+    ItemKind.KERNEL: "$kind-other",
+    ItemKind.GRAPH: "$kind-unknown",
+    ItemKind.COMMUNICATION: "$kind-communication",
+    ItemKind.TO_GPU: "$kind-memory",
+    ItemKind.FROM_GPU: "$kind-memory",
+    ItemKind.COPY: "$kind-memory",
+    ItemKind.MEMSET: "$kind-memset",
+    ItemKind.LAUNCH: "$kind-launch",
+    ItemKind.SYNC: "$kind-sync",
+    ItemKind.COPY_CALL: "$kind-memory",
+    ItemKind.OTHER_CALL: "$kind-launch",
+    ItemKind.OP: "$kind-cpu",
+    ItemKind.RANGE: "$kind-range",
+}
+"""The variable of the theme that each kind of item is drawn in."""
+
+_LOOKS: Final = {
+    "label": "color: $foreground;",
+    "label-cursor": "background: $selection; text-style: bold;",
+    "label-reversed": "text-style: bold reverse;",
+    "ruler": "color: $text-muted;",
+    "hit": "text-style: bold underline;",
+    "link": "text-style: bold underline reverse;",
+    "cursor": "text-style: bold;",
+    "track": "color: $bar;",
+    **{look.name.lower(): f"color: {color};" for look, color in COLORS.items()},
+}
+PARTS: Final = tuple(_LOOKS)
+"""What has a style of its own: each is a component class of the widget."""
+STYLES: Final = "\n".join(
+    [
+        "TimelineView { height: 1fr; }",
+        *(f"TimelineView > .timeline--{name} {{ {look} }}" for name, look in _LOOKS.items()),
+    ]
+)
+
+
+class TimelinePainter:
+    """Draws the lines of a timeline, and keeps what it has drawn.
+
+    Args:
+        view: The timeline.
+    """
+
+    def __init__(self, view: TimelineView) -> None:
+        self._view = view
+        self._strips: dict[tuple[int, int], Strip] = {}
+        """For a lane and a line of it."""
+        self._styles: dict[int, Style] = {}
+        self._named: dict[str, Style] = {}
+
+    def forget_lines(self) -> None:
+        """Draw everything anew."""
+        self._strips.clear()
+
+    def forget_styles(self) -> None:
+        """Look the styles up again."""
+        self._strips.clear()
+        self._styles.clear()
+        self._named.clear()
+
+    def line(self, y: int) -> Strip:
+        """One line of the widget."""
+        view = self._view
+        # Asked for once: Textual works it out anew each time.
+        width, height = view.size
+        if view.shown is None or view.window is None or not view.shown.lanes:
+            text = view.message if y == 0 else ""
+            return Strip([Segment(pad(f" {clip(text, width - 1)}", width), self._style(NOTHING + 1))], width)
+        if y == 0:
+            return self._ruler_line(view.window)
+        if y == 1:
+            return self._iterations_line(view.shown, view.window)
+        if y == height - 1 and height >= LEGEND_FROM:
+            return self._legend_line(view.shown)
+        if y < view.head:
+            return self._track_line(*divmod(y - HEAD, view.track_lines))
+        number = y - view.head
+        if number < len(view.lines):
+            return self._lane_line(view.shown, view.window, number)
+        return Strip.blank(width, self._look_of(""))
+
+    def _track_line(self, number: int, line: int) -> Strip:
+        view = self._view
+        track, lines = view.tracks[number], view.track_lines
+        shares = view.track_shares(number)
+        color = "track" if track.look is None else track.look.name.lower()
+        drawn = area(shares.tolist(), lines)[line]
+        label = plain(track.name) if line == (lines - 1) // 2 else ""
+        head = pad(f" {clip(label, view.label_cells - 2)}", view.label_cells)
+        return Strip([Segment(head, self._look_of("ruler")), Segment(drawn, self._look_of(color))], view.size.width)
+
+    def _lane_line(self, shown: Shown, window: Window, number: int) -> Strip:
+        view = self._view
+        place, line, lines = view.lines[number]
+        has_cursor = place == view.lane
+        if not has_cursor and (place, line) in self._strips:
+            return self._strips[place, line]
+        cells, busy_ns = view.drawn(place)
+        texts, of_line = cells.line(line, lines)
+        looks = self._looks(shown, place, cells, of_line, window)
+        if has_cursor:
+            cursor = window.cell_of(view.cursor_ns)
+            if 0 <= cursor < len(looks):
+                looks[cursor] |= _CURSOR
+        changes = np.flatnonzero(np.diff(looks)) + 1
+        firsts = [0, *changes.tolist()]
+        lasts = [*changes.tolist(), len(looks)]
+        if line == (lines - 1) // 2:
+            above = view.lines[number - line - 1][0] if number > line else None
+            segments = [self._label_segment(shown, place, above, busy_ns, has_cursor=has_cursor)]
+        else:
+            segments = [
+                Segment(" " * view.label_cells, self._label_style(has_cursor=has_cursor and not self._is_plain))
+            ]
+        segments += [
+            Segment("".join(texts[first:last]), self._style(int(looks[first])))
+            for first, last in zip(firsts, lasts, strict=True)
+        ]
+        strip = Strip(segments, view.size.width)
+        if not has_cursor:
+            self._strips[place, line] = strip
+        return strip
+
+    def _looks(
+        self, shown: Shown, place: int, cells: LaneCells, of_line: npt.NDArray[np.int8], window: Window
+    ) -> npt.NDArray[np.int64]:
+        """How each cell of a line is drawn, as a number for `_style`."""
+        view = self._view
+        looks = of_line.astype(np.int64) + 1
+        looks[cells.solid] |= _SOLID
+        edges = window.edges()
+        if view.hits is not None and place in view.hits.by_lane:
+            looks[view.hits.by_lane[place].in_cells(edges)] |= _HIT
+        lane, shift = shown.lanes[place], view.shift(place)
+        for other, item in view.links:
+            if other == place:
+                first = window.cell_of(int(lane.starts[item]) + shift)
+                last = window.cell_of(max(int(lane.ends[item]) - 1, int(lane.starts[item])) + shift)
+                looks[max(first, 0) : max(last + 1, 0)] |= _LINK
+        return looks
+
+    def _style(self, number: int) -> Style:
+        style = self._styles.get(number)
+        if style is None:
+            style = self._look_of("")
+            look = (number & (_SOLID - 1)) - 1
+            if look != NOTHING:
+                style += self._component(ItemKind(look).name.lower())
+            if number & _HIT:
+                style += self._component("hit")
+            if number & _LINK:
+                style += self._component("link")
+            reverse = bool(number & _SOLID) != bool(number & _LINK)
+            if number & _CURSOR:
+                style += self._component("cursor")
+                reverse = not reverse
+            style = self._styles[number] = style + (_REVERSED if reverse else Style())
+        return style
+
+    def _look_of(self, name: str) -> Style:
+        """The style of a part, on the widget's own; Textual takes long to work it out."""
+        style = self._named.get(name)
+        if style is None:
+            style = self._named[name] = self._view.rich_style + (self._component(name) if name else Style())
+        return style
+
+    def _component(self, name: str) -> Style:
+        return self._view.get_component_rich_style(f"timeline--{name}", partial=True)
+
+    def _label_segment(self, shown: Shown, place: int, above: int | None, busy_ns: int, *, has_cursor: bool) -> Segment:
+        view = self._view
+        assert view.window is not None, "there are lanes"
+        lane, window = shown.lanes[place], view.window
+        span = min(window.last_ns, window.end_ns) - max(window.first_ns, window.begin_ns)
+        share = f"{whole_percent(busy_ns, span)} "
+        room = view.label_cells - SHARE_CELLS - 1
+        mark = ">" if has_cursor else " "
+        words = within(view.label_of(place, above), lane.tid, room - 1)
+        text = mark + pad(words, room - 1)
+        style = self._label_style(has_cursor=has_cursor)
+        return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether no ground is sure to be told from the terminal's own."""
+        return self._view.signs is not Signs.FILLS
+
+    def _label_style(self, *, has_cursor: bool) -> Style:
+        if not has_cursor or not self._view.has_focus:
+            return self._look_of("label")
+        return self._look_of("label-reversed" if self._is_plain else "label-cursor")
+
+    def _ruler_line(self, window: Window) -> Strip:
+        view = self._view
+        found = ruler(window)
+        base = exactly(found.base_ns) if found.base_ns else ""
+        moments = {view.cursor_ns: "▼"}
+        if view.mark_ns is not None and view.mark_ns != view.cursor_ns:
+            moments[view.mark_ns] = "M"
+        signs = {window.cell_of(at): sign for at, sign in moments.items()}
+        line = labeled(found.ticks, window.cells, tick="╷", signs=signs)
+        return self._head_line(base, line)
+
+    def _iterations_line(self, shown: Shown, window: Window) -> Strip:
+        view = self._view
+        marks = view.iterations.get(shown.lanes[view.lane].session, ())
+        first, last = (bisect_left(marks, at, key=itemgetter(0)) for at in (window.first_ns, window.last_ns))
+        placed: list[tuple[int, str]] = []
+        place = first
+        while place < last:
+            at, text = marks[place]
+            if not text:
+                place += 1
+                continue
+            cell = window.cell_of(at)
+            placed.append((cell, text))
+            # Of those that begin in one cell only the first has room.
+            place = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, place + 1, key=itemgetter(0))
+        begun = marks[first - 1][1] if first else ""
+        signs = {}
+        if begun and (not placed or placed[0][0] > len(begun) + 2):
+            # The iteration that the screen begins in: without a tick, since it does not begin there.
+            placed.insert(0, (0, begun))
+            signs[0] = " "
+        line = labeled(placed, window.cells, tick="╷", signs=signs)
+        return self._head_line("iterations" if marks else "", line)
+
+    def _head_line(self, head: str, line: Sequence[str]) -> Strip:
+        style, cells = self._look_of("ruler"), self._view.label_cells
+        text = pad(clip(f" {head}", cells), cells)
+        return Strip([Segment(text + "".join(line), style)], self._view.size.width)
+
+    def _legend_line(self, shown: Shown) -> Strip:
+        """The signs of each look that is on the screen, and what it means."""
+        view = self._view
+        places = dict.fromkeys(place for place, _, _ in view.lines)
+        segments, used = [Segment(" ", self._look_of(""))], 1
+        muted, width = self._look_of("ruler"), view.size.width
+        found = legend((shown.lanes[place] for place in places), view.signs)
+        for number, (look, glyphs, words) in enumerate(found):
+            sign, is_last = in_short(glyphs), number == len(found) - 1
+            cells = len(sign) + len(words) + 3
+            if used + cells + (0 if is_last else len(MORE_SIGNS)) > width:
+                segments.append(Segment(MORE_SIGNS, muted))
+                used += len(MORE_SIGNS)
+                break
+            segments += [Segment(sign, self._style(look + 1)), Segment(f" {words}  ", muted)]
+            used += cells
+        segments.append(Segment(" " * (width - used), muted))
+        return Strip(segments, width)
