@@ -280,6 +280,13 @@ TABLES: Final = (
     Table("ranges_by_depth", "ranges:ranges_by_depth", "ranges:RANGE_DEPTHS", ("ranges",)),
     # Tables of the input, as recorded.
     Table(
+        "measured_kernels",
+        "hardware_metrics:measured_kernels",
+        "hardware_metrics:MEASURED_KERNELS",
+        ("metrics",),
+        needs="METRICS",
+    ),
+    Table(
         "hardware_metrics",
         "hardware_metrics:metrics",
         "hardware_metrics:METRICS",

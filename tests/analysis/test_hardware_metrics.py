@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.hardware_metrics import launches_measured, metrics
+from tui.analysis.hardware_metrics import key_metrics_of, launches_measured, measured_kernels, metrics
 
 SHAPE = {"grid_x": 4, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
 ANOTHER = {**SHAPE, "grid_x": 5}
@@ -37,3 +37,71 @@ def test_where_a_session_has_the_very_name_others_of_the_same_short_name_are_non
 def test_of_a_kernel_that_nobody_launched_there_are_no_launches() -> None:
     row = {**metrics(BOTH).row(0, named=True), "kernel": "h"}
     assert launches_measured(BOTH, row).is_empty()
+
+
+def measured(kernel: str, *, unit: str | None = "%", **values: float) -> list[dict[str, object]]:
+    """Metrics of a kernel: their names as in `NAMES`, and their values."""
+    return [
+        {"session": 0, "kernel": kernel, "metric": NAMES[name], "avg": value, "unit": UNITS.get(name, unit), **SHAPE}
+        for name, value in values.items()
+    ]
+
+
+NAMES = {
+    "sm": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+    "occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "took": "gpu__time_duration.sum",
+    "long": "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+    "wait": "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio",
+    "selected": "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio",
+    "sampled": "smsp__pcsamp_warps_issue_stalled_barrier",
+    "other": "device__attribute_chip",
+}
+UNITS = {"took": "ns", "long": None, "wait": None, "selected": None, "sampled": None, "other": None}
+
+
+def test_measured_kernels_say_what_bounds_them_the_longest_first() -> None:
+    made = profile(
+        metrics=[
+            *measured("short", sm=80.0, memory=20.0, took=10.0),
+            *measured("long", sm=20.0, memory=70.0, took=90.0, occupancy=50.0),
+            *measured("idle", sm=10.0, memory=59.0, took=50.0),
+            *measured("unknown", other=1.0),
+        ]
+    )
+    found = measured_kernels(made)
+    assert found.select("kernel", "bound", "sm_pct", "memory_pct", "achieved_pct", "metrics").rows() == [
+        ("long", "memory", 20.0, 70.0, 50.0, 4),
+        ("idle", "latency", 10.0, 59.0, None, 3),
+        ("short", "compute", 80.0, 20.0, None, 3),
+    ]
+
+
+def test_stall_reasons_are_shares_of_one_way_of_counting_without_what_is_no_stall() -> None:
+    made = profile(metrics=measured("f", sm=10.0, memory=20.0, long=6.0, wait=2.0, selected=1.0, sampled=999.0))
+    row = measured_kernels(made).row(0, named=True)
+    assert (row["stall"], row["stall_pct"]) == ("long scoreboard", 75.0)
+    stalls = key_metrics_of(made, row).filter(part="Stall reasons")
+    assert stalls.select("label", "avg", "stall_pct").rows() == [("long scoreboard", 6.0, 75.0), ("wait", 2.0, 25.0)]
+
+
+def test_key_metrics_are_in_sections_and_of_two_of_one_name_the_share_counts() -> None:
+    details = [
+        {"kernel": "f", "metric": "Memory Throughput", "avg": 5e11, "unit": "B/s"},
+        {"kernel": "f", "metric": "Memory Throughput", "avg": 53.0, "unit": "%"},
+        {"kernel": "f", "metric": "Theoretical Occupancy", "avg": 50.0, "unit": "%"},
+        {"kernel": "f", "metric": "Registers Per Thread", "avg": 40.0, "unit": "register/thread"},
+    ]
+    made = profile(metrics=details)
+    found = key_metrics_of(made, measured_kernels(made).row(0, named=True))
+    assert found.select("part", "label", "avg").rows() == [
+        ("Speed of light", "memory throughput", 53.0),
+        ("Occupancy", "theoretical occupancy", 50.0),
+        ("Launch", "registers per thread", 40.0),
+    ]
+
+
+def test_occupancy_of_nvprof_is_a_share_too() -> None:
+    made = profile(metrics=[{"kernel": "f", "metric": "achieved_occupancy", "avg": 0.25, "unit": None}])
+    assert measured_kernels(made)["achieved_pct"].to_list() == [25.0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.activities import activities_where, activity_row
-from tui.model.columns import columns
+from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
 from tui.model.view import TableSpec
 
@@ -78,32 +78,230 @@ def metrics(profile: Profile) -> pl.DataFrame:
 
 
 MOST: Final = 12
-"""The number of metrics shown where no key metric was measured; the Metrics view has all."""
+"""Where none of the key metrics was measured, so many others are shown; the table of all metrics has the rest."""
+
+SPEED, MEMORY, OCCUPANCY, SCHEDULER, LAUNCH, STALLS = (
+    "Speed of light", "Memory", "Occupancy", "Scheduler", "Launch", "Stall reasons",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMetric:
+    """A metric to look at first, under one name whatever the tool calls it."""
+
+    section: str
+    label: str
+    names: tuple[str, ...]
+    """On Nsight Compute's pages, in nvprof and in rocprof."""
+    column: str = ""
+    """Its column in the table of measured kernels; it is told with a launch of the kernel, too."""
+
 
 _KEY_METRICS: Final = (
-    ("SM throughput", ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "SM [%]")),
-    (
-        "memory throughput",
-        ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput", "Memory [%]"),
-    ),
-    (
-        "DRAM throughput",
-        (
-            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-            "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-            "DRAM Throughput",
-        ),
-    ),
-    ("achieved occupancy", ("sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy")),
-    ("theoretical occupancy", ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")),
-    ("L2 hit rate", ("lts__t_sector_hit_rate.pct", "L2 Hit Rate")),
-    ("L1 hit rate", ("l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate")),
-    ("tensor pipe", ("sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
-                     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active")),
-    ("issue slots busy", ("sm__inst_issued.avg.pct_of_peak_sustained_active", "Issue Slots Busy")),
-    ("duration when replayed", ("gpu__time_duration.sum", "Duration")),
+    KeyMetric(SPEED, "SM throughput", (
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "SM [%]"), "sm_pct"),
+    KeyMetric(SPEED, "memory throughput", (
+        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput", "Memory [%]",
+        ), "memory_pct"),
+    KeyMetric(SPEED, "DRAM throughput", (
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM Throughput"), "dram_pct"),
+    KeyMetric(SPEED, "duration when replayed", ("gpu__time_duration.sum", "Duration"), "replayed_ns"),
+    KeyMetric(SPEED, "SM active", ("sm_efficiency", "sm_activity")),
+    KeyMetric(SPEED, "tensor pipe", (
+        "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
+        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "tensor_precision_fu_utilization"),
+        "tensor_pct"),
+    KeyMetric(SPEED, "vector ALU busy", ("VALUBusy",)),
+    KeyMetric(MEMORY, "DRAM bytes read", ("dram__bytes_read.sum", "dram_read_bytes")),
+    KeyMetric(MEMORY, "DRAM bytes written", ("dram__bytes_write.sum", "dram_write_bytes")),
+    KeyMetric(MEMORY, "DRAM read throughput", ("dram__bytes_read.sum.per_second", "dram_read_throughput")),
+    KeyMetric(MEMORY, "DRAM write throughput", ("dram__bytes_write.sum.per_second", "dram_write_throughput")),
+    KeyMetric(MEMORY, "DRAM utilization", ("dram_utilization", "MemUnitBusy")),
+    KeyMetric(MEMORY, "L1 hit rate", (
+        "l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate", "global_hit_rate", "tex_cache_hit_rate"), "l1_hit_pct"),
+    KeyMetric(MEMORY, "L2 hit rate", (
+        "lts__t_sector_hit_rate.pct", "L2 Hit Rate", "l2_tex_hit_rate", "L2CacheHit"), "l2_hit_pct"),
+    KeyMetric(MEMORY, "global load efficiency", ("gld_efficiency",)),
+    KeyMetric(MEMORY, "global store efficiency", ("gst_efficiency",)),
+    KeyMetric(OCCUPANCY, "achieved occupancy", (
+        "sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy", "achieved_occupancy",
+        "OccupancyPercent"), "achieved_pct"),
+    KeyMetric(OCCUPANCY, "theoretical occupancy", (
+        "sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy"), "theoretical_pct"),
+    KeyMetric(OCCUPANCY, "blocks per SM, by registers", ("launch__occupancy_limit_registers", "Block Limit Registers")),
+    KeyMetric(OCCUPANCY, "blocks per SM, by shared memory", (
+        "launch__occupancy_limit_shared_mem", "Block Limit Shared Mem")),
+    KeyMetric(OCCUPANCY, "blocks per SM, by warps", ("launch__occupancy_limit_warps", "Block Limit Warps")),
+    KeyMetric(OCCUPANCY, "blocks per SM, at most", ("launch__occupancy_limit_blocks", "Block Limit SM")),
+    KeyMetric(SCHEDULER, "issue slots busy", (
+        "sm__inst_issued.avg.pct_of_peak_sustained_active", "Issue Slots Busy", "issue_slot_utilization"), "issue_pct"),
+    KeyMetric(SCHEDULER, "eligible warps per cycle", (
+        "smsp__warps_eligible.avg.per_cycle_active", "Eligible Warps Per Scheduler", "eligible_warps_per_cycle")),
+    KeyMetric(SCHEDULER, "instructions per cycle", (
+        "sm__inst_executed.avg.per_cycle_active", "Executed Ipc Active", "ipc")),
+    KeyMetric(LAUNCH, "waves per SM", ("launch__waves_per_multiprocessor", "Waves Per SM"), "waves"),
+    KeyMetric(LAUNCH, "registers per thread", (
+        "launch__registers_per_thread", "Registers Per Thread"), "registers_per_thread"),
 )  # fmt: skip
-"""The most important metrics first: what they are called here, and their names on Nsight Compute's pages."""
+"""Speed of light first: how far the kernel is from the GPU's peaks, and what holds it back."""
+
+_STALL_NAMES: Final = (
+    r"^smsp__average_warps_issue_stalled_(.+)_per_issue_active\.ratio$",
+    r"^smsp__average_warp_latency_issue_stalled_(.+)\.ratio$",
+    r"^smsp__pcsamp_warps_issue_stalled_(.+)$",
+    r"^stall_(.+)$",
+)
+"""What tools call the reasons why a warp does not issue: Nsight Compute by cycles and by samples, nvprof."""
+_NO_STALL: Final = r"^selected$|_not_issued$"
+"""Of the samples those that issued, and those that are counted a second time."""
+BOUND_PCT: Final = 60.0
+"""Below this share of both peaks Nsight Compute calls a kernel latency-bound."""
+
+_KERNEL: Final = ("session", "device_name", "kernel", *_SHAPE)
+
+MEASURED_KERNELS: Final = TableSpec(
+    "measured_kernels",
+    "Measured kernels",
+    (
+        *columns("kernel"),
+        Column("bound", "Bound by", ColumnKind.TEXT,
+               "compute or memory, whichever is at 60% of its peak or more; else latency.", 1),
+        Column("sm_pct", "SM %", ColumnKind.PERCENT, "Compute throughput, share of the GPU's peak.", 1),
+        Column("memory_pct", "Memory %", ColumnKind.PERCENT, "Memory throughput (caches and DRAM), share of peak.", 1),
+        Column("dram_pct", "DRAM %", ColumnKind.PERCENT, "DRAM throughput, share of the GPU's peak.", 3),
+        Column("achieved_pct", "Occupancy %", ColumnKind.PERCENT, "Achieved occupancy: mean share of active warps.", 2),
+        Column("theoretical_pct", "Theor. occ. %", ColumnKind.PERCENT, "Theoretical occupancy of the launch.", 4),
+        Column("stall", "Top stall", ColumnKind.TEXT, "Most frequent reason why a warp does not issue.", 2),
+        Column("stall_pct", "Stall %", ColumnKind.PERCENT, "Its share of all stalls.", 3),
+        Column("l1_hit_pct", "L1 hit %", ColumnKind.PERCENT, "Hit rate of the L1 cache.", 4),
+        Column("l2_hit_pct", "L2 hit %", ColumnKind.PERCENT, "Hit rate of the L2 cache.", 4),
+        Column("tensor_pct", "Tensor pipe %", ColumnKind.PERCENT, "Tensor pipe, share of its peak.", 5),
+        Column("issue_pct", "Issue slots %", ColumnKind.PERCENT, "Cycles with an instruction issued.", 5),
+        Column("waves", "Waves", ColumnKind.RATIO, "Waves per SM.", 5),
+        Column("registers_per_thread", "Registers", ColumnKind.NUMBER, "Registers per thread.", 6),
+        Column("replayed_ns", "Duration", ColumnKind.DURATION,
+               "Duration under Nsight Compute, which fixes clocks and replays the kernel.", 3),
+        *columns("invocations"),
+        Column("metrics", "Metrics", ColumnKind.NUMBER, "Number of metrics measured.", 7),
+        *columns("device_name", "session"),
+    ),
+    key=_KERNEL,
+    pinned="kernel",
+)  # fmt: skip
+
+KEY_METRICS: Final = TableSpec(
+    "key_metrics",
+    "Key metrics",
+    (
+        Column("part", "Section", ColumnKind.TEXT, "As the pages of Nsight Compute.", 1),
+        Column("label", "Metric", ColumnKind.TEXT, "What was measured.", 1),
+        *columns("avg"),
+        Column("stall_pct", "Stall %", ColumnKind.PERCENT, "Share of all stalls.", 2),
+        *columns("unit"),
+        Column("metric", "Profiler's name", ColumnKind.TEXT, "Metric or event, by the profiler's name.", 4),
+    ),
+    key=("part", "label"),
+    pinned="part",
+)
+
+
+def key_metrics(profile: Profile) -> pl.DataFrame:
+    """The metrics to look at first of every measured kernel, in sections; stall reasons by share.
+
+    Columns: session, device_name, kernel, grid and block, invocations, part (the section), label, column, avg, min,
+    max, unit, stall_pct (of stall reasons), metric.
+    """
+    known = [
+        {"metric": name, "order": place, "name_order": number, "part": key.section, "label": key.label,
+         "column": key.column}
+        for place, key in enumerate(_KEY_METRICS)
+        for number, name in enumerate(key.names)
+    ]  # fmt: skip
+    rows = metrics(profile).with_columns(pl.col("metric", "unit", "kernel").cast(pl.String))
+    wanted = rows.join(pl.DataFrame(known), on="metric", how="inner", maintain_order="left")
+    # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the one of the first page.
+    is_share = pl.col("column").str.ends_with("_pct")
+    shares = pl.when(pl.col("metric") == "achieved_occupancy").then(pl.lit("%")).otherwise("unit")
+    scale = pl.when((pl.col("metric") == "achieved_occupancy") & (pl.col("avg") <= 1)).then(100.0).otherwise(1.0)
+    wanted = (
+        wanted.with_columns(pl.col("avg", "min", "max") * scale, unit=shares)
+        .filter(~is_share | (pl.col("unit") == "%"))
+        .sort("name_order", maintain_order=True)
+        .unique([*_KERNEL, "label"], keep="first", maintain_order=True)
+        .sort("order", maintain_order=True)
+    )
+    chosen = [*_KERNEL, "invocations", "part", "label", "column", "avg", "min", "max", "unit", "stall_pct", "metric"]
+    stalls = _stalls(rows)
+    return pl.concat(
+        [
+            wanted.with_columns(stall_pct=pl.lit(None, pl.Float64)).select(chosen),
+            stalls.with_columns(part=pl.lit(STALLS), column=pl.lit("")).select(chosen),
+        ]
+    )
+
+
+def _stalls(rows: pl.DataFrame) -> pl.DataFrame:
+    """The stall reasons of each kernel by one way of counting, the most frequent first, with their share of all."""
+    reason = pl.coalesce(
+        pl.when(pl.col("metric").str.contains(pattern)).then(pl.col("metric").str.extract(pattern))
+        for pattern in _STALL_NAMES
+    )
+    way = pl.coalesce(
+        pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(place, pl.Int8))
+        for place, pattern in enumerate(_STALL_NAMES)
+    )
+    found = rows.with_columns(label=reason, way=way).filter(
+        pl.col("label").is_not_null(), ~pl.col("label").str.contains(_NO_STALL), pl.col("avg").is_not_null()
+    )
+    return (
+        found.filter(pl.col("way") == pl.col("way").min().over(_KERNEL), pl.col("avg") > 0)
+        .with_columns(
+            label=pl.col("label").str.replace_all("_", " "),
+            stall_pct=100 * pl.col("avg") / pl.col("avg").sum().over(_KERNEL),
+        )
+        .sort("stall_pct", descending=True, maintain_order=True)
+    )
+
+
+def measured_kernels(profile: Profile) -> pl.DataFrame:
+    """One row per measured kernel, grid and block: how far it is from the GPU's peaks and what holds it back.
+
+    Those that take longest come first, where durations are measured; kernels without a key metric are left out.
+    Columns: those of `MEASURED_KERNELS`.
+    """
+    rows = metrics(profile).with_columns(pl.col("kernel").cast(pl.String))
+    kernels = rows.group_by(_KERNEL, maintain_order=True).agg(
+        pl.col("invocations").max(), metrics=pl.col("metric").n_unique()
+    )
+    key = key_metrics(profile)
+    named = [one.column for one in _KEY_METRICS if one.column]
+    values = key.group_by(_KERNEL).agg(
+        *(pl.col("avg").filter(pl.col("column") == column).first().alias(column) for column in named),
+        *(pl.col(name).filter(pl.col("part") == STALLS).first().alias(alias) for name, alias in (
+            ("label", "stall"), ("stall_pct", "stall_pct"))),
+    )  # fmt: skip
+    most = pl.max_horizontal("sm_pct", "memory_pct")
+    bound = (
+        pl.when(pl.col("sm_pct").is_null() | pl.col("memory_pct").is_null())
+        .then(None)
+        .when(most < BOUND_PCT)
+        .then(pl.lit("latency"))
+        .when(pl.col("sm_pct") >= pl.col("memory_pct"))
+        .then(pl.lit("compute"))
+        .otherwise(pl.lit("memory"))
+    )
+    return (
+        kernels.join(values, on=_KERNEL, how="inner", nulls_equal=True, maintain_order="left")
+        .filter(pl.any_horizontal(pl.col(*named, "stall").is_not_null()))
+        .with_columns(bound=bound, registers_per_thread=pl.col("registers_per_thread").round().cast(pl.Int64))
+        .sort("replayed_ns", descending=True, nulls_last=True, maintain_order=True)
+    )
+
+
+def key_metrics_of(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The key metrics of one of `measured_kernels`."""
+    return key_metrics(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _KERNEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +361,11 @@ def _relevant(means: pl.DataFrame) -> Iterator[tuple[str, float, str | None]]:
     """The key metrics that were measured; where none was, the first shares that were."""
     rows = list(means.select("metric", "avg", "unit").iter_rows())
     found = False
-    for label, names in _KEY_METRICS:
-        # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the important one.
-        values = [(value, unit) for metric, value, unit in rows if metric in names and unit in ("%", "ns")]
-        if values:
+    for key in _KEY_METRICS:
+        # Of two metrics of one name (Memory Throughput in % and in bytes a second) the share is the key one.
+        values = [(value, unit) for metric, value, unit in rows if metric in key.names and unit in ("%", "ns")]
+        if values and key.column:
             found = True
-            yield (label, *values[0])
+            yield (key.label, *values[0])
     if not found:
         yield from [(metric, value, unit) for metric, value, unit in rows if unit == "%"][:MOST]

@@ -1,11 +1,18 @@
-"""Metrics: hardware metrics and events by kernel, and the launches of that kernel."""
+"""Metrics: the measured kernels with their key metrics; all hardware metrics and events, and launches."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
-from tui.analysis.hardware_metrics import METRICS, launches_measured
+from tui.analysis.hardware_metrics import (
+    KEY_METRICS,
+    METRICS,
+    key_metrics,
+    key_metrics_of,
+    launches_measured,
+    measured_kernels,
+)
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import METRICS as NEEDED
 from tui.analysis.inputs.needs import START_TIMES
@@ -39,6 +46,26 @@ def launches_of_metric(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
     return activities_where(profile) if row is None else launches_measured(profile, row)
 
 
+def metrics_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The key metrics of the selected kernel."""
+    row = above.get("measured")
+    found = key_metrics(profile)
+    return found.clear() if row is None else key_metrics_of(profile, row)
+
+
+def no_key_metrics(_profile: Profile) -> str:
+    """Why a measured kernel has none of the key metrics."""
+    return "no key metrics measured: see All metrics"
+
+
+def _short_kernel(row: Row) -> str:
+    return shorten_symbol(short_name(str(row["kernel"])), 32)
+
+
+def _short_metric(row: Row) -> str:
+    return str(row["label"])
+
+
 def no_metrics(profile: Profile) -> str:
     """Why there are no metrics."""
     return why_none(profile, NEEDED)
@@ -55,19 +82,28 @@ def no_launches(profile: Profile) -> str:
 
 
 class MetricsScreen(ViewScreen):
-    """One row per kernel and metric, and the launches of the kernel under the cursor."""
+    """The measured kernels with their key metrics; all metrics, with the launches of the kernel under the cursor."""
 
     VIEW = "metrics"
     BINDINGS: ClassVar = bindings_for(Scope.PARTS)
     TABS: ClassVar = (
         Tab(
+            "kernels",
+            "Kernels",
+            (
+                Level("measured", *shown("measured_kernels"), _short_kernel, no_metrics, 1),
+                Level("key_metrics", KEY_METRICS, metrics_of_kernel, _short_metric, no_key_metrics, 2),
+            ),
+            why_not=lambda profile: no_key_metrics(profile) if measured_kernels(profile).is_empty() else "",
+        ),
+        Tab(
             "metrics",
-            "Metrics",
+            "All metrics",
             (
                 Level(
                     "metrics",
                     *shown("hardware_metrics"),
-                    lambda row: shorten_symbol(short_name(str(row["kernel"])), 32),
+                    _short_kernel,
                     no_metrics,
                     3,
                 ),
@@ -83,9 +119,9 @@ class MetricsScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "Metrics and events as the profiler measured them, by kernel, over all its invocations; below, its launches.\n"
-        "A level is the profiler's scale from 0 (idle) to 10 (max).\n"
-        "Collecting metrics replays kernels: times of such a run mean nothing."
+        "Kernels: how far each is from the GPU's peaks (speed of light), what bounds it, occupancy and top stall.\n"
+        "All metrics: everything the profiler measured, by kernel; f filters, / finds a metric by name.\n"
+        "Collecting metrics replays kernels and fixes clocks: durations are not those of a normal run."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

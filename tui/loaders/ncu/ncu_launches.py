@@ -14,6 +14,8 @@ from tui.model.schema import NAME
 from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.loaders.collector import Collector
 
 
@@ -344,11 +346,27 @@ def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
     )
 
 
+NAMED: Final = 3
+"""So many launches are named one by one."""
+
+
+def _launches(ids: Sequence[str]) -> str:
+    """Some launches in few words.
+
+    >>> _launches(["0"]), _launches(["0", "1", "2", "3", "4"])
+    ('launch 0', 'launches 0, 1, 2 and 2 more')
+    """
+    if len(ids) == 1:
+        return f"launch {ids[0]}"
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return f"launches {', '.join(map(str, ids[:NAMED]))}{more}"
+
+
 def _add_findings(rows: pl.DataFrame, collector: Collector) -> None:
     rules = rows.filter(pl.col("rule").is_not_null() & pl.col("rule_text").is_not_null())
-    for row in rules.select(
-        "id", "kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", "line"
-    ).iter_rows(named=True):
+    # What is said of several launches in the same words is one finding.
+    alike = rules.group_by("kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", maintain_order=True)
+    for row in alike.agg("id", pl.col("line").first()).iter_rows(named=True):
         text = row["rule_text"]
         if row["speedup"]:
             text += f" (estimated speedup, {row['speedup_type'] or 'as the tool sees it'}: {row['speedup']} %)"
@@ -357,7 +375,7 @@ def _add_findings(rows: pl.DataFrame, collector: Collector) -> None:
             {
                 "tool": TOOL,
                 "severity": _SEVERITIES.get(row["rule_type"] or ""),
-                "problem": f"{row['rule']} in {short_name(row['kernel'] or '?')} (launch {row['id']})",
+                "problem": f"{row['rule']} in {short_name(row['kernel'] or '?')} ({_launches(row['id'])})",
                 "recommendation": text,
                 "line": row["line"],
             },
