@@ -220,7 +220,7 @@ def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
     )
     lone = with_iterations(type(made)({**made.frames, "activities": apart}, made.sources))
     assert unmatched_note(lone) == (
-        "unmatched: 2 kernels of communication, 3.0000 ms: "
+        "unmatched: 2 communication kernels (3 ms): "
         "1 no other rank of their process group is open, "
         "1 number or kind differs between ranks in their iteration"
     )

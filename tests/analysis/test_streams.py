@@ -26,9 +26,9 @@ def test_each_stream_tells_what_it_did_and_what_of_it_beside_others() -> None:
     assert rows.select(told).rows() == [
         (0, 7, 1, 1, 100, 100, 50, 50.0, 200, 0, 0, 100),
         (0, 8, 2, 1, 150, 150, 50, 100 * 50 / 150, 150, 50, 50, 300),
-        (1, 7, 1, 1, 10, 10, 0, 0.0, 0, 0, 0, 10),
+        (1, 7, 1, 1, 10, 10, 0, 0.0, 290, 0, 0, 10),
     ]
-    assert rows["busy_pct"].to_list() == [100 * 100 / 300, 50.0, 100.0]
+    assert rows["busy_pct"].to_list() == [100 * 100 / 300, 50.0, 100 * 10 / 300]
 
 
 def test_what_only_rounding_makes_overlap_is_not_beside_anything() -> None:

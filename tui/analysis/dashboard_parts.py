@@ -15,7 +15,7 @@ from tui.analysis.dashboard_facts import WHOLE_RUN
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import counts, leads, summary
 from tui.analysis.expert.rule import Severity, State
-from tui.analysis.gpu_time.breakdown import breakdown
+from tui.analysis.gpu_time.breakdown import breakdown, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.gpu_time.utilization_over_time import busy_intervals
 from tui.analysis.grouping import unique_values
@@ -58,9 +58,12 @@ GAPS: Final = 5
 """So many idle gaps are shown."""
 
 
-@once_per_profile("activities", "api_calls", "sessions")
+@once_per_profile("activities", "api_calls", "ops", "ranges", "sessions")
 def idle_gaps(profile: Profile) -> pl.DataFrame:
-    """The longest rows of `tui.analysis.gpu_time.idle_gaps.gaps`, with after_kind: the kind of the work after each."""
+    """The longest rows of `tui.analysis.gpu_time.idle_gaps.gaps`, with more columns.
+
+    after_kind (the kind of the work after each) and wall_pct (its share of the wall time).
+    """
     found = longest_gaps(profile, GAPS)
     kinds = (
         profile["activities"]
@@ -69,7 +72,14 @@ def idle_gaps(profile: Profile) -> pl.DataFrame:
         .select("session", "activity", pl.col("kind").cast(pl.String).alias("after_kind"))
         .collect()
     )
-    return found.join(kinds, on=["session", "activity"], how="left", maintain_order="left")
+    walls = utilization(profile).select("session", "wall_ns").unique("session")
+    wall_pct = pl.when(pl.col("wall_ns") > 0).then(100 * pl.col("duration_ns") / pl.col("wall_ns"))
+    return (
+        found.join(kinds, on=["session", "activity"], how="left", maintain_order="left")
+        .join(walls, on="session", how="left", maintain_order="left")
+        .with_columns(wall_pct=wall_pct)
+        .drop("wall_ns")
+    )
 
 
 def wall_time(profile: Profile) -> pl.DataFrame:

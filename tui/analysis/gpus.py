@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import total
-from tui.analysis.gpu_time.idle_gaps import busy_time
+from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_at_least, union_of
 from tui.analysis.gpu_time.sweeps import covered_time
 from tui.analysis.gpu_time.timelines import Timeline, timelines
@@ -34,14 +34,15 @@ GPUS: Final = TableSpec(
         *columns("gpu_activity"),
         replace(
             columns("busy_pct")[0],
-            help="Busy time as a share of the span, from the session's first GPU work to its last; the dashboard and "
-            "DLProf use wall time, which is at least as long.",
+            help="Busy time as a share of the session's wall time, as on the dashboard and in DLProf.",
         ),
         *columns("busy_ns"),
-        replace(columns("idle_ns")[0], help="Time of the span without work on this GPU."),
+        replace(columns("idle_ns")[0], help="Wall time without work on this GPU."),
         *columns("gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"),
         *columns("compute_capability", "sm_count", "memory_bytes", "memory_bandwidth", "shared_memory_per_sm_bytes"),
-        *columns("registers_per_sm", "max_threads_per_sm", "span_ns", "facts_source", "vendor", "rank", "host"),
+        *columns(
+            "registers_per_sm", "max_threads_per_sm", "wall_ns", "span_ns", "facts_source", "vendor", "rank", "host"
+        ),
     ),
     key=("session", "device"),
     pinned="gpu_name",
@@ -55,12 +56,12 @@ NONE_RECORDED: Final = "none recorded"
 def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """One row per GPU of each session that the session names or uses; those with work first.
 
-    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, gpu_activity (whether work
-    of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed durations of
-    its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets), busy_ns, idle_ns, busy_pct
-    and span_ns (`gpu_time.intervals.busy_time`). All figures are null for a GPU without recorded work: the session
-    names it, and it is unknown whether the program could use it. A sum is null as well where none of the durations of
-    such work is known, and copy_ns where the tool records kernels alone.
+    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, gpu_activity (whether
+    work of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed
+    durations of its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets), busy_ns,
+    idle_ns, busy_pct, wall_ns and span_ns (`gpu_time.breakdown.utilization`). All figures are null for a GPU
+    without recorded work: the session names it, and nothing says that it was there to be used. A sum is null as
+    well where none of the durations of such work is known, and copy_ns where the tool records kernels alone.
 
     Args:
         profile: Where to look.
@@ -81,8 +82,8 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     has_copies = ~pl.col("session").is_in(list(sessions_of_kernels_alone(profile)))
     has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
     is_used = pl.col("kernels_launched").is_not_null()
-    busy = busy_time(profile)
-    spans = busy.select("session", "span_ns").unique("session")
+    busy = utilization(profile)
+    spans = busy.select("session", "span_ns", "wall_ns").unique("session")
     return (
         device_facts(profile, gpu=gpu)
         .rename({"name": "gpu_name"})
@@ -92,12 +93,12 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         .join(spans, on="session", how="left", maintain_order="left")
         .with_columns(
             pl.when(is_used).then(pl.lit(RECORDED)).when(has_work).then(pl.lit(NONE_RECORDED)).alias("gpu_activity"),
-            pl.when(is_used).then("span_ns").alias("span_ns"),
+            *(pl.when(is_used).then(name).alias(name) for name in ("span_ns", "wall_ns")),
             pl.when(has_copies | (pl.col("copy_ns") > 0)).then("copy_ns").alias("copy_ns"),
         )
         .with_columns(
-            (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),
-            pl.when(pl.col("span_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("span_ns")).alias("busy_pct"),
+            (pl.col("wall_ns") - pl.col("busy_ns")).alias("idle_ns"),
+            pl.when(pl.col("wall_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("wall_ns")).alias("busy_pct"),
         )
         .sort(pl.col("gpu_activity") == NONE_RECORDED, maintain_order=True, nulls_last=False)
         .select(column.name for column in GPUS.columns)
@@ -126,7 +127,9 @@ STREAMS: Final = TableSpec(
     "streams",
     "Streams",
     (
-        *columns("stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "busy_pct", "beside_ns"),
+        *columns("stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns"),
+        replace(columns("busy_pct")[0], help="Busy time as a share of the wall time."),
+        *columns("beside_ns"),
         *columns("beside_pct", "idle_ns", "comm_ns", "copies_ns"),
         replace(columns("start_ns")[0], priority=6),
         replace(columns("end_ns")[0], priority=6),
@@ -157,14 +160,14 @@ _SCHEMA: Final = pl.Schema(
 )
 
 
-@once_per_profile("activities", "sessions")
+@once_per_profile("activities", "api_calls", "ops", "ranges", "sessions")
 def streams(profile: Profile) -> pl.DataFrame:
     """One row per stream of each GPU of each session, of the work whose start and duration are known.
 
     Columns: session, device, stream (null: the input does not name it), stream_work (how much of any sort),
-    kernels_launched, gpu_ns (summed durations), busy_ns (time in which the stream had work), busy_pct (of the GPU's
-    span: first start to last end on it), beside_ns (busy time in which another stream of the GPU had work as well),
-    beside_pct (of busy_ns), idle_ns (span - busy_ns), comm_ns and copies_ns (time of communication, of copies),
+    kernels_launched, gpu_ns (summed durations), busy_ns (time in which the stream had work), busy_pct (of the
+    session's wall time, ``wall_ns``), beside_ns (busy time in which another stream of the GPU had work as well),
+    beside_pct (of busy_ns), idle_ns (wall_ns - busy_ns), comm_ns and copies_ns (time of communication, of copies),
     start_ns and end_ns (first start, last end), span_ns (of the GPU).
 
     Overlaps shorter than ``sessions.start_resolution_ns`` may be none and are counted as none: of starts that are
@@ -172,12 +175,14 @@ def streams(profile: Profile) -> pl.DataFrame:
     """
     kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
     rows = [row for line in timelines(profile) for row in _rows(line, line.of(kinds), of_stream)]
-    span = pl.col("span_ns")
+    walls = utilization(profile).select("session", "wall_ns").unique("session")
+    wall = pl.col("wall_ns")
     return (
         pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+        .join(walls, on="session", how="left", maintain_order="left")
         .with_columns(
-            pl.when(span > 0).then(100 * pl.col("busy_ns") / span).alias("busy_pct"),
-            (span - pl.col("busy_ns")).alias("idle_ns"),
+            pl.when(wall > 0).then(100 * pl.col("busy_ns") / wall).alias("busy_pct"),
+            (wall - pl.col("busy_ns")).alias("idle_ns"),
             pl.when(pl.col("busy_ns") > 0).then(100 * pl.col("beside_ns") / pl.col("busy_ns")).alias("beside_pct"),
         )
         .sort("session", "device", "stream", nulls_last=True)

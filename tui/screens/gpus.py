@@ -9,13 +9,14 @@ import polars as pl
 from textual.content import Content
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpus import STREAMS, imbalance_pct, streams
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import DEVICES, START_TIMES
 from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_verdict
 from tui.fitting import cell_width, clip, pad
-from tui.fmt import duration, percent
+from tui.fmt import brief_duration, brief_percent
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
 from tui.screens.base import ViewScreen
@@ -43,7 +44,7 @@ PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
 LOOKS: Final[tuple[int | str, ...]] = (0, 1, "memory", "idle")
 """How they look: idle time as in the other charts, by no color that warns."""
-SPAN_FROM: Final = 70
+WORDS_FROM: Final = 70
 """In so many cells there is room to say what a share is of."""
 MOST: Final = 8
 """More GPUs than this are in the table below alone."""
@@ -55,7 +56,7 @@ class GpuBar:
 
     label: str
     parts_ns: tuple[int, int, int, int]
-    """As `PARTS`: they add up to its span."""
+    """As `PARTS`: they add up to the wall time."""
     busy_pct: float | None
 
 
@@ -71,9 +72,9 @@ def gpu_lines(bars: Sequence[GpuBar], said: Sequence[tuple[str, str]], width: in
     label = min(max((cell_width(text) for text in labels), default=0), max(8, width // 3))
     lines = []
     for text, bar in list(zip(labels, bars, strict=True))[:MOST]:
-        span = duration(sum(bar.parts_ns))
-        of = "of its span of" if width >= SPAN_FROM else "of"
-        figure = f"busy {percent(bar.busy_pct)} {of} {span}"
+        wall = brief_duration(sum(bar.parts_ns))
+        of = "of the wall time of" if width >= WORDS_FROM else "of"
+        figure = f"busy {brief_percent(bar.busy_pct)} {of} {wall}"
         room = max(0, width - label - cell_width(figure) - 2)
         lines.append(
             Content.assemble(
@@ -101,7 +102,7 @@ def gpu_lines(bars: Sequence[GpuBar], said: Sequence[tuple[str, str]], width: in
 SHARED: Final = ("comm_ns", "comm_hidden_pct", "copies_ns", "copy_hidden_pct", "both_ways_pct", "concurrent_ns")
 """What of a GPU's overlap its details tell, beside the parts that add up."""
 ADDED_UP: Final = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
-"""They add up to the span."""
+"""They add up to the time from its first start to its last end."""
 
 
 def one_gpu(row: Row) -> pl.Expr:
@@ -127,8 +128,8 @@ def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 def no_streams(profile: Profile) -> str:
     """Why there are no streams."""
     if not _has_times(profile):
-        return f"this input has no start times: {how_to_record(profile, START_TIMES)}"
-    return "no activity of this GPU is recorded: the session names it, and ran its work on others"
+        return f"start times not recorded: {how_to_record(profile, START_TIMES)}"
+    return "no work of this GPU is recorded: the session lists it, and used others"
 
 
 def _has_times(profile: Profile) -> bool:
@@ -137,15 +138,25 @@ def _has_times(profile: Profile) -> bool:
 
 
 def bars(profile: Profile) -> list[GpuBar]:
-    """For each GPU with work what its time went for."""
-    rows = overlap(profile)
+    """For each GPU with work the use of the wall time; what lies before its first and after its last work is idle."""
+    rows = overlap(profile).join(
+        utilization(profile).select("session", "device", "wall_ns"),
+        on=("session", "device"),
+        nulls_equal=True,
+        maintain_order="left",
+    )
     several = rows["session"].n_unique() > 1
     who = labels(profile)
     return [
         GpuBar(
             f"{who[row['session']]} GPU {_number(row['device'])}" if several else f"GPU {_number(row['device'])}",
-            tuple(row[name] for name in ADDED_UP),
-            100 * row["busy_ns"] / row["total_span_ns"] if row["total_span_ns"] else None,
+            (
+                row["compute_ns"],
+                row["exposed_comm_ns"],
+                row["exposed_copy_ns"],
+                row["idle_ns"] + row["wall_ns"] - row["total_span_ns"],
+            ),
+            100 * row["busy_ns"] / row["wall_ns"] if row["wall_ns"] else None,
         )
         for row in rows.iter_rows(named=True)
     ]
@@ -161,17 +172,17 @@ def gpus_head(profile: Profile) -> Draw | None:
     if not drawn:
         return None
     busy = imbalance_pct(overlap(profile)["busy_ns"])
-    said = [] if busy is None else [(f"busy times differ by {percent(busy)} of their mean", "$text-muted")]
+    said = [] if busy is None else [(f"busy times differ by {brief_percent(busy)} of their mean", "$text-muted")]
     return lambda width: gpu_lines(drawn, said, width)
 
 
 def ranks_head(profile: Profile) -> Draw | None:
-    """A bar a GPU, who is waited for and how that was told, how far apart the ranks are."""
+    """A bar a GPU, the straggler and how it was found, how far apart the ranks are."""
     if not several_ranks(profile):
         return None
     drawn, verdict, table = bars(profile), straggler_verdict(profile), ranks(profile)
     apart = [
-        f"{title} {percent(value)}"
+        f"{title} {brief_percent(value)}"
         for title, column in (("compute", "compute_ns"), ("exposed communication", "exposed_comm_ns"))
         if (value := imbalance_pct(table[column])) is not None
     ]
@@ -217,10 +228,9 @@ class GpusScreen(ViewScreen):
         *rank_parts(ranks_head),
     )
     HELP: ClassVar = (
-        "GPUs, their streams and what ran there; . goes on to ranks, iterations, ops and collectives over the ranks.\n"
-        "Compute, exposed communication, exposed copies and idle add up to the span: the first that is on counts.\n"
-        "Busy% is of the session's span (the dashboard's utilization of its wall time). Stragglers are found by "
-        "durations alone, waits by clocks where they agree."
+        "GPUs, their streams and what ran there; . goes on to ranks, iterations, ops and collectives of all ranks.\n"
+        "Compute, exposed communication, exposed copies and idle add up to the wall time.\n"
+        "Stragglers are found by durations alone, waits by clocks where they agree."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab
@@ -257,7 +267,7 @@ class GpusScreen(ViewScreen):
         return below(
             first,
             [
-                ("What its time went for, from its first start to its last end", lines(ADDED_UP)),
-                ("What ran at once", lines(SHARED)),
+                ("Time from its first start to its last end", lines(ADDED_UP)),
+                ("Overlap", lines(SHARED)),
             ],
         )

@@ -34,7 +34,7 @@ from tui.analysis.ranks.waits import (
     matched_collectives,
     unmatched_note,
 )
-from tui.fmt import duration, percent
+from tui.fmt import brief_duration, brief_percent
 from tui.screens.kernels import launch_crumb
 from tui.screens.linked_tables import Level, Row, shown
 from tui.screens.tabs import Tab
@@ -129,7 +129,7 @@ def iterations_head(profile: Profile) -> Draw | None:
         said = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
         if len(names) > MOST_NAMED:
             said = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
-    how = "ranks that wait for each other have equal iterations: look at which rank arrives last at collectives"
+    how = "ranks that wait for each other have equal iteration times: see which rank arrives last at collectives"
     return lambda width: said_lines([(said, "bold"), (how, "$text-muted")], width)
 
 
@@ -142,12 +142,10 @@ def ops_head(profile: Profile) -> Draw | None:
     first = rows.row(0, named=True)
 
     def draw(width: int) -> list[Content]:
-        apart = duration(first["apart_ns"])
-        more = f"{first['most_rank']} takes {apart} an iteration more than {first['least_rank']}"
-        said = f"Beside communication, {first['op_type']} differs most: {more}"
-        how = (
-            "GPU time of the work launched in iterations, by iteration of each rank; communication has the waits in it"
-        )
+        apart = brief_duration(first["apart_ns"])
+        more = f"{first['most_rank']} takes {apart} more per iteration than {first['least_rank']}"
+        said = f"Besides communication, {first['op_type']} differs most: {more}"
+        how = "GPU time per iteration, of the work launched in it; communication includes waits for other ranks"
         return said_lines([(said, "bold"), (how, "$text-muted")], width)
 
     return draw
@@ -163,9 +161,9 @@ def collectives_head(profile: Profile) -> Draw | None:
     def draw(width: int) -> list[Content]:
         said = [(known.sentence, "$text-muted")]
         if wait + transfer:
-            share = percent(100 * wait / (wait + transfer))
-            amount = duration(wait)
-            whole = duration(wait + transfer)
+            share = brief_percent(100 * wait / (wait + transfer))
+            amount = brief_duration(wait)
+            whole = brief_duration(wait + transfer)
             words = f"{share} of the time in matched collectives is waiting for the last rank: {amount} of {whole}"
             said = [(words, "bold"), *said]
         if left:

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.memo import once_per_profile
-from tui.fmt import count, duration
+from tui.fmt import brief_duration, count
 from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ LONG_PCT: Final = 1.0
 """Only collectives that take more than this share of a mean iteration on some rank identify the straggler, and only
 where another rank is in them longer by as much."""
 HOW: Final = (
-    "a collective ends on all ranks together, so the rank that arrives last spends the least time in it; "
-    "durations are compared, never clocks"
+    "collectives end on all ranks together, so the rank that arrives last spends the least time in them; "
+    "durations are compared, not clocks"
 )
 """How the straggler is found, in words."""
 
@@ -272,18 +272,20 @@ def clocks(profile: Profile) -> Clocks:
     good = ends.filter(2 * pl.col("off_ns") <= most)
     spread = int(together.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
     if good.height == ends.height:
-        note = f"clocks agree: ranks leave collectives within {duration(spread)} of each other"
+        note = f"clocks agree: ranks leave collectives within {brief_duration(spread)} of each other"
         if part := ongoing_ranks_note(profile):
             note += f"; {part}: waiting for the other ranks counts as transfer"
         return Clocks(note, frozenset(rows["session"].unique()), spread)
     off = ends.height - good.height
     if good.height < 2:
-        note = f"clocks differ by about {duration(spread)}: ranks leave the same collective that far from each other"
+        note = (
+            f"clocks differ by about {brief_duration(spread)}: ranks leave the same collective that far from each other"
+        )
         return Clocks(note, frozenset(), spread)
     furthest = int(float(ends["off_ns"].max()))  # type: ignore[arg-type]
     note = (
         f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others' by up to "
-        f"{duration(furthest)}: they leave the same collective that far from each other"
+        f"{brief_duration(furthest)}: they leave the same collective that far from each other"
     )
     return Clocks(note, frozenset(good["session"]), spread)
 

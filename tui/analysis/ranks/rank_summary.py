@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.iterations.times import iteration_times
@@ -23,7 +24,7 @@ from tui.analysis.ranks.spread import last_ranks
 from tui.analysis.ranks.waits import waits_of_ranks
 from tui.analysis.sessions import labels as labels
 from tui.analysis.sessions import named
-from tui.fmt import count, duration
+from tui.fmt import brief_duration, count
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -36,12 +37,12 @@ RANKS: Final = TableSpec(
     "Ranks",
     (
         *columns("who", "iteration_avg_ns"),
-        replace(columns("busy_pct")[0], help="Busy time as a share of its span, averaged over its GPUs."),
+        replace(columns("busy_pct")[0], help="Busy time as a share of the wall time, averaged over its GPUs."),
         *columns("compute_ns", "exposed_comm_ns", "exposed_copy_ns"),
-        replace(columns("idle_ns")[0], help="Idle time of its span."),
+        replace(columns("idle_ns")[0], help="Wall time without GPU work."),
         *columns("came_last", "waited_ns", "comm_wait_ns", "comm_transfer_ns", "comm_wait_pct"),
         replace(columns("iteration_std_ns")[0]),
-        *columns("iteration_max_ns", "iterations", "gpus", "busy_ns", "total_span_ns", "comm_ns", "all_comm_ns"),
+        *columns("iteration_max_ns", "iterations", "gpus", "busy_ns", "wall_ns", "comm_ns", "all_comm_ns"),
         *columns("comm_unmatched_ns", "host", "rank_source", "session"),
     ),
     key=("session",),
@@ -104,26 +105,27 @@ def why_no_ranks(profile: Profile) -> str:
 def ranks(profile: Profile) -> pl.DataFrame:
     """One row per session that has GPU work with its times, where there are two or more; nothing compares clocks.
 
-    Columns: session, who (`labels`), host, gpus (how many it used), total_span_ns (from the first start to the last
-    end on a GPU), compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns (`gpu_time.overlap.overlap`,
-    all over its GPUs: compute, exposed communication, exposed copies and idle add up to the span), busy_pct (of the
-    span), iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns (`iterations.times.iteration_times`),
-    came_last (in how many iterations it arrived last to the long collectives; null where that is unknown), waited_ns
-    (time that it was in long collectives above the rank that arrived last); all_comm_ns, comm_wait_ns,
-    comm_transfer_ns, comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). Whom the others wait for most often
-    comes first, then whose iterations take longest.
+    Columns: session, who (`labels`), host, gpus (how many it used), wall_ns (of all its GPUs together),
+    compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns
+    (`gpu_time.overlap.overlap`, all over its GPUs: compute, exposed communication, exposed copies and idle add up
+    to the wall time), busy_pct (of the wall time), iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns
+    (`iterations.times.iteration_times`), came_last (in how many iterations it arrived last to the long collectives;
+    null where that is unknown), waited_ns (time that it was in long collectives above the rank that arrived last);
+    all_comm_ns, comm_wait_ns, comm_transfer_ns, comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). Whom
+    the others wait for most often comes first, then whose iterations take longest.
     """
     if not several_ranks(profile):
         return _empty(RANKS)
     sums = ("total_span_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "busy_ns", "idle_ns", "comm_ns")
+    walls = utilization(profile).group_by("session").agg(wall_ns=pl.col("wall_ns").sum())
     by_session = (
         overlap(profile)
         .group_by("session", maintain_order=True)
         .agg(pl.len().cast(pl.Int64).alias("gpus"), *(pl.col(name).sum() for name in sums))
+        .join(walls, on="session", how="left", maintain_order="left")
         .with_columns(
-            pl.when(pl.col("total_span_ns") > 0)
-            .then(100 * pl.col("busy_ns") / pl.col("total_span_ns"))
-            .alias("busy_pct")
+            pl.when(pl.col("wall_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("wall_ns")).alias("busy_pct"),
+            idle_ns=pl.col("idle_ns") + pl.col("wall_ns") - pl.col("total_span_ns"),
         )
     )
     times = iteration_times(profile).select(
@@ -247,7 +249,7 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
         return StragglerVerdict(f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", HOW)
     return StragglerVerdict(
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last at the long collectives "
-        f"in {count(first['times'])} of {steps}; other ranks wait up to {duration(first['wait_ns'])} for it"
+        f"in {count(first['times'])} of {steps}; other ranks wait up to {brief_duration(first['wait_ns'])} for it"
         + (f"; {part}: another rank may arrive later" if (part := ongoing_ranks_note(profile)) else ""),
         HOW,
         first["session"],

@@ -29,7 +29,7 @@ SLOWEST_RANKS: Final = TableSpec(
     (
         COLUMNS["iteration"],
         replace(COLUMNS["longest_rank"], priority=2),
-        replace(COLUMNS["longest_ns"], title="Its time", help="Time of the slowest rank.", priority=2),
+        replace(COLUMNS["longest_ns"], title="Slowest rank", help="Time of the slowest rank.", priority=2),
         *columns("above_median_ns", "spread_pct", "last_rank", "wait_ns", "rank_median_ns"),
         *columns("fastest_rank"),
         replace(COLUMNS["shortest_ns"], title="Fastest time", help="Time of the fastest rank."),

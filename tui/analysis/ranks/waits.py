@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ranks.collectives import TURN, clocks, collectives, leave_together, matched, with_times
 from tui.analysis.sessions import named
-from tui.fmt import count, duration
+from tui.fmt import brief_duration, count
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
@@ -147,9 +147,9 @@ def unmatched_note(profile: Profile) -> str:
     )
     parts = [(number, text) for number, text in kinds if number]
     why = parts[0][1] if len(parts) == 1 else ", ".join(f"{count(number)} {text}" for number, text in parts)
-    spent = duration(int(left["duration_ns"].sum()))
-    kernels = f"{count(left.height)} kernel{'s' if left.height != 1 else ''}"
-    return f"unmatched: {kernels} of communication, {spent}: {why}"
+    spent = brief_duration(int(left["duration_ns"].sum()))
+    kernels = f"{count(left.height)} communication kernel{'s' if left.height != 1 else ''}"
+    return f"unmatched: {kernels} ({spent}): {why}"
 
 
 def _shares() -> tuple[pl.Expr, pl.Expr]:

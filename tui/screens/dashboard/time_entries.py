@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.expert.words import percent
 from tui.analysis.gpu_time.breakdown import Category
-from tui.fmt import brief_duration, count
+from tui.fmt import brief_duration, brief_percent, count
 from tui.labels import distinct_symbols
 from tui.screens.dashboard.entries import (
     Entry,
@@ -52,7 +51,7 @@ def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
         sign = SIGNS.get(row["severity"] or "", TOOLS_OWN)
         where = f"session {row['session']}: " if several and row["session"] is not None else ""
         label = f"{sign:2} {where}{row['problem']}"
-        cost = percent(row["cost_pct"]) if row["cost_pct"] is not None else ""
+        cost = brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else ""
         lines.append(
             Entry(
                 BarRow(f"{row['rule']} {row['problem']}", label, None, cost, sentence=True),
@@ -257,7 +256,7 @@ def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
                 f"{names.get(row['after'], '?')}".strip(),
                 fraction(row["duration_ns"], most),
                 brief_duration(row["duration_ns"]),
-                row["span_pct"],
+                row["wall_pct"],
             ),
             link_of_gap(row),
             row,
