@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -202,6 +202,10 @@ class ChoiceLine(Widget, can_focus=True):
                 self.post_message(self.Chosen(self))
 
 
+SCROLLED: Final = 3
+"""Lines by which a menu scrolls where the cursor cannot move on."""
+
+
 class MenuLines(OptionList):
     """Lines of several colors; the one under the cursor is of one alone: the others cannot be read on its ground.
 
@@ -215,6 +219,30 @@ class MenuLines(OptionList):
         &:ansi > .menulines--cursor { background: ansi_default; color: $primary; text-style: reverse; }
     }
     """
+
+    def action_cursor_down(self) -> None:
+        """A line down; behind the last that can be chosen the lines that follow are scrolled to."""
+        if self.highlighted == self._last_enabled and self.scroll_offset.y < self.max_scroll_y:
+            self.scroll_relative(y=SCROLLED, animate=False)
+        else:
+            super().action_cursor_down()
+
+    def action_cursor_up(self) -> None:
+        """A line up; from lines that cannot be chosen back to the last that can be."""
+        if self.highlighted == self._last_enabled and not self._shows_cursor:
+            self.scroll_relative(y=-SCROLLED, animate=False)
+        else:
+            super().action_cursor_up()
+
+    @property
+    def _last_enabled(self) -> int | None:
+        return max((place for place, option in enumerate(self.options) if not option.disabled), default=None)
+
+    @property
+    def _shows_cursor(self) -> bool:
+        first = self.scroll_offset.y
+        lines = self._lines[first : first + self.scrollable_content_region.height]
+        return any(option == self.highlighted for option, _ in lines)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
