@@ -363,14 +363,14 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert set(changed_kernels(compared).filter(pl.col("change") == "removed")["delta_pct"]) == {-100.0}
     assert verdict.outcome == "FAIL"
     assert verdict_sentence(compared, headline(compared)) == (
-        "REGRESSION +23 % (median iteration, 33.2 ms to 41 ms). GPU work -50 %, GPU busy 95 to 37 %: now launch-bound."
+        "REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37%: now launch-bound."
     )
     other = sides(now, before, ("amp", "fp32"))
     assert verdict_sentence(other, headline(other)).startswith(
-        "IMPROVEMENT -19 % (median iteration, 41 ms to 33.2 ms). "
+        "IMPROVEMENT -19% (median iteration, 41 ms to 33.2 ms). "
     )
     same = sides(now, now, ("amp", "amp"))
-    assert verdict_sentence(same, headline(same)) == "NO CHANGE 0 % (median iteration, 41 ms to 41 ms)."
+    assert verdict_sentence(same, headline(same)) == "NO CHANGE 0% (median iteration, 41 ms to 41 ms)."
     unchanged = judged(headline(same), 5.0)
     assert unchanged is not None
     assert unchanged.outcome == "NO CHANGE"

@@ -42,7 +42,7 @@ KB = 1024
         ("Tesla K40c", {"block_x": 128, "registers": 17, "static_shared_bytes": 512}, 16, 100.0, "warps and blocks"),
         ("Tesla K40c", {"block_x": 1, "registers": 8}, 16, 25.0, "blocks"),
         ("Tesla K40c", {"block_x": 32, "static_shared_bytes": 48 * KB}, 1, 1.5625, "shared memory"),
-        # Nsight Compute prints 25 % and a register limit of 2.
+        # Nsight Compute prints 25% and a register limit of 2.
         ("NVIDIA A100-SXM4-40GB", {"registers": 106, "dynamic_shared_bytes": 48 * KB}, 2, 25.0, "registers"),
         ("NVIDIA A100-SXM4-40GB", {"dynamic_shared_bytes": 160 * KB}, 1, 12.5, "shared memory"),
         ("NVIDIA L4", {"registers": 80}, 3, 50.0, "registers"),

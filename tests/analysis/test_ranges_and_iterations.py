@@ -317,7 +317,7 @@ def test_gpus_tell_what_the_file_says_of_them_and_how_they_were_used() -> None:
     assert (first["rank"], first["host"], first["sm_count"], first["compute_capability"]) == (1, "node7", 66, "9.0")
     assert (first["gpu_ns"], first["kernel_ns"], first["copy_ns"], first["kernels_launched"]) == (125, 100, 25, 2)
     assert (first["busy_ns"], first["idle_ns"], first["busy_pct"]) == (100, 0, 100.0)
-    # The second is named and nothing ran there: that is no utilization of 0 %.
+    # The second is named and nothing ran there: that is no utilization of 0%.
     assert (first["gpu_activity"], second["gpu_activity"]) == ("recorded", "none recorded")
     assert (second["gpu_ns"], second["busy_ns"], second["busy_pct"], second["sm_count"]) == (None, None, None, 15)
     assert gpus(profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]

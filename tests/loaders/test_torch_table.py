@@ -207,7 +207,7 @@ def test_the_oldest_layout_is_left_aligned_and_has_no_calls() -> None:
 def test_a_percentage_that_is_not_of_the_total_is_told() -> None:
     profile = read(usual().replace("30.00%", "31.00%"))
 
-    assert reasons(profile, "warning") == ["CPU self time is printed as 31 % of the total below, but is 30.00 % of it"]
+    assert reasons(profile, "warning") == ["CPU self time is printed as 31% of the total below, but is 30.00% of it"]
 
 
 def test_rows_that_a_limit_left_out_are_told() -> None:
@@ -216,7 +216,7 @@ def test_rows_that_a_limit_left_out_are_told() -> None:
 
     told = reasons(read(text), "info")
     assert told == [
-        "the rows hold 25.0 % of the GPU time of kernels: the table shows its first rows; print all with row_limit=-1"
+        "the rows hold 25.0% of the GPU time of kernels: the table shows its first rows; print all with row_limit=-1"
     ]
 
 

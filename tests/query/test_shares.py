@@ -28,7 +28,7 @@ def test_the_smallest_rows_go_as_long_as_they_hold_one_percent_together() -> Non
     frame = table([9_000, 905, 60, 30, 4, 1, None])
     small = small_rows(frame, "total_ns", None)
     assert small is not None
-    # 1 + 4 + 30 + 60 = 95 of 10,000; with 905 it would be 10 %.
+    # 1 + 4 + 30 + 60 = 95 of 10,000; with 905 it would be 10%.
     assert small.to_list() == [False, False, True, True, True, True, False]
 
 

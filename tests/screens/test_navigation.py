@@ -289,7 +289,7 @@ async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
 @pytest.mark.parametrize(
     "comes",
     [
-        lambda app: app.profile_session.show_progress("reading", "reading again 5 %"),
+        lambda app: app.profile_session.show_progress("reading", "reading again 5%"),
         lambda app: app.profile_session.show_progress("choosing", "aggregating"),
         lambda app: app.profile_session.choose_session(1),
         lambda app: app.profile_session.carry_filter("gemm"),

@@ -235,7 +235,7 @@ async def test_small_rows_are_hidden_counted_and_shown_again() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("x")
-        # 410,000 + 209,360 ns of 754 ms; the next, 9 ms, would make it more than 1 %.
+        # 410,000 + 209,360 ns of 754 ms; the next, 9 ms, would make it more than 1%.
         assert len(app.names) == 6
         assert "6 of 8 rows · 99.92% of time · 2 small (619.36 µs) hidden: x shows" in screen_text(app)
         await pilot.press("x")

@@ -178,7 +178,7 @@ class ProfileLoading:
             if isinstance(screen, LoadingScreen):
                 screen.show_progress(progress)
         if self.is_reading_again:
-            share = f" {100 * progress.bytes_read // progress.bytes_total} %" if progress.bytes_total else "…"
+            share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else "…"
             self._session.show_progress("reading", f"reading again{share} (esc stops)")
 
     def _take(self, opened: OpenedProfiles) -> None:

@@ -118,7 +118,7 @@ TABLES: Final = (
         "x",
         "toggle_small",
         "hide small",
-        "Hide the smallest rows (together at most 1 % of the time shown), or show them.",
+        "Hide the smallest rows (together at most 1% of the time shown), or show them.",
         T,
         FIND,
     ),

@@ -432,9 +432,7 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
             time, share = row.cells.get(column), row.cells.get(f"{device}_self_pct")
             if isinstance(time, int) and isinstance(share, float) and not _fits(time, share, total):
                 computed = 100 * time / total if total else 0.0
-                reason = (
-                    f"{title} self time is printed as {share:g} % of the total below, but is {computed:.2f} % of it"
-                )
+                reason = f"{title} self time is printed as {share:g}% of the total below, but is {computed:.2f}% of it"
                 collector.issue("warning", row.line, row.name, reason)
         summed = column in table.names and (device == "cpu" or "gpu" in sections)
         wanted = [row for row, section in zip(table.rows, sections, strict=True) if device == "cpu" or section == "gpu"]
@@ -442,7 +440,7 @@ def _check(table: _Table, sections: Sequence[str], session: Session, collector: 
         if summed and sum(times) < 0.995 * total:
             work = "self CPU time" if device == "cpu" else "GPU time of kernels"
             reason = (
-                f"the rows hold {100 * sum(times) / total:.1f} % of the {work}: the table shows its first rows; "
+                f"the rows hold {100 * sum(times) / total:.1f}% of the {work}: the table shows its first rows; "
                 "print all with row_limit=-1"
             )
             collector.issue("info", table.last_line, "", reason)

@@ -16,7 +16,7 @@ from tui.analysis.expert.findings_table import clean_rules, counts, expert_rows,
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.iterations.chosen_iterations import words
-from tui.fmt import duration
+from tui.fmt import brief_duration, duration
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.text import plain
 
@@ -197,7 +197,7 @@ class Check:
         """What a finding costs, why the time is lost, and the rules that found it."""
         sentences = []
         if row["cost_ns"] is not None:
-            cost = duration(row["cost_ns"])
+            cost = brief_duration(row["cost_ns"])
             share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
             sentences.append(f"Costs at most {cost}{share}: {row['cost_basis']}.")
         if row["cause"]:

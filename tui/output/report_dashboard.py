@@ -99,7 +99,7 @@ ITERATIONS: Final = TableSpec(
         Column("first", "First", ColumnKind.NUMBER, "Number of the first.", 2),
         Column("last", "Last", ColumnKind.NUMBER, "Number of the last.", 2),
         *columns("avg_ns", "median_ns"),
-        Column("p95_ns", "p95", ColumnKind.DURATION, "95 % took no longer.", 2),
+        Column("p95_ns", "p95", ColumnKind.DURATION, "95% took no longer.", 2),
         *columns("min_ns", "max_ns", "std_ns"),
         Column("steady_first", "Steady from", ColumnKind.NUMBER, "Start of the longest steady interval.", 6),
         Column("steady_last", "to", ColumnKind.NUMBER, "End of the longest steady interval.", 6),

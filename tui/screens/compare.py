@@ -25,7 +25,7 @@ from tui.analysis.compare.changes import PARTS as TABLES
 from tui.analysis.compare.headline import HEADLINE, headline, headline_rows
 from tui.analysis.compare.verdict import verdict_sentence
 from tui.analysis.sessions import session_times
-from tui.fmt import NULL, duration
+from tui.fmt import NULL, brief_duration
 from tui.keys import Scope, bindings_for
 from tui.options import user_path
 from tui.screens.base import ViewScreen
@@ -118,7 +118,7 @@ class CompareDialog(Dialog[str]):
             options.append(Option(Content(words), id="latest"))
         if self._profile["sessions"].height > 1:
             for row in session_times(self._profile).iter_rows(named=True):
-                time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
+                time = brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
                 words = f"session {row['session']}  {time:>10}  {plain(row['short'])}  {row['rank_words'] or ''}"
                 options.append(Option(Content(words.rstrip()), id=f"session {row['session']}"))
         if options:

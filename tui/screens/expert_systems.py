@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual import on
 
 from tui.analysis.expert.findings import OURS, findings
-from tui.analysis.expert.findings_table import EXPERT, FOLDED, expert_rows, gap_of, spec_for
+from tui.analysis.expert.findings_table import EXPERT, FOLDED, IDLE_RULES, expert_rows, gap_of, spec_for
 from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import duration as brief_duration
 from tui.analysis.expert.words import percent as brief_percent
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import polars as pl
     from textual.widget import Widget
 
-    from tui.analysis.timeline.lookup import Gap
     from tui.widgets.details.pane import Details, Line
 
 
@@ -100,11 +99,12 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
 def _ways(row: Mapping[str, Any]) -> list[Line]:
     """Where keys lead to."""
     ways: list[Line] = []
-    if gap_of(row) is not None:
-        ways.append(("enter", "goes to the longest on the Timeline", ""))
+    is_idle = row["rule"] in IDLE_RULES
+    if is_idle:
+        ways.append(("enter", "opens the longest gaps in the timeline", ""))
     if row["view"]:
-        key = "enter" if gap_of(row) is None else "t"
-        ways.append((key, f"goes to {view(row['view']).title}", clip_middle(row["filter"] or "", FILTER_SHOWN)))
+        title = view(row["view"]).title
+        ways.append(("t" if is_idle else "enter", f"opens {title}", clip_middle(row["filter"] or "", FILTER_SHOWN)))
     return ways
 
 
@@ -187,7 +187,7 @@ class ExpertSystemsScreen(ViewScreen):
     HELP: ClassVar = (
         "Findings by cause, by share of the wall time. Rules that do not apply and clean ones are folded.\n"
         "Costs are upper bounds, and overlap. i shows figures, thresholds and evidence.\n"
-        "enter opens the rows behind a finding, or its longest gap in the timeline (t: the rows). q comes back.\n"
+        "enter opens the rows behind a finding; for idle time the longest gaps in the timeline (t: the rows).\n"
         "Your own rules.toml changes thresholds and severities."
     )
 
@@ -246,11 +246,10 @@ class ExpertSystemsScreen(ViewScreen):
         if row["state"] == FOLDED:
             self._unfolded = not self._unfolded
             self.populate()
-        elif row["state"] == State.FOUND.value and ((gap := gap_of(row)) is not None or self._can_go_to(row["view"])):
-            if gap is not None and self._can_go_to("timeline"):
-                self._go_to_gap(gap)
-            else:
-                self._go_to_rows(row)
+        elif row["rule"] in IDLE_RULES and row["state"] == State.FOUND.value and self._can_go_to("timeline"):
+            self._go_to_gaps(row)
+        elif row["state"] == State.FOUND.value and self._can_go_to(row["view"]):
+            self._go_to_rows(row)
         elif not self.query_one(DetailPane).is_open:
             super().open_row(pane, row)
 
@@ -266,20 +265,32 @@ class ExpertSystemsScreen(ViewScreen):
     def _show_on_timeline(self, event: TablePane.TimelineRequested) -> None:
         """A finding is in the timeline where the first row behind it is."""
         event.prevent_default()
-        gap = gap_of(event.row)
-        if gap is not None and self._can_go_to("timeline"):
-            self._go_to_gap(gap)
+        row: dict[str, Any] = event.row
+        gap = gap_of(row)
+        if not self._can_go_to("timeline"):
+            self.explorer.say("Start times are not recorded.")
+        elif gap is not None:
+            Link("timeline", gap=gap).go(self.explorer)
+        elif row["rule"] in IDLE_RULES and row["state"] == State.FOUND.value:
+            self._go_to_gaps(row)
         else:
             self.explorer.say("No single place in time. Enter opens the rows behind it.")
 
     def _go_to_rows(self, row: Mapping[str, Any]) -> None:
         self.explorer.go(row["view"], lambda screen: _show_only(screen, row["part"], row["filter"] or ""))
 
-    def _go_to_gap(self, gap: Gap) -> None:
-        Link("timeline", gap=gap).go(self.explorer)
+    def _go_to_gaps(self, row: Mapping[str, Any]) -> None:
+        self.explorer.go("timeline", lambda screen: _list_gaps(screen, row))
 
     def _can_go_to(self, view: str | None) -> bool:
         return view is not None and self.explorer.navigator.availability.get(view, "ok") == "ok"
+
+
+def _list_gaps(screen: ViewScreen, row: Mapping[str, Any]) -> None:
+    from tui.screens.timeline import TimelineScreen
+
+    assert isinstance(screen, TimelineScreen)
+    screen.show_longest_gaps(row["session"], gap_of(row))
 
 
 def _show_only(screen: ViewScreen, part: str | None, query: str) -> None:

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import ProgressBar, Static
 
 from tui.fitting import bar, cell_width, clip, clip_middle, pad, whole_pieces
-from tui.fmt import count, duration, size
+from tui.fmt import brief_duration, count, size
 from tui.labels import Cutter
 from tui.text import plain
 from tui.textual_patches.small_terminal import skip_small_layouts
@@ -70,7 +70,7 @@ def so_far_lines(so_far: LoadPreview, share: float | None, width: int, height: i
     for one, whole in shown:
         name = cutter.cut(whole, names - 1)
         part = f"{100 * one.total_ns / so_far.total_ns:.1f}%" if so_far.total_ns > 0 else ""
-        time = duration(one.total_ns)
+        time = brief_duration(one.total_ns)
         lines.append(f"{pad(name or '(no name)', names)}{count(one.calls):>{_CALLS}}{time:>{_TIME}}{part:>{_SHARE}}")
     return [clip(line, width) for line in lines]
 
@@ -81,10 +81,10 @@ def _counts(so_far: LoadPreview, width: int) -> list[str]:
     if so_far.calls:
         parts += [
             f"{so_far.calls:,} kernels and copies",
-            f"{duration(so_far.total_ns)} of GPU time",
+            f"{brief_duration(so_far.total_ns)} of GPU time",
         ]
         if so_far.span_ns is not None:
-            parts.append(f"over {duration(so_far.span_ns)}")
+            parts.append(f"over {brief_duration(so_far.span_ns)}")
     parts += [f"{number:,} {what}" for what, number in so_far.others]
     if not so_far.calls:
         parts.append("no GPU work yet")

@@ -46,7 +46,7 @@ from tui.analysis.copies import (
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
 from tui.fitting import cell_width, pad
-from tui.fmt import count, duration, percent, size
+from tui.fmt import brief_duration, brief_percent, count, size
 from tui.keys import Scope, bindings_for
 from tui.screens.base import NOTHING_ABOVE, ViewScreen
 from tui.screens.kernels import details_of_launch, work_details
@@ -129,7 +129,7 @@ def _axis(curve: MemoryCurve, room: int) -> str:
         if free <= at and at + len(text) <= room:
             cells[at : at + len(text)] = text
             free = at + len(text) + 1
-    note = f" iterations; {duration(span)} in all" if curve.marks else duration(span)
+    note = f" iterations; {brief_duration(span)} in all" if curve.marks else brief_duration(span)
     line = "".join(cells).rstrip()
     if len(line) + cell_width(note) <= room:
         return line + " " * (room - len(line) - cell_width(note)) + note
@@ -275,8 +275,8 @@ def copies_head(profile: Profile) -> Draw | None:
     several = rows.height > 1
     said = [
         (f"session {row['session']}: " if several else "")
-        + f"copies {duration(row['copies_ns'])}, {percent(row['copies_pct'])} of the GPU time"
-        + (f"; sets {duration(row['sets_ns'])}" if row["sets_ns"] else "")
+        + f"copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time"
+        + (f"; memsets {brief_duration(row['sets_ns'])}" if row["sets_ns"] else "")
         for row in rows.head(4).iter_rows(named=True)
         if row["gpu_ns"] is not None
     ]

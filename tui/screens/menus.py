@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from tui.analysis.sessions import session_times
 from tui.fitting import clip_middle
-from tui.fmt import count, duration
+from tui.fmt import brief_duration, count
 from tui.model.aggregation import Aggregation
 from tui.text import plain
 from tui.textual_patches.small_terminal import skip_small_layouts
@@ -182,7 +182,7 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
     """The menu; it gives ``all`` or the number of a session as text."""
     lines = [(ALL, Content.assemble((" all ", "bold $accent"), f" {profile['sessions'].height} sessions together"))]
     for row in session_times(profile).iter_rows(named=True):
-        time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
+        time = brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
         holds = row["holds"] if row["gpu_ns"] is None else ""
         # What tells two of them apart must not be cut off.
         named = row["short"].startswith("pid ") or row["label"] == f"process {row['pid']}"

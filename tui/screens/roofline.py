@@ -15,7 +15,7 @@ from tui.analysis.roofline import (
     peaks_by_device,
     rooflines,
 )
-from tui.fmt import duration, percent
+from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.charts.roofline import Mark, RooflinePlot
@@ -93,13 +93,13 @@ class RooflineScreen(ViewScreen):
         if len(whole) != 1:
             return "" if whole else _none(self.profile)
         (one,) = whole
-        parts = [f"{percent(one.covered_pct)} of GPU time covered"] if one.covered_pct is not None else []
+        parts = [f"{brief_percent(one.covered_pct)} of GPU time covered"] if one.covered_pct is not None else []
         if one.tflops_per_s is not None:
             parts.append(f"{one.tflops_per_s:.3g} TFLOP/s over the wall time")
         if one.mfu_pct is not None:
-            parts.append(f"MFU {percent(one.mfu_pct)}")
+            parts.append(f"MFU {brief_percent(one.mfu_pct)}")
         if one.gain_ns is not None:
-            parts.append(f"{duration(one.gain_ns)} above the roof")
+            parts.append(f"{brief_duration(one.gain_ns)} above the roof")
         parts.append(f"{gpu.name}, inferred" if gpu is not None else NO_PEAKS)
         return "; ".join(parts)
 

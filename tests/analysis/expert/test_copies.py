@@ -46,11 +46,11 @@ def test_blocking_copies_of_several_threads_count_once() -> None:
     both = ask("T8", with_calls(work, calls=(first, second, within)))
     assert isinstance(both, Found)
     assert both.numbers == {"calls": 3, "call_ns": 9 * MS, "share_pct": 75.0}
-    assert both.problem == ("`cudaMemcpy` blocks the CPU for 9 ms (75 % of the wall time) in 3 calls of 2 threads.")
+    assert both.problem == ("`cudaMemcpy` blocks the CPU for 9 ms (75% of the wall time) in 3 calls of 2 threads.")
     assert (both.cost_ns, (both.basis or "")[:35]) == (9 * MS, "all time in these calls, which can ")
     alone = ask("T8", with_calls(work, calls=(first,)))
     assert isinstance(alone, Found)
-    assert alone.problem == "`cudaMemcpy` blocks the CPU for 7 ms (58 % of the wall time) in 1 call."
+    assert alone.problem == "`cudaMemcpy` blocks the CPU for 7 ms (58% of the wall time) in 1 call."
 
 
 def test_copies_that_a_recording_of_jax_calls_asynchronous_block_nobody() -> None:
@@ -66,4 +66,4 @@ def test_totals_of_blocking_copies_are_said_to_be_of_all_threads() -> None:
     )
     told = ask("T8", totals)
     assert isinstance(told, Found)
-    assert "60 ms (150 % of the GPU time) in 9 calls. Times of all threads are added up." in told.problem
+    assert "60 ms (150% of the GPU time) in 9 calls. Times of all threads are added up." in told.problem

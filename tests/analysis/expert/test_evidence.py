@@ -95,19 +95,19 @@ def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:
 
 
 def test_times_of_several_gpus_are_said_to_be_their_sum() -> None:
-    """Each of two GPUs idles for 80 of 100 ms: 160 ms are 80 % of both spans, not of one."""
+    """Each of two GPUs idles for 80 of 100 ms: 160 ms are 80% of both spans, not of one."""
     work = [run(at * MS, 10 * MS, device=device) for device in (0, 1) for at in (0, 90)]
     both = ask("U2", traced(*work))
     assert isinstance(both, Found)
-    assert "160 ms (80 % of the wall time of 2 GPUs) in 2 gaps of 1 ms or more. The longest, 80 ms, " in both.problem
+    assert "160 ms (80% of the wall time of 2 GPUs) in 2 gaps of 1 ms or more. The longest, 80 ms, " in both.problem
     assert (both.cost_ns, both.basis) == (160 * MS, "all of these gaps, of 2 GPUs together")
     one = ask("U2", traced(*work[:2]))
     assert isinstance(one, Found)
-    assert one.problem.startswith("GPU idle 80 ms (80 % of the wall time) in 1 gap of 1 ms or more. ")
+    assert one.problem.startswith("GPU idle 80 ms (80% of the wall time) in 1 gap of 1 ms or more. ")
     assert one.basis == "all of these gaps"
     copies = ask("T2", traced(*work, *(moved(20 * MS, 30 * MS, device=device) for device in (0, 1))))
     assert isinstance(copies, Found)
-    assert copies.problem.startswith("Exposed copies take 60 ms (30 % of the wall time of 2 GPUs)")
+    assert copies.problem.startswith("Exposed copies take 60 ms (30% of the wall time of 2 GPUs)")
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_a_finding_has_the_line_of_what_it_names() -> None:
 def test_shares_of_kernel_time_say_where_communication_is_left_out(others: tuple[str, ...], words: str) -> None:
     made = traced(run(0, MS, grid_x=27, registers=255), *(run(MS, MS, name) for name in others))
     for rule, problem in (
-        ("L1", f"100 % of {words} runs below "),
-        ("L3", f"100 % of {words} is in launches smaller than one wave. "),
+        ("L1", f"100% of {words} runs below "),
+        ("L3", f"100% of {words} is in launches smaller than one wave. "),
         ("L9", f" on average over {words}. "),
     ):
         found = ask(rule, made)

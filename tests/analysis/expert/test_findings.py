@@ -358,3 +358,17 @@ def test_what_the_profiler_says_of_its_own_work_is_held_against_the_span() -> No
     heavy, light = told(MS), told(MS / 100)
     assert (heavy["state"], heavy["cost_ns"], heavy["view"]) == ("found", MS, "tool-report")
     assert light["state"] == "clean"
+
+
+def test_what_costs_next_to_nothing_is_clean_and_says_what_it_costs() -> None:
+    """A kernel of 12 ms in a second whose last warp is a quarter empty: 24 of 1,024 lanes are 281 us."""
+    shape = {"grid_x": 5280, "grid_y": 1, "grid_z": 1, "block_y": 1, "block_z": 1, "device": 0, "stream": 7}
+    work = [
+        kernel("even", 990 * MS, start_ns=0, block_x=256, **shape),
+        kernel("odd", 12 * MS, start_ns=990 * MS, block_x=1000, **shape),
+    ]
+    rows = findings(profile(sessions=[SESSION], devices=[A100], activities=work))
+    (reason,) = rows.filter(rule="L5", state="clean")["reason"]
+    assert reason == "`odd` has blocks of 1,000 threads (1.2% of GPU time). Part of the last warp does nothing: " + (
+        "costs 281 µs at most"
+    )

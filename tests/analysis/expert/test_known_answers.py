@@ -41,7 +41,7 @@ def test_seed_002_spends_its_time_in_copies(corpus: Callable[[str], str]) -> Non
     row = found(findings(as_shown(corpus("seeds/002_217dea74feb3b440.txt"))))["T1"]
     assert figures(row)["copy_pct"] == pytest.approx(87.6, abs=0.05)
     assert (
-        "Copies take 88 % of GPU time, `[CUDA memcpy HtoD]` alone 71 %: 1,678 copies of 4.5 ms on average"
+        "Copies take 88% of GPU time, `[CUDA memcpy HtoD]` alone 71%: 1,678 copies of 4.5 ms on average"
         in row["problem"]
     )
 

@@ -72,7 +72,7 @@ def test_the_kernel_that_leaves_most_of_the_gpu_empty_is_named_first(rule: str, 
 
 
 def test_a_last_wave_that_is_nearly_full_is_no_tail() -> None:
-    """On 108 SMs with 8 blocks each a wave is 864 blocks: 1.94 waves lose 3 % of a launch, 1.04 nearly half."""
+    """On 108 SMs with 8 blocks each a wave is 864 blocks: 1.94 waves lose 3% of a launch, 1.04 nearly half."""
     assert isinstance(ask("L4", traced(run(0, MS, grid_x=1676))), Clean)
     one = ask("L4", traced(run(0, MS, grid_x=900)))
     assert isinstance(one, Found)
@@ -182,7 +182,7 @@ def test_a_late_first_iteration_says_from_what_it_is_counted() -> None:
     work = [launched(900 * MS + n * 10 * MS, MS, 900 * MS + n * 10 * MS, US, n) for n in range(4)]
     told = ask("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps))
     assert isinstance(told, Found)
-    assert told.problem == "The first iteration begins 900 ms after the first API call (96 % of the recording)."
+    assert told.problem == "The first iteration begins 900 ms after the first API call (96% of the recording)."
 
 
 def test_one_rank_alone_may_wait_for_another() -> None:
@@ -250,7 +250,7 @@ def test_a_call_that_launched_a_graph_is_named_itself() -> None:
     verdict = ask("A3", traced(*graph(MS, 1), *graph(2 * MS, 2), api_calls=calls))
     assert isinstance(verdict, Found)
     assert verdict.problem.startswith(
-        "100 % of 2 launches take the CPU longer than the kernel runs; most often `cudaGraphLaunch`."
+        "100% of 2 launches take the CPU longer than the kernel runs; most often `cudaGraphLaunch`."
     )
     assert verdict.evidence is not None
     assert verdict.evidence.rows() == [("cudaGraphLaunch", 2, 5 * US, 9 * US)]
@@ -263,7 +263,7 @@ def test_calls_that_are_recorded_without_an_id_or_a_thread_are_not_said_to_be_mi
     calls = [call(n * MS - 9 * US, US, correlation=n if n == 1 else None, tid=None) for n in (1, 2, 3)]
     unlinked, on_no_thread = (ask(rule, traced(*work, api_calls=calls)) for rule in ("A3", "A13"))
     assert isinstance(unlinked, CannotTell)
-    assert unlinked.reason == ("67 % of kernels are not linked to their launch call: many calls have no correlation id")
+    assert unlinked.reason == ("67% of kernels are not linked to their launch call: many calls have no correlation id")
     assert isinstance(on_no_thread, CannotTell)
     assert on_no_thread.reason == "threads or times of calls are not recorded"
     other = ask("A13", traced(*work, api_calls=[call(0, US, "cudaMalloc")]))
@@ -353,10 +353,10 @@ def test_a_run_that_is_idle_all_along_has_no_stretch_of_its_own() -> None:
     work = [*(run(n * 10 * MS, MS) for n in range(30)), run(299 * MS, MS)]
     even = ask("U3", traced(*work))
     assert isinstance(even, Found)
-    assert (even.cost_ns, even.problem) == (None, "GPU busy less than 50 % in each of 30 equal parts of the run.")
+    assert (even.cost_ns, even.problem) == (None, "GPU busy less than 50% in each of 30 equal parts of the run.")
     part = ask("U3", traced(run(300 * MS, 300 * MS), *work))
     assert isinstance(part, Found)
-    assert part.problem.startswith("GPU busy less than 50 % in 1 stretch of the run.")
+    assert part.problem.startswith("GPU busy less than 50% in 1 stretch of the run.")
     assert part.cost_ns is not None
 
 
@@ -381,7 +381,7 @@ def test_one_replay_of_a_whole_graph_is_no_several() -> None:
     one = ask("Q6", traced(graph))
     assert isinstance(one, Found)
     assert one.problem == (
-        "1 CUDA graph replay is recorded without its kernels: 1 ms, 100 % of kernel time. It counts as busy time."
+        "1 CUDA graph replay is recorded without its kernels: 1 ms, 100% of kernel time. It counts as busy time."
     )
     two = ask("Q6", traced(graph, {**graph, "start_ns": 2 * MS}))
     assert isinstance(two, Found)

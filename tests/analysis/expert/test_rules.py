@@ -70,7 +70,7 @@ def test_a_rule_says_what_it_lacks(answer: Answer) -> None:
 
 
 def shares(*shares_pct: float, tool: str) -> Profile:
-    """A table of kernels with such percentages, and one of copies of 100 %."""
+    """A table of kernels with such percentages, and one of copies of 100%."""
     rows = [printed("gpu", GEMM, 1, MS, time_pct=share) for share in shares_pct]
     rows += [printed("gpu", "[CUDA memcpy HtoD]", 1, MS, time_pct=51.0)]
     rows += [printed("gpu", "[CUDA memcpy DtoH]", 1, MS, time_pct=49.0)]
@@ -82,7 +82,7 @@ def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:
         assert isinstance(ask("Q5", shares(60.0, 40.0, tool=tool)), Clean)
         verdict = ask("Q5", shares(60.0, 20.0, tool=tool))
         assert isinstance(verdict, Found)
-        assert "The percentages of the tables of GPU activities add up to 180 %" in verdict.problem
+        assert "The percentages of the tables of GPU activities add up to 180%" in verdict.problem
     assert isinstance(ask("Q5", shares(60.0, 40.0, tool="nvprof-text")), Found)
 
 

@@ -65,7 +65,7 @@ def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generat
         (0, "Nsight Systems", "overhead during GPU work", "TLS allocation", 50.0, "ns"),
     ]
     assert q4(profile) == [
-        (0, "found", "Profiler overhead is 150 ns (7.5 % of the wall time)."),
+        (0, "found", "Profiler overhead is 150 ns (7.5% of the GPU span)."),
         (1, "not applicable", "profiler overhead is not recorded"),
     ]
     left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process that did nothing else is left out")
@@ -99,7 +99,7 @@ def test_what_cuda_does_itself_is_not_the_profilers_work(tmp_path: Path) -> None
 
 def test_overhead_before_the_gpu_work_alone_is_none_in_its_span(tmp_path: Path) -> None:
     profile = read(tmp_path, "2023.4", PROFILER_OVERHEAD=[work(twin.FIRST, 100, 900, 22)])
-    assert q4(profile)[0] == (0, "clean", "profiler overhead is 0 % of the wall time")
+    assert q4(profile)[0] == (0, "clean", "profiler overhead is 0% of the GPU span")
 
 
 def test_ranges_of_an_imported_text_are_ranges(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def spread(side: Side) -> IterationSpread:
 def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None) -> str:
     """What changed, as a sentence: by how much, in which work, and what limits the candidate now.
 
-    Such as ``REGRESSION +23 % (median iteration, 33.2 ms to 41 ms). GPU work -50 %, GPU busy 95 to 38 %: now
+    Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 38%: now
     launch-bound.`` Empty where no time is known of both.
 
     Args:

@@ -216,6 +216,13 @@ class Case:
     # --- devices and launch configurations ----------------------------------------------------------------------------
 
     @cached_property
+    def vendor(self) -> str:
+        """Who made the GPUs: NVIDIA where nothing says otherwise."""
+        known = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei"}
+        named = self.facts["vendor"].drop_nulls()
+        return str(named[0]) if named.len() else known.get(self.tool, "NVIDIA")
+
+    @cached_property
     def facts(self) -> pl.DataFrame:
         """`tui.analysis.inputs.devices.device_facts` of the devices that it names or uses."""
         return device_facts(self.profile, gpu=self.gpu)

@@ -31,6 +31,7 @@ from tui.analysis.expert.rule import (
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import low_memory
+from tui.fmt import brief_duration
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ LARGE_PCT: Final = 10.0
 """What costs this share of the wall time or more is at least a warning."""
 SMALL_PCT: Final = 1.0
 """What costs less than this share of the wall time is no warning."""
+NEGLIGIBLE_PCT: Final = 0.1
+"""What costs less than this share of the wall time, and of GPU time ten times it, is not worth a line."""
 _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
 """Where findings of unknown cost stand among those whose share of the wall time is known, by severity."""
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
@@ -217,6 +220,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                              for t in limits.of(rule.id)]),
     }  # fmt: skip
     note = case.iterations_are if needs.iterations in rule.needs else ""
+    verdict = _unless_negligible(rule, verdict, case)
     match verdict:
         case Found():
             cost_pct = _cost_pct(verdict, case)
@@ -247,6 +251,21 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
     return tuple(values.get(column) for column in FINDINGS)
+
+
+def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
+    """A verdict, but clean where what was found costs next to nothing of the wall time and of GPU time."""
+    if not isinstance(verdict, Found) or verdict.cost_ns is None or not case.wall_ns or not case.gpu_ns:
+        return verdict
+    cost_pct = _cost_pct(verdict, case) or 0.0
+    severity = verdict.severity or rule.severity
+    if (
+        severity is Severity.ERROR
+        or cost_pct >= NEGLIGIBLE_PCT
+        or 100 * verdict.cost_ns >= 10 * NEGLIGIBLE_PCT * case.gpu_ns
+    ):
+        return verdict
+    return Clean(f"{verdict.problem.rstrip('.')}: costs {brief_duration(verdict.cost_ns)} at most", verdict.numbers)
 
 
 def _cost_pct(verdict: Found, case: Case) -> float | None:

@@ -47,7 +47,7 @@ EXPERT: Final = TableSpec(
     ),
     key=("state", "rule", "message", "session"),
     pinned="message",
-    pinned_least=40,
+    pinned_least=50,
 )
 
 
@@ -167,6 +167,10 @@ def summary(findings: pl.DataFrame) -> str:
     ]
     parts = parts or ["nothing found"]
     return ", ".join([*parts, *(f"{numbers[key]} {name}" for key, name in rest if numbers[key])])
+
+
+IDLE_RULES: Final = ("U1", "U2", "U3", "U6", "U7", "U9", "U10")
+"""Rules of idle time: what is behind them are gaps."""
 
 
 def gap_of(row: Mapping[str, Any]) -> Gap | None:

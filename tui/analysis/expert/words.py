@@ -36,16 +36,16 @@ def percent(value: float) -> str:
     """A share of 0 to 100 in a sentence; what is not exactly nothing or all is never written as 0 or 100.
 
     >>> percent(37.69), percent(4.06), percent(0.5), percent(0.0003), percent(99.97), percent(100), percent(0)
-    ('38 %', '4.1 %', '0.5 %', '<0.01 %', '>99.9 %', '100 %', '0 %')
+    ('38%', '4.1%', '0.5%', '<0.01%', '>99.9%', '100%', '0%')
     """
     if value in (0, 100):
-        return f"{value:.0f} %"
+        return f"{value:.0f}%"
     if value < 0.01:
-        return "<0.01 %"
+        return "<0.01%"
     if 99.9 < value < 100:
-        return ">99.9 %"
+        return ">99.9%"
     digits = 0 if 10 <= value < 99.5 or value > 100 else 1 if value >= 1 else 2
-    return f"{value:,.{digits}f}".rstrip("0").rstrip(".") + " %" if digits else f"{value:,.0f} %"
+    return f"{value:,.{digits}f}".rstrip("0").rstrip(".") + "%" if digits else f"{value:,.0f}%"
 
 
 def size(value_bytes: float) -> str:
@@ -79,7 +79,7 @@ def share_of(part_ns: float, whole_ns: float) -> str:
     """A part and the whole in one unit, after their share.
 
     >>> share_of(80_010_000, 212_280_000)
-    '38 % (80 of 212 ms)'
+    '38% (80 of 212 ms)'
     """
     part, whole = duration(part_ns), duration(whole_ns)
     number, _, unit = part.partition(" ")

@@ -155,6 +155,8 @@ _NAMED_PHASES: Final = {
     Tool.DLPROF: "dlprof --mode=pytorch python train.py, with nvidia_dlprof_pytorch_nvtx.init() in the program",
     Tool.ROCPROF: "rocprofv3 --marker-trace, with roctx ranges in the program",
     Tool.XLA: "jax.profiler.TraceAnnotation(name) around the phases",
+    Tool.PROTON: "proton.scope(name) around the phases",
+    Tool.ASCEND: "torch_npu.profiler, with record_function(name) around the phases",
 }
 
 GPU_WORK: Final = Need("GPU activities", "where the GPU's time went", "nvprof", _TIMELINE)
@@ -271,6 +273,9 @@ ITERATIONS: Final = Need(
         Tool.DLPROF: "dlprof --mode=pytorch --key_node=NAME python train.py",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges step 0, step 1, ...",
         Tool.XLA: "jax.profiler.StepTraceAnnotation('train', step_num=n) around each step",
+        Tool.UNITRACE: "torch.profiler, with prof.step() at the end of each step",
+        Tool.PROTON: "torch.profiler, with prof.step() at the end of each step",
+        Tool.ASCEND: "torch_npu.profiler, with prof.step() at the end of each step",
     },
 )
 OPS: Final = Need(

@@ -12,7 +12,7 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.ops.op_attribution import WITHOUT_OP, classified_work, recorded_sessions, work_by_op
 from tui.analysis.ops.op_costs import RECORDED, recorded_ops
 from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
-from tui.fmt import duration, percent
+from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import COLUMNS, columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -322,14 +322,14 @@ def coverage(profile: Profile) -> Coverage:
 def coverage_note(profile: Profile) -> str:
     """The same in words; empty where there is no GPU time.
 
-    As ``ops inferred from the names of kernels: 1.2 ms (0.3 %) no rule knows``.
+    As ``ops inferred from the names of kernels: 1.2 ms (0.3%) no rule knows``.
     """
     parts = coverage(profile)
     if not parts.total_ns:
         return ""
 
     def share(part_ns: int) -> str:
-        return f"{duration(part_ns)} ({percent(100 * part_ns / parts.total_ns)} of GPU time)"
+        return f"{brief_duration(part_ns)} ({brief_percent(100 * part_ns / parts.total_ns)} of GPU time)"
 
     parts_text = []
     if parts.recorded_ns or parts.no_op_ns:
@@ -341,7 +341,7 @@ def coverage_note(profile: Profile) -> str:
         parts_text.append(f"ops inferred from kernel names; {rest}")
     if parts.graph_ns:
         parts_text.append(
-            f"{percent(100 * parts.graph_ns / parts.total_ns)} of GPU time is in CUDA graphs recorded as a whole"
+            f"{brief_percent(100 * parts.graph_ns / parts.total_ns)} of GPU time is in CUDA graphs recorded as a whole"
         )
     if not parts_text:
         parts_text.append("only memcpy and memset")

@@ -94,7 +94,7 @@ class DashboardPanels(ViewBody):
                 yield ChartPanel("Copies", "copies", id="copies-panel")
                 yield ChartPanel("API calls", "top_api", id="api-panel")
                 yield ChartPanel("Layers", "layers", id="layers-panel")
-                yield ChartPanel("As the tool says", "tool_headlines", id="tool-report-panel")
+                yield ChartPanel("Recording tool", "tool_headlines", id="tool-report-panel")
                 yield ChartPanel("Input", "", id="input-panel")
                 yield ChartPanel("System", "", id="system-panel", as_text=True)
                 yield ChartPanel("Not recorded in this profile", "", id="missing-panel", as_text=True)

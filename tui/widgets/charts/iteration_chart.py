@@ -14,7 +14,7 @@ from textual.widget import Widget
 from tui.analysis.iterations.chart import Bar, BarRows
 from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.times import USES
-from tui.fmt import count, duration, percent
+from tui.fmt import brief_duration, brief_percent, count
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import STEP_PHASES
 from tui.widgets.app_services import services_of
@@ -67,12 +67,14 @@ def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregati
     elif times["steady_first"] is not None and times["steady_iterations"] < number:
         parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p takes them")
     if number > 1:
-        parts.append(f"slowest: {times['slowest']}, {duration(times['max_ns'])}")
-    spread = f", std {percent(100 * times['cv'])}" if times["cv"] is not None else ""
-    parts.append(f"mean {duration(times['avg_ns'])}{spread}")
+        parts.append(f"slowest: {times['slowest']}, {brief_duration(times['max_ns'])}")
+    spread = f", std {brief_percent(100 * times['cv'])}" if times["cv"] is not None else ""
+    parts.append(f"mean {brief_duration(times['avg_ns'])}{spread}")
     if times["runs_ahead"]:
-        parts.append(f"CPU runs ahead: {duration(times['cpu_avg_ns'])} each")
-    parts += [f"p50 {duration(times['median_ns'])}", f"p95 {duration(times['p95_ns'])}"] if number > 1 else []
+        parts.append(f"CPU runs ahead: {brief_duration(times['cpu_avg_ns'])} each")
+    parts += (
+        [f"p50 {brief_duration(times['median_ns'])}", f"p95 {brief_duration(times['p95_ns'])}"] if number > 1 else []
+    )
     return "  ".join(part for part in parts if part)
 
 
@@ -133,7 +135,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
     name = row["phase"] if number is None else f"iteration {number}"
     if row["duration_ns"] is None:
         return f"{name}: its time is not known"
-    parts = [f"{name}: {duration(row['duration_ns'])}"]
+    parts = [f"{name}: {brief_duration(row['duration_ns'])}"]
     if row["phase"] in STEP_PHASES:
         tokens = f", {count(row['query_tokens'])} tokens" if row["query_tokens"] is not None else ""
         requests = f", {count(row['requests'])} requests" if row["requests"] is not None else ""
@@ -142,10 +144,10 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None) -> st
         parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
     if (row["gpu_ns"] or 0) > row["duration_ns"]:
         # Where nothing waits for the GPU, the time of what was launched is none of the iteration's own.
-        parts.append(f"launched {duration(row['gpu_ns'])} of GPU work")
+        parts.append(f"launched {brief_duration(row['gpu_ns'])} of GPU work")
     numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
     if bar.last > bar.first and len(numbers):
-        mean = duration(bar.mean_ns)
+        mean = brief_duration(bar.mean_ns)
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[-1]] is not None:
         shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]

@@ -18,7 +18,7 @@ Roof = tuple[str, float, float]
 """Name, peak in TFLOP/s, memory bandwidth in TB/s."""
 
 MARKS: Final = ("·", "•", "●")
-"""A mark by its share of the GPU time: below 1 %, below 10 %, more."""
+"""A mark by its share of the GPU time: below 1%, below 10%, more."""
 ROOF: Final = "─"
 LABEL_CELLS: Final = 8
 _LEAST_LINES: Final = 4

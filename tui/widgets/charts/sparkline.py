@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from tui.analysis.duration_spread import log_bins
 from tui.fitting import cell_width, pad
-from tui.fmt import duration, percent
+from tui.fmt import brief_duration, brief_percent
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def histogram_line(durations_ns: pl.Series, width: int) -> str:
 
     >>> import polars as pl
     >>> histogram_line(pl.Series([1000, 1000, 1000, 30_000, 1_000_000]), 30)
-    '1.000 µs █    ▃    ▃ 1.0000 ms'
+    '1 µs █        ▃         ▃ 1 ms'
     """
     known = durations_ns.drop_nulls()
     if not len(known):
@@ -72,7 +72,7 @@ def histogram_line(durations_ns: pl.Series, width: int) -> str:
     shortest, longest = known.min(), known.max()
     if not isinstance(shortest, (int, float)) or not isinstance(longest, (int, float)):
         return "–"
-    low, high = duration(shortest), duration(longest)
+    low, high = brief_duration(shortest), brief_duration(longest)
     if shortest == longest:
         return low
     cells = width - cell_width(low) - cell_width(high) - 2
@@ -137,13 +137,13 @@ class BusyChart(Widget):
                 drawn.append(Content.assemble((text, "$text-muted"), " ", (line, "$bar")))
         more = len(self._lanes) - len(lanes)
         note = f"busy over the wall time{f', {more} more GPUs not drawn' if more else ''}"
-        end = duration(self._span_ns)
+        end = brief_duration(self._span_ns)
         axis = "0" + note.center(max(0, room - 1 - cell_width(end))) + end
         return Content("\n").join([*drawn, Content.styled(" " * (label + 1) + axis, "$text-muted")])
 
     def _head(self, lane: BusyLane) -> list[str]:
         """What stands before the lines of a lane: name and share, below each other where there is room."""
-        parts = [plain(lane.label), percent(lane.busy_pct)]
+        parts = [plain(lane.label), brief_percent(lane.busy_pct)]
         return parts if self._lines > 1 else [" ".join(parts)]
 
 

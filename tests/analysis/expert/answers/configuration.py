@@ -51,7 +51,7 @@ ANSWERS: Final = (
         {"sm_efficiency_pct": 20.0, "fill_pct": 100.0, "kernel_time_pct": 20.0},
         HEALTHY,
         NO_DEVICE,
-        says="the GPU computes for 20 % of the wall time, and grids reach 100 % of the SMs",
+        says="the GPU computes for 20% of the wall time, and grids reach 100% of the SMs",
     ),
     Answer("L9", traced(run(0, MS, **SMALL)), {"achieved_pct": 3.125}, HEALTHY, NO_DEVICE),
     Answer(

@@ -24,7 +24,7 @@ ANSWERS: Final = (
         {"varies_pct": pytest.approx(133.3333333), "iterations": 4, "from": 1, "to": 3},
         HEALTHY,
         SPARSE,
-        says="Iterations take 10 ms to 90 ms: the standard deviation of 4 is 133 % of their mean.",
+        says="Iterations take 10 ms to 90 ms: the standard deviation of 4 is 133% of their mean.",
     ),
     Answer(
         "I3",

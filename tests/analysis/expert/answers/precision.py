@@ -67,7 +67,7 @@ ANSWERS: Final = (
         {"time_ns": 60 * US, "time_pct": 60.0, "launches": 6, "mean_ns": 10_000.0},
         HEALTHY,
         CALLS_ONLY,
-        says="60 % of GPU time: 6 launches of 10 µs on average",
+        says="60% of GPU time: 6 launches of 10 µs on average",
     ),
     Answer(
         "P8",

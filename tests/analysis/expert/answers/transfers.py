@@ -28,7 +28,7 @@ ANSWERS: Final = (
         {"copy_ns": 30 * MS, "kernel_ns": 10 * MS, "copy_pct": 75.0, "kernel_per_copy": pytest.approx(1 / 3)},
         HEALTHY,
         CALLS_ONLY,
-        says="Copies take 75 % of GPU time: 1 copy of 30 ms.",
+        says="Copies take 75% of GPU time: 1 copy of 30 ms.",
     ),
     Answer("T2", AMONG_COPIES, {"exposed_ns": 30 * MS, "exposed_pct": 75.0, "copy_ns": 30 * MS}, HEALTHY),
     Answer(
@@ -36,7 +36,7 @@ ANSWERS: Final = (
         AMONG_COPIES,
         {"overlap_ns": 0, "overlap_pct": 0.0, "copy_pct": 75.0},
         HEALTHY,
-        says="0 % of what could overlap.",
+        says="0% of what could overlap.",
     ),
     Answer(
         "T4",
@@ -50,7 +50,7 @@ ANSWERS: Final = (
         {"rate": 6e9, "ceiling": 24e9, "of_ceiling_pct": 25.0},
         traced(moved(0, 1 * MS, size=20 * MS), run(0, MS)),
         profile(sessions=[SESSION], activities=[moved(0, 2 * MS, size=12 * MS)]),
-        says="25 % of the 22.4 GiB/s typical for this GPU's link.",
+        says="25% of the 22.4 GiB/s typical for this GPU's link.",
         lacks="name the GPU with --gpu",
     ),
     Answer(

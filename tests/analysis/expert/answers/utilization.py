@@ -24,14 +24,14 @@ ANSWERS: Final = (
         SPARSE,
         {"busy_pct": 20.0, "busy_ns": 20 * MS, "wall_ns": 100 * MS},
         HEALTHY,
-        says="GPU busy 20 % (20 of 100 ms).",
+        says="GPU busy 20% (20 of 100 ms).",
     ),
     Answer(
         "U2",
         SPARSE,
         {"gaps": 1, "idle_ns": 80 * MS, "longest_ns": 80 * MS, "longest_pct": 80.0},
         HEALTHY,
-        says="GPU idle 80 ms (80 % of the wall time) in 1 gap of 1 ms or more.",
+        says="GPU idle 80 ms (80% of the wall time) in 1 gap of 1 ms or more.",
     ),
     Answer("U3", SPARSE, {"stretches": 1, "idle_ns": 80 * MS}, HEALTHY, inapplicable=traced(run(0, 10), run(15, 5))),
     Answer(

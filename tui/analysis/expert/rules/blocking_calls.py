@@ -71,8 +71,9 @@ def waits(case: Case) -> Verdict:
     if small and lost is not None and 10 * lost <= taken:
         return Clean(f"the CPU waits {duration(taken)} in synchronizing calls, but the GPU is busy meanwhile", numbers)
     after = "" if lost is None else f" The GPU is idle for {duration(lost)} right after them."
+    of = f"{percent(100 * taken / case.wall_ns)} of the wall time" if case.wall_ns else f"{percent(share)} of GPU time"
     return Found(
-        f"The CPU waits {duration(taken)} ({percent(share)} of GPU time) in synchronizing calls, mostly "
+        f"The CPU waits {duration(taken)} ({of}) in synchronizing calls, mostly "
         f"{called(first['name'])}, {counted(first['calls'] or 0, 'call')}.{after}",
         "Use events and stream waits instead. .item(), .cpu() and print wait too: read results back later.",
         numbers,

@@ -348,14 +348,14 @@ def low_stretches(case: Case) -> Verdict:
         .sort("idle_ns", "device", "start_ns", descending=[True, False, False])
     )
     if stretches.is_empty():
-        return Clean(f"every GPU is busy {least:g} % or more in each of {CHUNKS} equal parts of the run")
+        return Clean(f"every GPU is busy {least:g}% or more in each of {CHUNKS} equal parts of the run")
     worst, idle = stretches.row(0, named=True), total(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
     cause = case.cause("U1")
     if total(stretches["duration_ns"]) >= case.span_of_all_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
-            f"{gpus} busy less than {least:g} % in each of {CHUNKS} equal parts of the run.",
+            f"{gpus} busy less than {least:g}% in each of {CHUNKS} equal parts of the run.",
             "The whole run is alike: see U1 for why.",
             numbers,
             None,
@@ -365,7 +365,7 @@ def low_stretches(case: Case) -> Verdict:
             cause=cause,
         )
     return Found(
-        f"GPU busy less than {least:g} % in {counted(stretches.height, 'stretch', 'stretches')} of the run. "
+        f"GPU busy less than {least:g}% in {counted(stretches.height, 'stretch', 'stretches')} of the run. "
         f"In the longest idle one, {duration(worst['duration_ns'])} from {duration(worst['start_ns'])} on, it is busy "
         f"{percent(worst['busy_pct'])}.",
         "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
@@ -456,23 +456,23 @@ def unused_gpus(case: Case) -> Verdict:
     """A GPU that the program sees has no work."""
     seen = case.profile["devices"]
     if seen.is_empty():
-        return CannotTell("the input does not say which GPUs the program saw")
+        return CannotTell("the GPUs that the program saw are not recorded")
     source = case.about["source"]
     together = case.whole["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
     used = case.whole["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
     idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
     if ((case.about["world_size"] or 1) > 1 or case.about["rank"] is not None) and idle.height:
-        return CannotTell("this is one rank of several: the other GPUs are for the others to use")
+        return CannotTell("one rank of several: the other ranks use the other GPUs")
     if not seen["device"].is_in(used.drop_nulls().implode()).any():
-        return CannotTell("the input does not say which GPU its work ran on")
+        return CannotTell("the GPU of the work is not recorded")
     numbers = {"gpus": seen["device"].n_unique(), "unused": idle["device"].n_unique()}
     if idle.is_empty():
         return Clean(f"{counted(seen['device'].n_unique(), 'GPU')} seen, and used", numbers)
     numbered = ", ".join(map(str, idle["device"].unique().sort()))
     return Found(
         f"{idle['device'].n_unique()} of {seen['device'].n_unique()} GPUs did nothing: {numbered}.",
-        "Check what the container, the framework and the launcher are told (CUDA_VISIBLE_DEVICES, "
-        "HIP_VISIBLE_DEVICES, --gpus, nproc), or give the GPU to someone else.",
+        "If they are meant to work, check the number of processes of the launcher, --gpus of the container and "
+        f"{'HIP' if case.vendor == 'AMD' else 'CUDA'}_VISIBLE_DEVICES. Otherwise leave them to other jobs.",
         numbers,
         None,
         "not estimated: it depends on how well the work can be divided",

@@ -164,7 +164,8 @@ def drift(case: Case) -> Verdict:
     lost = float(slope * len(values) * (len(values) - 1) / 2)
     return Found(
         f"Iterations get {percent(rise)} slower over the run, {duration(slope)} with each.",
-        "Check for growing or fragmented memory, lists that are kept, and throttling (nvidia-smi -q -d CLOCK).",
+        "Check for growing or fragmented memory, lists that keep growing, and throttling"
+        + (" (nvidia-smi -q -d CLOCK)." if case.vendor == "NVIDIA" else "."),
         numbers,
         int(lost),
         "what the rise adds to all iterations",

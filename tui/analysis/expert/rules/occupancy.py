@@ -74,7 +74,7 @@ def low_occupancy(case: Case) -> Verdict:
     tensor = low.filter(pl.col("name").is_in(_on_tensor_cores(case).implode()))
     mostly_tensor = 2 * total(tensor["total_ns"]) > total(low["total_ns"])
     return Found(
-        f"{percent(share)} of {kernel_time(case)} runs below {low_pct:g} % theoretical occupancy. "
+        f"{percent(share)} of {kernel_time(case)} runs below {low_pct:g}% theoretical occupancy. "
         f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) has {percent(first['occupancy_pct'])}, "
         f"limited by {first['limiter']}.",
         f"In kernels of your own, {by_limiter(first['limiter'])}."
@@ -257,7 +257,7 @@ def tail_effect(case: Case) -> Verdict:
     tails = _dearest(low, pl.col("total_ns") * pl.col("tail_pct") / 100 * (1 - filled))
     numbers = {"kernels": tails["name"].n_unique()}
     if tails.is_empty():
-        return Clean(f"no significant launch spends {least:g} % or more on a nearly empty last wave", numbers)
+        return Clean(f"no significant launch spends {least:g}% or more on a nearly empty last wave", numbers)
     others = tails["name"].n_unique() - 1
     first = tails.row(0, named=True)
     return Found(

@@ -9,6 +9,7 @@ import polars as pl
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import called, counted, duration, largest, named, percent, rate, real, size, total
+from tui.analysis.gpu_time.interval_sets import intervals_of_rows
 from tui.analysis.inputs import needs as held
 from tui.analysis.inputs.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
@@ -120,6 +121,7 @@ def profiler_overhead(case: Case) -> Verdict:
             None,
             "not estimated: the number of replays is not recorded",
             view="metrics",
+            part="metrics",
         )
     missing = needs.start_times(case)
     if missing:
@@ -132,13 +134,18 @@ def profiler_overhead(case: Case) -> Verdict:
         return CannotTell("profiler overhead is not recorded")
     if by_tool.height and case.profile.aggregation.is_part:
         return CannotTell("profiler overhead is known of the whole run only")
-    taken = total(overhead["duration_ns"]) + round(by_tool["value"].sum())
-    share = 100 * taken / case.wall_ns
+    if overhead.height:
+        # What threads do at the same time counts once, and what lies outside of the wall time does not count.
+        taken = intervals_of_rows(overhead).clipped(*case.wall).length
+        whole, of = case.wall_ns, "wall time"
+    else:
+        taken, whole, of = round(by_tool["value"].sum()), case.span_ns, "GPU span"
+    share = 100 * taken / whole if whole else 0.0
     numbers = {"overhead_ns": taken, "overhead_pct": share}
     if share <= case.limit("Q4", "overhead_pct"):
-        return Clean(f"profiler overhead is {percent(share)} of the wall time", numbers)
+        return Clean(f"profiler overhead is {percent(share)} of the {of}", numbers)
     return Found(
-        f"Profiler overhead is {duration(taken)} ({percent(share)} of the wall time).",
+        f"Profiler overhead is {duration(taken)} ({percent(share)} of the {of}).",
         "Record fewer steps, without stacks, shapes and memory.",
         numbers,
         taken,
@@ -160,7 +167,7 @@ def percentages(case: Case) -> Verdict:
         pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min()
     ).sort("section")  # fmt: skip
     slack = case.limit("Q5", "slack_pct")
-    # Others than nvprof print kernels and copies, or calls of several interfaces, in tables of 100 % each.
+    # Others than nvprof print kernels and copies, or calls of several interfaces, in tables of 100% each.
     of_nvprof = case.tool is Tool.NVPROF
     tables = pl.lit(1.0) if of_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
     # Each printed figure is rounded, by nvprof to 0.01, by nsys to 0.1: many rows may be off by as many half steps.

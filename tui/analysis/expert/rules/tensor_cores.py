@@ -180,6 +180,19 @@ def layout(case: Case) -> Verdict:
     )
 
 
+_KERNEL_PROFILERS: Final = {
+    "NVIDIA": "ncu --set full shows what limits it.",
+    "AMD": "rocprof-compute shows what limits it.",
+    "Huawei": "msprof op shows what limits it.",
+}
+
+
+def _what_limits(case: Case) -> str:
+    if case.profile["metrics"].height:
+        return "Metrics shows what limits it."
+    return _KERNEL_PROFILERS.get(case.vendor, "A kernel profiler shows what limits it.")
+
+
 @rule("P10", "hotspot", Family.PRECISION, needs.gpu_work, needs.kernels, severity=Severity.INFO, link=words.ROOT_CAUSES)
 def hotspot(case: Case) -> Verdict:
     """One kernel takes most of the time."""
@@ -193,7 +206,7 @@ def hotspot(case: Case) -> Verdict:
     calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{called(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
-        "Optimize this kernel first. ncu --set full shows what limits it.",
+        f"Optimize this kernel first. {_what_limits(case)}",
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
