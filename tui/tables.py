@@ -277,6 +277,8 @@ TABLES: Final = (
     # API calls by thread, and those that failed; ranges by depth.
     Table("api_threads", "api_calls:api_threads", "api_calls:API_THREADS", ("api",)),
     Table("api_errors", "api_calls:api_errors", "api_calls:API_ERRORS", ("api",)),
+    Table("cuda_graphs", "cuda_graphs:cuda_graphs", "cuda_graphs:GRAPHS", ("ranges",), is_summed=True),
+    Table("graph_replays", "cuda_graphs:graph_replays"),
     Table("ranges_by_depth", "ranges:ranges_by_depth", "ranges:RANGE_DEPTHS", ("ranges",)),
     # Tables of the input, as recorded.
     Table(

@@ -156,6 +156,8 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "key_choices": 0,
         "phases": 0,
         "ranges_by_name": 0,
+        "cuda_graphs": 0,
+        "graph_replays": 0,
         "range_instances": 0,
         "gpus": 1,
         "layer_times": 0,

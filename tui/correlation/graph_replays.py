@@ -98,7 +98,7 @@ def _replays(profile: Profile) -> pl.DataFrame:
         .select("session", "correlation", "iteration", "kind", "name", "start_ns", "stream", "op_join")
         .with_row_index("row")
         .filter(pl.col("start_ns").is_not_null(), pl.col("kind") != "graph")
-        .filter(~pl.col("op_join").cast(pl.String).is_in([BY_CAPTURE, BY_REPEAT]))
+        .filter(~pl.col("op_join").cast(pl.String).is_in([BY_CAPTURE, BY_REPEAT]).fill_null(False))
         .join(launches, on=["session", "correlation"], how="semi")
         .sort("session", "start_ns", maintain_order=True)
     )
@@ -242,13 +242,15 @@ def _with_ops(
     iterations = activities["iteration"]
     new_source, new_session, new_iteration, new_parent = [], [], [], []
     op = activities["op"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    is_said = activities["op_join"].is_not_null().to_numpy()
     joined_rows: list[Ints] = []
     joins: list[str] = []
     above: dict[int, tuple[Ints, Ints, Ints]] = {}
     height = ops.height
     for rows, sequence, nodes, join in found:
         if sequence is None:
-            joined_rows.append(rows[op[rows] < 0])
+            # A session that records no ops says of no work why it has none.
+            joined_rows.append(rows[(op[rows] < 0) & is_said[rows]])
             joins += [join] * len(joined_rows[-1])
             continue
         if id(sequence) not in above:

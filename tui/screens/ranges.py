@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.cuda_graphs import REPLAYS, no_graphs, nodes_of, replays_of
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_TRACE
 from tui.analysis.inputs.needs import RANGES as NEEDED
@@ -193,9 +194,33 @@ class RangesScreen(ViewScreen):
             ),
             lacks_single,
         ),
+        Tab(
+            "graphs",
+            "CUDA graphs",
+            (
+                Level("cuda_graphs", *shown("cuda_graphs"), lambda row: str(row["cuda_graph"]), no_graphs, 2),
+                Level(
+                    "replays",
+                    REPLAYS,
+                    lambda profile, above: replays_of(profile, above.get("cuda_graphs")),
+                    lambda row: f"launch {row['correlation']}",
+                    no_graphs,
+                    2,
+                ),
+                Level(
+                    "nodes",
+                    ACTIVITY_TABLE,
+                    lambda profile, above: nodes_of(profile, above.get("replays")),
+                    launch_crumb,
+                    no_graphs,
+                    2,
+                ),
+            ),
+            no_graphs,
+        ),
     )
     HELP: ClassVar = (
-        "NVTX ranges and annotations by name, each of them, and what was launched in one; . goes to them by depth.\n"
+        "NVTX ranges and annotations by name, each of them, and what was launched in one; . goes to depth and graphs.\n"
         "GPU time is of the work that the range's own thread launched between its start and its end, whenever it ran;\n"
         "GPU time (other threads) is work that other threads launched meanwhile, such as PyTorch's autograd\n"
         "thread; there is none where one thread launches all.\n"

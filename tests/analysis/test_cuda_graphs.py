@@ -1,0 +1,58 @@
+"""CUDA graphs as things: replays, nodes, times and gaps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.corpus import recording_file
+from tui.analysis.cuda_graphs import cuda_graphs, graph_replays, no_graphs, nodes_of, replays_of
+from tui.loaders.registry import load
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def replayed(*graphs: tuple[str, ...]) -> Profile:
+    """Each a replay of these kernels, of 5 ns each, 2 ns apart."""
+    work, calls = [], []
+    for number, names in enumerate(graphs):
+        calls.append({"name": "cudaGraphLaunch", "start_ns": 100 * number, "duration_ns": 1, "correlation": number})
+        work += [
+            kernel(name, 5, start_ns=100 * number + 7 * place, correlation=number, iteration=number)
+            for place, name in enumerate(names)
+        ]
+    return profile(activities=[*work, kernel("eager", 10, start_ns=9000)], api_calls=calls)
+
+
+def test_replays_of_the_same_kernels_in_the_same_order_are_one_graph() -> None:
+    made = replayed(("a", "b", "c"), ("b", "a", "c"), ("a", "b", "c"))
+    rows = cuda_graphs(made).select("cuda_graph", "replays", "nodes", "gpu_ns", "replay_avg_ns", "replay_gap_ns")
+    assert rows.rows() == [("graph 1", 2, 3, 30, 19, 4), ("graph 2", 1, 3, 15, 19, 4)]
+    assert cuda_graphs(made)["time_pct"].to_list() == pytest.approx([100 * 30 / 55, 100 * 15 / 55])
+    assert graph_replays(made).select("cuda_graph", "iteration", "duration_ns", "first_kernel").rows() == [
+        ("graph 1", 0, 19, "a"),
+        ("graph 2", 1, 19, "b"),
+        ("graph 1", 2, 19, "a"),
+    ]
+    first = cuda_graphs(made).row(0, named=True)
+    second_replay = replays_of(made, first).row(1, named=True)
+    assert nodes_of(made, second_replay)["start_ns"].to_list() == [200, 207, 214]
+    assert replays_of(made, None).is_empty()
+    assert no_graphs(made) == ""
+
+
+def test_without_graphs_the_reason_is_said() -> None:
+    made = profile(activities=[kernel("k", 5, start_ns=0)])
+    assert cuda_graphs(made).is_empty()
+    assert no_graphs(made) == "no launches of CUDA graphs whose kernels are recorded"
+
+
+def test_graphs_of_a_recording() -> None:
+    made, _ = load((recording_file("gpt_cudagraph.pt.trace.json.gz"),))
+    assert made is not None
+    rows = cuda_graphs(made).select("replays", "nodes", "gpu_ns", "named_nodes")
+    assert rows.rows() == [(60, 54, 11_501_491, 0)]
+    assert made["activities"]["op_join"].null_count() == made["activities"].height
