@@ -74,7 +74,7 @@ async def visit():
                 continue
             await pilot.press("down", "down", "enter")
             await settled(pilot)
-            lack = str(app.view_screen.query_one("#lack").visual)
+            lack = str(app.view_screen.query_one("#warning").visual)
             print(view, there, "lacking" if lack else "shown", lack, flush=True)
 asyncio.run(visit())
 """

@@ -33,11 +33,11 @@ TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log
 async def shown(pilot: Pilot[None]) -> CompareScreen:
     """Wait until the view has its rows."""
 
-    def is_there() -> bool:
+    def has_widgets() -> bool:
         screen = app_of(pilot).view_screen
         return isinstance(screen, CompareScreen) and screen.table is not None and not screen.table.frame.is_empty()
 
-    await until(pilot, is_there, "a comparison")
+    await until(pilot, has_widgets, "a comparison")
     await settled(pilot)
     screen = app_of(pilot).view_screen
     assert isinstance(screen, CompareScreen)

@@ -292,7 +292,7 @@ async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
         lambda app: app.profile_session.show_progress("reading", "reading again 5%"),
         lambda app: app.profile_session.show_progress("choosing", "aggregating"),
         lambda app: app.profile_session.choose_session(1),
-        lambda app: app.profile_session.carry_filter("gemm"),
+        lambda app: app.profile_session.set_global_filter("gemm"),
         lambda app: app.notes._notes_changed(),
         lambda app: app.view_screen.show_failure("not enough memory"),
     ],
@@ -306,7 +306,9 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
         assert app.fault is None
         crumbs = screen_text(app).splitlines()[0]
         assert ("session 1 of 2" if app.profile_session.session == 1 else "all 2 sessions") in crumbs
-        assert all(words in crumbs for words in (*app.profile_session.progress.values(), app.profile_session.carried))
+        assert all(
+            words in crumbs for words in (*app.profile_session.progress.values(), app.profile_session.global_filter)
+        )
         if app.profile_session.session == 1:
             shown = linked(pilot).query_one(LinkedTables).pane(0).frame["session"].unique().to_list()
             assert shown == [1]

@@ -204,7 +204,7 @@ async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
         row = table.current_row
         await write(pilot, "look")
         table.set_filter("nothing-has-this-name")
-        app_of(pilot).profile_session.carry_filter("calls>100000")
+        app_of(pilot).profile_session.set_global_filter("calls>100000")
         await settled(pilot)
         app_of(pilot).run_line("notes")
         await settled(pilot)
@@ -214,7 +214,7 @@ async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
         await press(pilot, "enter")
         await until(pilot, lambda: table.current_row == row, "the row")
         assert table.state.filter == ""
-        assert app_of(pilot).profile_session.carried == ""
+        assert app_of(pilot).profile_session.global_filter == ""
 
 
 async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def ask(pilot: Pilot[None], line: str) -> SqlScreen:
 
 
 def said(screen: SqlScreen) -> str:
-    return str(screen.query_one("#sql-said", Static).content)
+    return str(screen.query_one("#sql-answer", Static).content)
 
 
 async def test_a_query_on_the_command_line_shows_its_rows() -> None:
@@ -99,10 +99,10 @@ async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
     async with opened(CAFFE) as pilot:
         screen = await ask(pilot, "")
         # As it is where the list of tables gives way to a query before it is there.
-        screen.query_one("#result", TablePane).is_coming = True
+        screen.query_one("#result", TablePane).is_loading = True
         await ask(pilot, "SELECT nothing FROM kernels")
         assert said(screen).startswith("! ")
-        assert not screen.query_one("#result", TablePane).is_coming
+        assert not screen.query_one("#result", TablePane).is_loading
         assert "not known yet" not in screen_text(pilot.app)
 
 
@@ -155,6 +155,6 @@ async def test_the_view_follows_the_session() -> None:
 async def test_screen(snapshot: SnapshotAssertion) -> None:
     async with opened(CAFFE) as pilot:
         screen = await ask(pilot, ASKED)
-        screen.query_one("#sql-said", Static).update("3 rows")  # the time differs from run to run
+        screen.query_one("#sql-answer", Static).update("3 rows")  # the time differs from run to run
         await settled(pilot)
         await assert_at_sizes(pilot, snapshot)

@@ -79,7 +79,7 @@ async def test_where_it_cannot_be_understood_the_badge_says_why() -> None:
 async def test_the_tables_own_filter_joins_what_is_carried() -> None:
     async with opened(TRAINING) as pilot:
         await press(pilot, *KERNELS, "f", *"gemm", "enter", "C", "f", *"total>1", "enter", "C")
-        assert app_of(pilot).profile_session.carried == "gemm total_ns>1ms"
+        assert app_of(pilot).profile_session.global_filter == "gemm total_ns>1ms"
         assert pane(pilot).state.filter == ""
         frame = pane(pilot).model.shown_frame()
         assert frame.height

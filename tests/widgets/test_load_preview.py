@@ -6,7 +6,7 @@ import pytest
 
 from tui.fitting import cell_width
 from tui.loaders.progress import LoadPreview, PreviewRow
-from tui.screens.loading import so_far_lines
+from tui.screens.loading import preview_lines
 
 READ = LoadPreview(
     names=(
@@ -23,7 +23,7 @@ READ = LoadPreview(
 
 
 def test_the_lines() -> None:
-    assert so_far_lines(READ, 0.421, 72, 10) == [
+    assert preview_lines(READ, 0.421, 72, 10) == [
         "So far, with 42% read (more is to come: no totals)",
         "1,241 kernels and copies  10.000 s of GPU time  over 12.000 s  …",
         "GPU work                                         Calls       Time  Share",
@@ -38,7 +38,7 @@ def test_instances_of_one_template_are_told_apart() -> None:
         f"void at::native::elementwise_kernel<4, at::native::{what}Functor<float> >(int)" for what in ("Add", "Mul")
     ]
     read = LoadPreview(tuple(PreviewRow(name, 1, 1.0) for name in names), 2, 2, 2.0, None, ())
-    assert [line.split()[0] for line in so_far_lines(read, None, 60, 10)[-2:]] == [
+    assert [line.split()[0] for line in preview_lines(read, None, 60, 10)[-2:]] == [
         "elementwise_kern…<AddFunctor>",
         "elementwise_kern…<MulFunctor>",
     ]
@@ -46,7 +46,7 @@ def test_instances_of_one_template_are_told_apart() -> None:
 
 def test_before_the_gpu_work_there_are_counts() -> None:
     read = LoadPreview((), 0, 0, 0.0, None, (("CPU ops", 12_345), ("API calls", 7)))
-    assert so_far_lines(read, None, 80, 10) == [
+    assert preview_lines(read, None, 80, 10) == [
         "So far (more is to come: no totals)",
         "12,345 CPU ops  7 API calls  no GPU work yet",
     ]
@@ -55,6 +55,6 @@ def test_before_the_gpu_work_there_are_counts() -> None:
 @pytest.mark.parametrize("width", [0, 16, 30, 40, 60, 76, 106])
 @pytest.mark.parametrize("height", [-5, 0, 1, 2, 3, 4, 5, 20])
 def test_they_fit(width: int, height: int) -> None:
-    lines = so_far_lines(READ, 1.0, width, height)
+    lines = preview_lines(READ, 1.0, width, height)
     assert len(lines) <= max(0, height)
     assert max(map(cell_width, lines), default=0) <= width

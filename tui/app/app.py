@@ -19,7 +19,7 @@ from tui.app.notes import RowNotes
 from tui.app.profile_session import ProfileSession
 from tui.app.session_restore import SessionRestore
 from tui.commands import ProftuiProvider, command_words, run_command
-from tui.keys import Scope, bindings_for, keys_of_some_places, told_of
+from tui.keys import Scope, bindings_for, key_elsewhere, keys_of_some_places
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
 from tui.options import path_exists, user_path
@@ -75,19 +75,19 @@ class _WidgetServices(AppServices):
         return self._app.profile_session.opened_name
 
     @property
-    def carried(self) -> str:  # type: ignore[override]
+    def global_filter(self) -> str:  # type: ignore[override]
         """The filter that applies to every view."""
-        return self._app.profile_session.carried
+        return self._app.profile_session.global_filter
 
     @property
     def arrangements(self) -> Arrangements:  # type: ignore[override]
         """How tables were arranged, from run to run."""
         return self._app.profile_session.arrangements
 
-    def carry_filter(self, text: str) -> bool:
+    def set_global_filter(self, text: str) -> bool:
         """Filter every view; empty: no longer."""
         try:
-            self._app.profile_session.carry_filter(text)
+            self._app.profile_session.set_global_filter(text)
         except CommandError as error:
             self._app.say(str(error), severity="warning")
         return True
@@ -181,7 +181,7 @@ class ProftuiApp(App[None]):
         if isinstance(event, InputEvent):
             self.navigator.idle.busy()
             if isinstance(event, Key | MouseDown):
-                self.session_restore.withdraw_offer()
+                self.session_restore.remove_offer()
         if isinstance(event, Key | Paste) and not event.is_forwarded:
             await self.key_queue.receive(event)
         else:
@@ -428,7 +428,7 @@ class ProftuiApp(App[None]):
     def action_say_where_key_works(self, key: str) -> None:
         """Say that a key does nothing here, and what it does where."""
         if self.view_screen is self.screen:
-            self.say(told_of(key), severity="warning")
+            self.say(key_elsewhere(key), severity="warning")
 
     def action_help_quit(self) -> None:
         """Say how to quit, to those who press ctrl+c: by a key that does so where they are. What is selected is copied.
@@ -482,28 +482,28 @@ class ProftuiApp(App[None]):
         self._handle_exception(RuntimeError("a thread that reads the terminal has failed"))
 
 
-def run_app(options: OpenOptions, tell_of_fault: Callable[[Exception], int]) -> int:
+def run_app(options: OpenOptions, report_failure: Callable[[Exception], int]) -> int:
     """Open the explorer.
 
     Args:
         options: What the command line asked for.
-        tell_of_fault: Called, once the terminal is restored, with what failed in the program itself; gives the status.
+        report_failure: Called, once the terminal is restored, with what failed in the program itself; gives the status.
 
     Returns:
         The exit status: 0, or 2 where nothing could be opened (the reasons are printed on standard error).
     """
     app = ProftuiApp(options)
-    status = _run(app, tell_of_fault)
+    status = _run(app, report_failure)
     while app.next_input is not None:
         app = ProftuiApp(*app.next_input)
-        status = _run(app, tell_of_fault)
+        status = _run(app, report_failure)
     return status
 
 
-def _run(app: ProftuiApp, tell_of_fault: Callable[[Exception], int]) -> int:
+def _run(app: ProftuiApp, report_failure: Callable[[Exception], int]) -> int:
     import sys
 
-    from tui.app.shutdown import run_to_end
+    from tui.app.shutdown import run_app_loop
 
     def finish() -> int:
         app.save()
@@ -511,7 +511,7 @@ def _run(app: ProftuiApp, tell_of_fault: Callable[[Exception], int]) -> int:
             print(f"proftui: {plain(str(error))}", file=sys.stderr)
         if app.fault is not None and not is_developing():
             app.next_input = None
-            return tell_of_fault(app.fault)
+            return report_failure(app.fault)
         return app.return_code or (2 if app.loading_files.errors else 0)
 
-    return run_to_end(app, mouse=app.options.mouse, save=app.save, finish=finish)
+    return run_app_loop(app, mouse=app.options.mouse, save=app.save, finish=finish)

@@ -40,10 +40,10 @@ class Threads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[Given, Made], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Made]:
         """Have a function called in a thread."""
-        return super().submit(partial(_told, fn), *args, **kwargs)
+        return super().submit(partial(_on_failure, fn), *args, **kwargs)
 
 
-def _told(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
+def _on_failure(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
     try:
         return work(*args, **kwargs)
     except Exception:

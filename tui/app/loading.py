@@ -218,13 +218,13 @@ class ProfileLoading:
         self._say_news(profile, errors, news)
 
     def _say_news(self, profile: Profile, errors: Iterable[ProftuiError], news: list[str]) -> None:
-        said = _lines(errors)
+        shown_errors = _lines(errors)
         unread = _unread_files(profile, errors)
         again = "" if "-" in self._options.paths else " r reads the file again."
         partial_words = f"{profile.partial}: totals are partial.{again}" if profile.partial else ""
-        news = [*news, *(words for words in (said, unread, partial_words) if words)]
+        news = [*news, *(words for words in (shown_errors, unread, partial_words) if words)]
         if news:
-            severity = "error" if said else "warning" if profile.partial or unread else "information"
+            severity = "error" if shown_errors else "warning" if profile.partial or unread else "information"
             self._say("\n".join(news), severity=severity)  # type: ignore[arg-type]
 
     def _cache_later(self, opened: OpenedProfiles) -> None:
@@ -235,11 +235,11 @@ class ProfileLoading:
             self._app.set_timer(CACHE_AFTER_S, partial(cache.write_behind, *opened.deferred_results))
 
 
-def _unread_files(profile: Profile, said: Iterable[ProftuiError]) -> str:
+def _unread_files(profile: Profile, shown_errors: Iterable[ProftuiError]) -> str:
     """The files of folders that could not be read."""
     from tui.loaders.multi_file.load_together import left_out
 
-    found = [why for why in left_out(profile) if why not in set(map(str, said))]
+    found = [why for why in left_out(profile) if why not in set(map(str, shown_errors))]
     if not found:
         return ""
     return f"Not read: {found[0]}" if len(found) == 1 else f"{len(found)} files could not be read: see Issues."

@@ -134,7 +134,7 @@ class Navigator:
             self.idle.widgets_made()
         self.idle.busy()
         screen = self._views[name]
-        screen.is_ahead = False
+        screen.is_prepared = False
         if self.view_screen is not screen or self._app.screen is not screen:
             if isinstance(self._app.screen, TooSmallScreen):
                 self._app.pop_screen()
@@ -259,7 +259,7 @@ class Navigator:
             name = self._to_prepare.pop(0)
             if name not in self._views:
                 screen = self._prepared[name] = screen_class(name).for_view(name)
-                screen.is_ahead = True
+                screen.is_prepared = True
                 self._app.install_screen(screen, name)
                 # A piece at a time: `App.get_screen` would hold up the keys until all of it is made.
                 self._app._register(self._app, screen)

@@ -241,8 +241,8 @@ class RowNotes:
 
     def _notes_changed(self) -> None:
         if self.store.warning:
-            said, self.store.warning = self.store.warning, ""
-            self._say(f"{said}. Notes are kept until you quit.", severity="warning")
+            warning, self.store.warning = self.store.warning, ""
+            self._say(f"{warning}. Notes are kept until you quit.", severity="warning")
         for screen in self._views.values():
             if not screen.is_mounted:
                 continue
@@ -251,7 +251,7 @@ class RowNotes:
                 continue
             for pane in screen.panes:
                 pane.show_notes()
-        if self._navigator.view_screen is not None and self._navigator.view_screen.is_there:
+        if self._navigator.view_screen is not None and self._navigator.view_screen.has_widgets:
             self._navigator.view_screen.show_details_again()
 
     def forget(self) -> None:
@@ -330,12 +330,12 @@ class RowNotes:
         state = pane.state
         reasons = [
             f"the filter {plain(state.filter)}" if state.filter else "",
-            f"the carried filter {plain(self._session.carried)}" if self._session.carried else "",
+            f"the carried filter {plain(self._session.global_filter)}" if self._session.global_filter else "",
             "leaving out small rows" if state.hides_small else "",
             f"showing the first {state.most_rows} alone" if state.most_rows is not None else "",
         ]
         pane.state = replace(state, filter="", hides_small=False, most_rows=None)
-        self._session.carry_filter("")
+        self._session.set_global_filter("")
         hidden_by = " and ".join(reason for reason in reasons if reason)
         if hidden_by:
             self._say(f"The row was hidden by {hidden_by}: removed.")

@@ -29,7 +29,7 @@ BUSY_AFTER: Final = 0.15
 """Seconds before the first line says that they are."""
 CHOOSE: Final = "choose"
 """The worker group that computes what the views are to show."""
-CUTS_KEPT: Final = 3
+MAX_CACHED_CUTS: Final = 3
 """So many ways to cut the sessions into iterations are kept, to return to at once."""
 
 
@@ -61,7 +61,7 @@ class ProfileSession:
         """The iterations that the views show."""
         self.aggregations: list[MadeAggregation] = []
         """Every aggregation chosen so far, in the order in which each was first chosen."""
-        self.carried = ""
+        self.global_filter = ""
         """The filter that the user carries from view to view."""
         self.progress: dict[str, str] = {}
         """What is under way, in words, by what it is."""
@@ -218,7 +218,7 @@ class ProfileSession:
         if cut is None:
             cut = with_iterations(whole if session is None else whole.only_session(session), key)
             cuts[session, key] = cut
-            for oldest in list(cuts)[:-CUTS_KEPT]:
+            for oldest in list(cuts)[:-MAX_CACHED_CUTS]:
                 cuts.pop(oldest, None)
         return cut
 
@@ -241,15 +241,15 @@ class ProfileSession:
 
         return Arrangements()
 
-    def carry_filter(self, text: str) -> None:
+    def set_global_filter(self, text: str) -> None:
         """Filter every view that can understand the text; empty: no longer. A phase alone chooses its iterations."""
         if (phase := phase_of(text)) is not None:
             self.choose_iterations(replace(self.aggregation, phase=phase))
             return
-        if text != self.carried:
-            self.carried = text
+        if text != self.global_filter:
+            self.global_filter = text
             for screen in self._views.values():
-                screen.carried_changed()
+                screen.global_filter_changed()
 
     @property
     def profile_name(self) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui.state.workspace import SavedPlace, Workspace
     from tui.widgets.notices import OfferLine
 
-KEPT_EVERY_S: Final = 20.0
+SAVE_EVERY_S: Final = 20.0
 """Also where a broken connection ends the program, most of where the user was is known."""
 NO_FILE: Final = "Standard input cannot be opened again: nothing is kept for it."
 CHANGED: Final = "The file has changed"
@@ -55,7 +55,7 @@ class SessionRestore:
         self._navigator, self._views, self._say = navigator, views, say
         self.left: Workspace | None = None
         """Where the user was when the file was last closed."""
-        self._kept: Workspace | None = None
+        self._saved: Workspace | None = None
         """What was written last."""
         self._is_forgotten = False
         self._offer: OfferLine | None = None
@@ -99,9 +99,9 @@ class SessionRestore:
 
             self._offer = OfferLine(f"{changed}Last time: {self._in_words(self.left)}.", "Press ' to return.")
             self._navigator.view_screen.mount(self._offer)
-        self._app.set_interval(KEPT_EVERY_S, self._keep_now_and_then)
+        self._app.set_interval(SAVE_EVERY_S, self._save_regularly)
 
-    def withdraw_offer(self) -> None:
+    def remove_offer(self) -> None:
         """A key was pressed: the offer goes, whatever else the key does."""
         if self._offer is not None:
             self._offer.display = False
@@ -138,7 +138,7 @@ class SessionRestore:
         elif self._session.whole_profile is not None and self.left is not None:
             lost = [f"{CHANGED}."] if self.left.stamp != self.files.stamp else []
             lost += self._choose_as_left(self.left)
-            self._session.carry_filter(self.left.global_filter)
+            self._session.set_global_filter(self.left.global_filter)
             lost += self._show_as_left(self.left)
             self._missing = lost
             if lost:
@@ -165,13 +165,13 @@ class SessionRestore:
         """Show the view that was shown last; the others are restored when they are gone to."""
         lost = []
         there = {known.name for known in VIEWS if known.screen}
-        for kept in left.places:
-            if kept.view not in there:
-                lost.append(f"No view {kept.view} any more.")
-            elif (reason := self._navigator.availability.get(kept.view, "ok")) != "ok":
-                lost.append(f"{view(kept.view).title}: {reason}")
+        for saved in left.places:
+            if saved.view not in there:
+                lost.append(f"No view {saved.view} any more.")
+            elif (reason := self._navigator.availability.get(saved.view, "ok")) != "ok":
+                lost.append(f"{view(saved.view).title}: {reason}")
             else:
-                self._restoring[kept.view] = kept
+                self._restoring[saved.view] = saved
         if left.place.view in self._restoring:
             self._navigator.keep_place()
             screen = self._navigator.show(left.place.view)
@@ -180,26 +180,26 @@ class SessionRestore:
 
     def view_shown(self, screen: ViewScreen) -> None:
         """A view is on the screen: the first time it is shown as it was left."""
-        kept = self._restoring.pop(screen.VIEW, None)
-        if kept is not None:
-            screen.call_after_refresh(self._restore, screen, kept)
+        saved = self._restoring.pop(screen.VIEW, None)
+        if saved is not None:
+            screen.call_after_refresh(self._restore, screen, saved)
 
-    def _restore(self, screen: ViewScreen, kept: SavedPlace) -> None:
+    def _restore(self, screen: ViewScreen, saved: SavedPlace) -> None:
         # A level above decides what its tables are: they are arranged once it is chosen.
-        screen.restore(Place(kept.view, kept.level, line=kept.line, text=kept.text, spot=self._spot(kept)))
-        tables = {table.pane: table for table in kept.tables}
+        screen.restore(Place(saved.view, saved.level, line=saved.line, text=saved.text, spot=self._spot(saved)))
+        tables = {table.pane: table for table in saved.tables}
         states = tuple((pane.id, tables[pane.id].on(pane.state)) for pane in screen.panes if pane.id in tables)
-        screen.restore(Place(kept.view, kept.level, states))
+        screen.restore(Place(saved.view, saved.level, states))
         self._navigator.history.keep(screen.place())
-        self._navigator.once_filled(screen, partial(self._say_missing_rows, screen, kept))
+        self._navigator.once_filled(screen, partial(self._say_missing_rows, screen, saved))
 
-    def _spot(self, kept: SavedPlace) -> tuple[int, ...]:
+    def _spot(self, saved: SavedPlace) -> tuple[int, ...]:
         """A place in the timeline: that of another recording says nothing."""
         is_as_before = self.left is not None and self.files is not None and self.left.stamp == self.files.stamp
-        return kept.spot if is_as_before else ()
+        return saved.spot if is_as_before else ()
 
-    def _say_missing_rows(self, screen: ViewScreen, kept: SavedPlace) -> None:
-        tables = {table.pane: table for table in kept.tables}
+    def _say_missing_rows(self, screen: ViewScreen, saved: SavedPlace) -> None:
+        tables = {table.pane: table for table in saved.tables}
         lost = []
         for pane in screen.panes:
             if pane.id in tables and pane.display and pane.frame.height:
@@ -235,15 +235,15 @@ class SessionRestore:
     def save(self) -> None:
         """Keep where the user is, at the end."""
         where = self._where()
-        if where is not None and self.files is not None and where != self._kept:
+        if where is not None and self.files is not None and where != self._saved:
             from tui.state import workspace
 
             workspace.save(self.files, where)
 
-    def _keep_now_and_then(self) -> None:
+    def _save_regularly(self) -> None:
         where = self._where()
-        if where is not None and where != self._kept:
-            self._kept = where
+        if where is not None and where != self._saved:
+            self._saved = where
             self._app.run_worker(partial(self._write, where), thread=True, group="remember")
 
     def _write(self, where: Workspace) -> None:
@@ -258,9 +258,9 @@ class SessionRestore:
         screen = self._navigator.view_screen
         if self.files is None or self._session.whole_profile is None or screen is None or self._is_forgotten:
             return None
-        places = {name: kept_screen.place() for name, kept_screen in self._views.items() if kept_screen.is_mounted}
+        places = {name: view_screen.place() for name, view_screen in self._views.items() if view_screen.is_mounted}
         here = places.pop(screen.VIEW, None)
-        chosen = (self._session.session, self._session.aggregation, self._session.carried)
+        chosen = (self._session.session, self._session.aggregation, self._session.global_filter)
         if here is None or (not places and chosen == (self._options.session, self._options.aggregation, "")):
             return None
         from tui.state import workspace
@@ -270,10 +270,10 @@ class SessionRestore:
             [*places.values(), here],
             session=self._session.session,
             aggregation=self._session.aggregation,
-            global_filter=self._session.carried,
+            global_filter=self._session.global_filter,
         )
         # What was not gone to since it was asked for again is remembered as it was.
-        waiting = tuple(kept for name, kept in self._restoring.items() if name not in places and name != screen.VIEW)
+        waiting = tuple(saved for name, saved in self._restoring.items() if name not in places and name != screen.VIEW)
         return workspace.with_others(where, waiting)
 
     def forget(self) -> str:

@@ -33,7 +33,7 @@ _CLEAR: Final = (
 )
 
 
-def run_to_end(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: Callable[[], int]) -> int:
+def run_app_loop(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: Callable[[], int]) -> int:
     """Run an application, and leave the terminal as it was.
 
     SIGTERM and SIGINT end it as a key would. When the terminal is gone (SIGHUP) nothing is drawn any more: what is to
@@ -50,13 +50,13 @@ def run_to_end(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: 
     """
     attributes = _attributes()
 
-    def asked_to_end(number: int) -> None:
+    def on_end_signal(number: int) -> None:
         force = threading.Timer(_FORCED_S, _force, (attributes, _OF_SIGNAL + number))
         force.daemon = True
         force.start()
         app.exit(return_code=_OF_SIGNAL + number)
 
-    def terminal_is_gone() -> None:
+    def on_hangup() -> None:
         with suppress(Exception):
             save()
         end_now(_OF_SIGNAL + signal.SIGHUP)
@@ -64,11 +64,11 @@ def run_to_end(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: 
     async def run() -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, asked_to_end, number)
-        loop.add_signal_handler(signal.SIGHUP, terminal_is_gone)
+            loop.add_signal_handler(number, on_end_signal, number)
+        loop.add_signal_handler(signal.SIGHUP, on_hangup)
         if _has_hung_up():
             # Before anybody listened, in a process that was started to ignore it (``nohup``).
-            terminal_is_gone()
+            on_hangup()
         threads = Threads()
         loop.set_default_executor(threads)
         await app.run_async(mouse=mouse)
@@ -111,12 +111,12 @@ def _attributes() -> list[Any] | None:
 
 def _has_hung_up() -> bool:
     """Whether the terminal is gone."""
-    looked_at = select.poll()
+    poll = select.poll()
     for stream in (0, 2):
         with suppress(OSError):
             if stat.S_ISCHR(os.fstat(stream).st_mode):
-                looked_at.register(stream, 0)
-    return any(what & select.POLLHUP for _, what in looked_at.poll(0))
+                poll.register(stream, 0)
+    return any(what & select.POLLHUP for _, what in poll.poll(0))
 
 
 def _force(attributes: list[Any] | None, status: int) -> None:

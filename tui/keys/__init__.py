@@ -15,7 +15,16 @@ from tui.keys.tables import TABLES
 from tui.keys.timeline import TIMELINE
 from tui.keys.views import VIEWS
 
-__all__ = ["ACTIONS", "Action", "Scope", "actions_of", "bindings_for", "footer_keys", "keys_of_some_places", "told_of"]
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "Scope",
+    "actions_of",
+    "bindings_for",
+    "footer_keys",
+    "key_elsewhere",
+    "keys_of_some_places",
+]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,14 +80,14 @@ def keys_of_some_places() -> list[str]:
     >>> {"q", "m", "j", "home", "tab"} & set(keys_of_some_places())
     set()
     """
-    apart = (Scope.APP, Scope.BAR)
+    elsewhere = (Scope.APP, Scope.BAR)
     moving = [action for action in ACTIONS if action.group == MOVE and action.scope is Scope.TABLE]
     known = {key for action in (*actions_of(Scope.APP), *moving) for key in action.keys.split(",")}
-    found = [key for action in ACTIONS if action.scope not in apart for key in action.keys.split(",")]
+    found = [key for action in ACTIONS if action.scope not in elsewhere for key in action.keys.split(",")]
     return [key for key in dict.fromkeys(found) if key not in known]
 
 
-def told_of(key: str) -> str:
+def key_elsewhere(key: str) -> str:
     """That a key does nothing where it was pressed, and what it does where.
 
     >>> told_of("f")

@@ -99,7 +99,7 @@ def no_instances(profile: Profile) -> str:
     return f"this {what} holds totals, not single calls: {how_to_record(profile, API_TRACE)}"
 
 
-def lacks_calls(profile: Profile) -> str:
+def why_no_calls(profile: Profile) -> str:
     """Why there are no single calls; empty where there are."""
     return no_instances(profile) if profile["api_calls"].is_empty() else ""
 
@@ -124,14 +124,14 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
     return "this call launched nothing that was recorded"
 
 
-def lacks_results(profile: Profile) -> str:
+def why_no_results(profile: Profile) -> str:
     """Why it cannot be told which calls failed; empty where it can."""
-    return "" if records_results(profile) else lacks_calls(profile) or why_none(profile, API_RESULTS)
+    return "" if records_results(profile) else why_no_calls(profile) or why_none(profile, API_RESULTS)
 
 
 def no_errors(profile: Profile) -> str:
     """Why no call is named as failed."""
-    return lacks_results(profile) or "every call whose result is recorded succeeded"
+    return why_no_results(profile) or "every call whose result is recorded succeeded"
 
 
 def call_crumb(row: Row) -> str:
@@ -169,7 +169,7 @@ class ApiCallsScreen(ViewScreen):
                 Level("thread_calls", API_INSTANCES, calls_of_thread, call_crumb, no_instances, 2),
                 Level("thread_launched", ACTIVITY_TABLE, launched_by("thread_calls"), launch_crumb, no_work, 1),
             ),
-            lacks_calls,
+            why_no_calls,
         ),
         Tab(
             "errors",
@@ -183,7 +183,7 @@ class ApiCallsScreen(ViewScreen):
                 ),
                 Level("failed_calls", API_INSTANCES, calls_that_failed, call_crumb, no_errors),
             ),
-            lacks_results,
+            why_no_results,
         ),
     )
     HELP: ClassVar = (
@@ -201,11 +201,11 @@ class ApiCallsScreen(ViewScreen):
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a call what it launched; of totals why nothing more is known."""
         if pane.spec is not API_INSTANCES:
-            told = work_details(self, pane, row)
+            details = work_details(self, pane, row)
             is_unknown = pane.spec is API and row["median_ns"] is None
             if is_unknown and calls_of_function(self.profile, {"functions": row}).is_empty():
-                return below(told, spread_not_known(self.profile, API_TRACE))
-            return told
+                return below(details, spread_not_known(self.profile, API_TRACE))
+            return details
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         if row["correlation"] is None:
             return first

@@ -59,11 +59,11 @@ KEY_CELLS: Final = 24
 
 
 @once_per_profile("issues")
-def issues_to_mind(whole: Profile) -> str:
+def issue_summary(whole: Profile) -> str:
     """How many issues are more than information, the worst first; empty where none is."""
     numbers = issue_counts(whole)
-    told = ", ".join(counted(number, name) for name, number in numbers.items() if number and name != "info")
-    return f"issues: {told}" if told else ""
+    counts = ", ".join(counted(number, name) for name, number in numbers.items() if number and name != "info")
+    return f"issues: {counts}" if counts else ""
 
 
 @once_per_profile("sessions")
@@ -199,20 +199,20 @@ class ViewScreen(Screen[None]):
         del name
         return cls()
 
-    is_ahead: bool = False
+    is_prepared: bool = False
     """Whether it is made before anyone goes to it: it is filled when somebody does."""
 
-    is_there: bool = False
+    has_widgets: bool = False
     """Whether its widgets are: for a moment it is on the screen without them."""
 
-    _is_behind: bool = False
+    _is_outdated: bool = False
     """Whether another profile has been chosen since it was filled."""
 
     _focused_before: Widget | None = None
     """What had the focus before a command was typed."""
 
     _detail_request: int = 0
-    _detail_said: Timer | None = None
+    _detail_busy_timer: Timer | None = None
 
     _styled_for: tuple[object, ...] = ()
     """All that the styles of widgets depended on when the screen was last shown, or made."""
@@ -267,7 +267,7 @@ class ViewScreen(Screen[None]):
         for cells, breakpoints in steps:
             self.add_class(max((least, name) for least, name in breakpoints if least <= cells)[1])
         yield Crumbs(id="crumbs")
-        yield WarningLine(id="lack")
+        yield WarningLine(id="warning")
         with Container(id="work"):
             with Container(id="body"):
                 yield from self.compose_body()
@@ -290,9 +290,9 @@ class ViewScreen(Screen[None]):
     def on_mount(self) -> None:
         """Fill the view as soon as it is there; every widget has looked up its styles by now."""
         self._styled_for = self._styled_by()
-        self.is_there = True
-        self._is_behind = self.is_ahead
-        if self.is_ahead:
+        self.has_widgets = True
+        self._is_outdated = self.is_prepared
+        if self.is_prepared:
             return
         self.populate()
         self.show_crumbs()
@@ -314,14 +314,14 @@ class ViewScreen(Screen[None]):
 
     def profile_changed(self) -> None:
         """Another profile is to be shown: at once where the view is on the screen, else when it is gone to."""
-        self._is_behind = True
+        self._is_outdated = True
         if self.explorer.view_screen is self:
             self.catch_up()
 
     def catch_up(self) -> None:
         """Show the present profile, if what is shown is an earlier one."""
-        if self._is_behind and self.is_there and self.is_attached:
-            self._is_behind = False
+        if self._is_outdated and self.has_widgets and self.is_attached:
+            self._is_outdated = False
             self.query_one(WarningLine).show("")
             self.populate()
             self.show_crumbs()
@@ -345,21 +345,21 @@ class ViewScreen(Screen[None]):
         Args:
             words: What was missing, as memory.
         """
-        if not (self.is_there and self.is_attached):
+        if not (self.has_widgets and self.is_attached):
             return
         self.body.show_failure(words)
-        self._is_behind = True
+        self._is_outdated = True
         self.query_one(WarningLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
 
-    def carried_changed(self) -> None:
+    def global_filter_changed(self) -> None:
         """Another filter is carried from view to view, or none."""
-        if self.is_there and self.is_attached:
+        if self.has_widgets and self.is_attached:
             for pane in self.panes:
                 pane.apply_again()
             self.show_crumbs()
 
     def _leaving_quits(self) -> bool:
-        return not self.explorer.navigator.history.has_view_before and self.is_there and not self.has_level_above
+        return not self.explorer.navigator.history.has_view_before and self.has_widgets and not self.has_level_above
 
     # --- where the user is -------------------------------------------------------------------------------------------
 
@@ -370,7 +370,7 @@ class ViewScreen(Screen[None]):
     def show_crumbs(self) -> None:
         """Write the first line anew."""
         whole = self.explorer.profile_session.whole_profile
-        if whole is None or not self.is_there:
+        if whole is None or not self.has_widgets:
             return
         self.query_one(Crumbs).show(
             [self.explorer.profile_session.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
@@ -381,9 +381,9 @@ class ViewScreen(Screen[None]):
         sessions, session = whole["sessions"].height, shown.session
         return [
             *shown.progress.values(),
-            f"filter: {shown.carried} (carried)" if shown.carried else "",
+            f"filter: {shown.global_filter} (carried)" if shown.global_filter else "",
             f"partial: {whole.partial}" if whole.partial else "",
-            issues_to_mind(whole),
+            issue_summary(whole),
             ""
             if sessions == 1
             else f"all {sessions} sessions"
@@ -581,15 +581,15 @@ class ViewScreen(Screen[None]):
     def _make_details(self, pane: TablePane, row: dict[str, Any], take: Callable[[Details], None]) -> None:
         """Work out the details of a row, below what the user wrote on it."""
         self._detail_request += 1
-        if self._detail_said is not None:
-            self._detail_said.stop()
+        if self._detail_busy_timer is not None:
+            self._detail_busy_timer.stop()
         note = self.explorer.notes.note_on(pane, row)
         above = None if note is None else (note.text, self.explorer.notes.note_origin(note))
         if not self.is_large:
             take(_below(above, self.details(pane, row)))
             return
         # Details that are there soon replace those of the row before without a word in between.
-        self._detail_said = self.set_timer(BUSY_AFTER, partial(self._say_detail_working, self._detail_request))
+        self._detail_busy_timer = self.set_timer(BUSY_AFTER, partial(self._show_details_busy, self._detail_request))
         # After the picture of the move, which a thread at work would hold up.
         make = partial(self._make_in_thread, self._detail_request, pane, row, above, take)
         self.call_after_refresh(self._make_if_wanted, self._detail_request, make)
@@ -613,7 +613,7 @@ class ViewScreen(Screen[None]):
         details = _below(above, self.details(pane, row))
         self.app.call_from_thread(self._take_details, request, details, take)
 
-    def _say_detail_working(self, request: int) -> None:
+    def _show_details_busy(self, request: int) -> None:
         if request == self._detail_request:
             self.query_one(DetailPane).show(sections([("", [("", WORKING, "")])]))
 

@@ -31,7 +31,7 @@ from tui.options import user_path
 from tui.screens.base import ViewScreen
 from tui.text import plain
 from tui.widgets.dialogs.base import Dialog, MenuLines
-from tui.widgets.notices import HeadLines, said_lines
+from tui.widgets.notices import HeadLines, sentence_lines
 from tui.widgets.tab_bar import TabBar
 from tui.widgets.table.pane import TablePane
 from tui.widgets.text_input import PlainLine
@@ -141,7 +141,7 @@ class CompareDialog(Dialog[str]):
 NOTHING: Final = "No comparison yet. Press d."
 NO_ROWS: Final = "None on either side."
 WORKING: Final = "comparing…"
-UNTOLD: Final = "i: why a figure is unknown, and how to record it."
+UNKNOWN_HINT: Final = "i: why a figure is unknown, and how to record it."
 _COLORS: Final = {"REGRESSION": "bold $error", "IMPROVEMENT": "bold $success"}
 """The color of the verdict, by its first word."""
 _TOLERANTLY: Final = " tolerantly"
@@ -192,26 +192,26 @@ class CompareScreen(ViewScreen):
     def _head(self, width: int) -> list[Content]:
         assert self._of is not None
         a, b = self._of.a, self._of.b
-        said = [(self._sentence, _COLORS.get(self._sentence.partition(" ")[0], "bold"))] if self._sentence else []
-        said += [
+        sentences = [(self._sentence, _COLORS.get(self._sentence.partition(" ")[0], "bold"))] if self._sentence else []
+        sentences += [
             (f"Baseline: {a.label}   Candidate: {b.label}", "bold" if not self._sentence else ""),
             (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", ""),
         ]
         if self._of.in_part:
-            said.append((self._of.in_part, "$warning"))
+            sentences.append((self._of.in_part, "$warning"))
         if self._of.left_out:
-            said.append((self._of.left_out, "$text-muted"))
+            sentences.append((self._of.left_out, "$text-muted"))
         figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
         if (
             figures is not None
             and (figures.select("baseline", "candidate") == NULL).select(pl.any_horizontal("*").any()).item()
         ):
-            said.append((UNTOLD, "$text-muted"))
-        if PARTS[self._place].spec is CHANGED_OPS and (apart := ops_compared_separately(self._of)):
-            said.append((apart, ""))
+            sentences.append((UNKNOWN_HINT, "$text-muted"))
+        if PARTS[self._place].spec is CHANGED_OPS and (separate_ops := ops_compared_separately(self._of)):
+            sentences.append((separate_ops, ""))
         if self._tolerant:
-            said.append((HOW_SIMILAR, ""))
-        return said_lines(said, width)
+            sentences.append((HOW_SIMILAR, ""))
+        return sentence_lines(sentences, width)
 
     def _show_part(self) -> None:
         part = PARTS[self._place]
@@ -225,7 +225,7 @@ class CompareScreen(ViewScreen):
             pane.state = replace(pane.state, name_last=True)
         made = self._made.get((self._place, self._tolerant))
         if self._of is None or made is None:
-            pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING, is_coming=self._of is not None)
+            pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING, is_loading=self._of is not None)
         else:
             pane.show(made, empty=NO_ROWS)
         if self._of is not None and made is None:

@@ -60,11 +60,11 @@ def finding_details(row: Mapping[str, Any]) -> Details:
     if row["state"] == State.FOUND.value:
         return sections(_found(row))
     if row["state"] == FOLDED:
-        told: list[Line] = [
+        lines: list[Line] = [
             (row["verdict"].capitalize(), row["all_rules"], ""),
             ("Enter", "shows or hides each of them", ""),
         ]
-        return sections([("", told)])
+        return sections([("", lines)])
     state = "Not applicable" if row["state"] == State.NOT_APPLICABLE.value else "Clean"
     about: list[Line] = [(state, row["message"], ""), ("Rules", row.get("all_rules") or row["rules"], "")]
     if row["title"] and row["state"] == State.CLEAN.value:
@@ -110,8 +110,8 @@ def _ways(row: Mapping[str, Any]) -> list[Line]:
 
 def _figures(numbers: str | None) -> list[Line]:
     """One after the other: what is read below them would else have no room."""
-    told = [f"{_label(name)} {written(name, value)}" for name, value in json.loads(numbers or "{}").items()]
-    return [("Figures", ", ".join(told), "")] if told else []
+    lines = [f"{_label(name)} {written(name, value)}" for name, value in json.loads(numbers or "{}").items()]
+    return [("Figures", ", ".join(lines), "")] if lines else []
 
 
 def _thresholds(row: Mapping[str, Any]) -> list[Line]:
@@ -125,8 +125,8 @@ def _evidence(evidence: str | None) -> list[Line]:
     lines: list[Line] = []
     for number, row in enumerate(json.loads(evidence or "[]"), 1):
         named = [
-            f"{said}{clip_middle(short_name(str(row[key])), NAME_SHOWN)}"
-            for key, said in (("name", ""), ("after", "before "))
+            f"{prefix}{clip_middle(short_name(str(row[key])), NAME_SHOWN)}"
+            for key, prefix in (("name", ""), ("after", "before "))
             if row.get(key)
         ]
         others = [

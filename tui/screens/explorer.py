@@ -29,7 +29,7 @@ class ShownProfile(Protocol):
 
     session: int | None
     aggregation: Aggregation
-    carried: str
+    global_filter: str
     progress: dict[str, str]
 
     @property

@@ -28,7 +28,7 @@ from tui.text import plain
 from tui.widgets.charts.bars import look_of, stacked_bar
 from tui.widgets.details.kernel import below
 from tui.widgets.details.pane import row_details, whole_value
-from tui.widgets.notices import said_lines
+from tui.widgets.notices import sentence_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,12 +60,12 @@ class GpuBar:
     busy_pct: float | None
 
 
-def gpu_lines(bars: Sequence[GpuBar], said: Sequence[tuple[str, str]], width: int) -> list[Content]:
+def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], width: int) -> list[Content]:
     """A bar a GPU, the legend, and what is said of them.
 
     Args:
         bars: The GPUs.
-        said: Sentences and their styles.
+        sentences: Sentences and their styles.
         width: Cells of a line.
     """
     labels = [plain(bar.label) for bar in bars]
@@ -96,7 +96,7 @@ def gpu_lines(bars: Sequence[GpuBar], said: Sequence[tuple[str, str]], width: in
         ]
         more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""
         lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))
-    return [*lines, *said_lines(said, width)]
+    return [*lines, *sentence_lines(sentences, width)]
 
 
 SHARED: Final = ("comm_ns", "comm_hidden_pct", "copies_ns", "copy_hidden_pct", "both_ways_pct", "concurrent_ns")
@@ -172,8 +172,8 @@ def gpus_head(profile: Profile) -> Draw | None:
     if not drawn:
         return None
     busy = imbalance_pct(overlap(profile)["busy_ns"])
-    said = [] if busy is None else [(f"busy times differ by {brief_percent(busy)} of their mean", "$text-muted")]
-    return lambda width: gpu_lines(drawn, said, width)
+    sentences = [] if busy is None else [(f"busy times differ by {brief_percent(busy)} of their mean", "$text-muted")]
+    return lambda width: gpu_lines(drawn, sentences, width)
 
 
 def ranks_head(profile: Profile) -> Draw | None:
@@ -181,17 +181,17 @@ def ranks_head(profile: Profile) -> Draw | None:
     if not several_ranks(profile):
         return None
     drawn, verdict, table = bars(profile), straggler_verdict(profile), ranks(profile)
-    apart = [
+    differences = [
         f"{title} {brief_percent(value)}"
         for title, column in (("compute", "compute_ns"), ("exposed communication", "exposed_comm_ns"))
         if (value := imbalance_pct(table[column])) is not None
     ]
     notes = [verdict.how] if verdict.how else []
-    notes += [f"ranks differ, as a share of their mean: {', '.join(apart)}"] if apart else []
-    said = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
+    notes += [f"ranks differ, as a share of their mean: {', '.join(differences)}"] if differences else []
+    sentences = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
 
     def draw(width: int) -> list[Content]:
-        return gpu_lines(drawn, said, width)
+        return gpu_lines(drawn, sentences, width)
 
     return draw
 
@@ -246,8 +246,8 @@ class GpusScreen(ViewScreen):
                 return self._gpu(pane, row)
             case "ranks":
                 verdict = straggler_verdict(self.profile)
-                told = [("Straggler", verdict.sentence, verdict.how)]
-                return below(row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", told)])
+                lines = [("Straggler", verdict.sentence, verdict.how)]
+                return below(row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", lines)])
         return work_details(self, pane, row)
 
     def _gpu(self, pane: TablePane, row: Row) -> Details:

@@ -71,7 +71,7 @@ class GroupOpsScreen(ViewScreen):
     def compose_body(self) -> Iterable[Widget]:
         """By what it is grouped, what lies in no group, and the tree."""
         yield TabBar([tree.title.removeprefix("by ") for tree in TREES], hint=", .", id="groupings")
-        yield NoteLine(id="claimed")
+        yield NoteLine(id="coverage")
         yield TreePane(OP_FOREST, id="tree")
 
     @property
@@ -92,14 +92,14 @@ class GroupOpsScreen(ViewScreen):
         if not self._background.are_made(
             chosen.name if chosen is not None else "", lambda profile: made(profile, chosen)
         ):
-            self.pane.show(self.pane.frame.clear(), empty=WORKING, is_coming=True)
+            self.pane.show(self.pane.frame.clear(), empty=WORKING, is_loading=True)
             self.pane.focus_table()
             return
         profile, grouping = self.profile, self.grouping
         rows = grouping.tree(profile)
         fed = [not tree.why_not(profile) for tree in TREES]
         self.query_one("#groupings", TabBar).show(NAMES.index(grouping.name), fed)
-        self.query_one("#claimed", NoteLine).show(coverage_note(profile))
+        self.query_one("#coverage", NoteLine).show(coverage_note(profile))
         self.pane.model.excluded_sessions = replayed_sessions(profile)
         self.pane.show(rows, empty=no_kernels(profile) if rows.is_empty() else "")
         self.pane.focus_table()

@@ -75,7 +75,7 @@ TERMINAL_NOTES = (
     "tmux delays esc: put `set -sg escape-time 10` into its configuration. q and backspace also go back.",
     "Copying goes through the terminal (OSC 52). tmux needs `set -g set-clipboard on`.",
 )
-KEPT_NOTES = (
+SAVED_NOTES = (
     "Notes (M), your last place in a file and the columns of tables are kept under ~/.local/state/proftui (or "
     "$XDG_STATE_HOME), readable by you alone. :forget deletes what is kept for this file.",
 )
@@ -187,9 +187,9 @@ class HelpScreen(Dialog[None]):
         self.query_one("#column", Static).update(self._table({"This column": under_cursor}))
         self.query_one("#about", Static).update(Content("\n".join(about)))
         self.query_one("#about").display = bool(about)
-        meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
-        self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": meant}))
-        self.query_one("#under-cursor").display = bool(meant)
+        entries = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
+        self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": entries}))
+        self.query_one("#under-cursor").display = bool(entries)
         self.query_one("#here", Static).update(self._table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
             self._table({"Everywhere": _keys(self._everywhere, needle), "Views": self._views(needle)})
@@ -197,8 +197,10 @@ class HelpScreen(Dialog[None]):
         columns = table.help_lines() if table is not None else []
         meanings = [entry for entry in columns if _holds(needle, *entry)]
         notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
-        kept = [("", note) for note in KEPT_NOTES if _holds(needle, note)]
-        self.query_one("#notes", Static).update(self._table({"Columns": meanings, "Kept": kept, "Terminal": notes}))
+        saved_notes = [("", note) for note in SAVED_NOTES if _holds(needle, note)]
+        self.query_one("#notes", Static).update(
+            self._table({"Columns": meanings, "Kept": saved_notes, "Terminal": notes})
+        )
 
     def _essential(self) -> list[Action]:
         """The keys for the task at hand: those of the view alone, then those that most tasks need."""

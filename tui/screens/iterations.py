@@ -86,7 +86,7 @@ class IterationsScreen(ViewScreen):
         profile = self.profile
         if profile["activities"].height > ROWS_AT_ONCE:
             if self._pane.frame.is_empty():
-                self._pane.show(self._pane.frame, empty=WORKING, is_coming=True)
+                self._pane.show(self._pane.frame, empty=WORKING, is_loading=True)
             self._work_out(profile)
         else:
             self._fill(profile)
@@ -147,7 +147,7 @@ class IterationsScreen(ViewScreen):
         self._follow_table()
 
     def _follow_table(self) -> None:
-        row, at = self._pane.current_row, self._pane.table.model.kept_row
+        row, at = self._pane.current_row, self._pane.table.model.cursor_source_row
         if row is None:
             return
         if row["session"] != self._session:
@@ -362,7 +362,7 @@ class KeyPicker(Dialog[str]):
         if self._rows is None:
             return
         view = self.query_one(TablePane)
-        view.table.model.kept_row = None
+        view.table.model.cursor_source_row = None
         rows = holding(self._rows, text)
         empty = "nothing comes three times or more" if self._rows.is_empty() else "no name holds this"
         view.show(rows, empty=empty)

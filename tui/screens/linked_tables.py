@@ -282,7 +282,7 @@ class LinkedTables(ViewBody):
         """Take away rows of what was selected before."""
         for index in range(len(self.levels)):
             if self._shows_old_rows(index):
-                self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING, is_coming=True)
+                self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING, is_loading=True)
 
     def show_failure(self, words: str) -> None:
         """Show no rows of what was selected before."""

@@ -41,52 +41,52 @@ class PreviewTable(Static):
     PreviewTable { height: auto; margin-top: 1; display: none; }
     """
 
-    def show(self, so_far: LoadPreview, share: float | None, width: int, height: int) -> None:
+    def show(self, preview: LoadPreview, share: float | None, width: int, height: int) -> None:
         """Show it.
 
         Args:
-            so_far: What has been read.
+            preview: What has been read.
             share: How much of the input that is, from 0 to 1, where it is known.
             width: Cells that there are for it.
             height: Lines.
         """
-        lines = so_far_lines(so_far, share, width, height)
+        lines = preview_lines(preview, share, width, height)
         contents = [Content(line) for line in lines]
         self.update(Content("\n").join([*(title.stylize("bold") for title in contents[:1]), *contents[1:]]))
         self.display = bool(lines)
 
 
-def so_far_lines(so_far: LoadPreview, share: float | None, width: int, height: int) -> list[str]:
+def preview_lines(preview: LoadPreview, share: float | None, width: int, height: int) -> list[str]:
     """The lines of it, at most ``height`` and each at most ``width`` cells."""
     title = "So far" if share is None else f"So far, with {100 * share:.0f}% read"
-    lines = [f"{title} (more is to come: no totals)", *_counts(so_far, width)]
+    lines = [f"{title} (more is to come: no totals)", *_counts(preview, width)]
     room = height - _ABOVE
     names = width - _CALLS - _TIME - _SHARE
-    if not so_far.names or room <= 0 or names < _NAMES_LEAST:
+    if not preview.names or room <= 0 or names < _NAMES_LEAST:
         return [clip(line, max(0, width)) for line in lines[: max(0, height)]]
     lines.append(f"{'GPU work':<{names}}{'Calls':>{_CALLS}}{'Time':>{_TIME}}{'Share':>{_SHARE}}")
-    shown = [(one, plain(one.name)) for one in so_far.names[:room]]
+    shown = [(one, plain(one.name)) for one in preview.names[:room]]
     cutter = Cutter(lambda: [name for _, name in shown], are_symbols=True)
     for one, whole in shown:
         name = cutter.cut(whole, names - 1)
-        part = f"{100 * one.total_ns / so_far.total_ns:.1f}%" if so_far.total_ns > 0 else ""
+        part = f"{100 * one.total_ns / preview.total_ns:.1f}%" if preview.total_ns > 0 else ""
         time = brief_duration(one.total_ns)
         lines.append(f"{pad(name or '(no name)', names)}{count(one.calls):>{_CALLS}}{time:>{_TIME}}{part:>{_SHARE}}")
     return [clip(line, width) for line in lines]
 
 
-def _counts(so_far: LoadPreview, width: int) -> list[str]:
+def _counts(preview: LoadPreview, width: int) -> list[str]:
     """One line of counts, as many as fit."""
     parts = []
-    if so_far.calls:
+    if preview.calls:
         parts += [
-            f"{so_far.calls:,} kernels and copies",
-            f"{brief_duration(so_far.total_ns)} of GPU time",
+            f"{preview.calls:,} kernels and copies",
+            f"{brief_duration(preview.total_ns)} of GPU time",
         ]
-        if so_far.span_ns is not None:
-            parts.append(f"over {brief_duration(so_far.span_ns)}")
-    parts += [f"{number:,} {what}" for what, number in so_far.others]
-    if not so_far.calls:
+        if preview.span_ns is not None:
+            parts.append(f"over {brief_duration(preview.span_ns)}")
+    parts += [f"{number:,} {what}" for what, number in preview.others]
+    if not preview.calls:
         parts.append("no GPU work yet")
     return [whole_pieces("  ".join(parts), width)]
 
@@ -213,10 +213,10 @@ class LoadingScreen(Screen[None]):
         self._paths = paths
         self._began = time.monotonic()
         self._source_began = self._began
-        self._heard = self._began
+        self._received = self._began
         self._progress: LoadProgress | None = None
         self._is_stopping = False
-        self._so_far: LoadPreview | None = None
+        self._preview: LoadPreview | None = None
         """What is shown of it."""
 
     def compose(self) -> ComposeResult:
@@ -240,9 +240,9 @@ class LoadingScreen(Screen[None]):
 
     def show_progress(self, progress: LoadProgress) -> None:
         """Show how far the loader has come."""
-        self._heard = time.monotonic()
+        self._received = time.monotonic()
         if self._progress is None or progress.source != self._progress.source:
-            self._source_began = self._began if self._progress is None else self._heard
+            self._source_began = self._began if self._progress is None else self._received
         self._progress = progress
         what = summary(progress.files) if progress.files else f"Reading {self._shown(progress.source)}"
         self.query_one("#what", Static).update(Content(what))
@@ -255,8 +255,8 @@ class LoadingScreen(Screen[None]):
         table = self.query_one(PreviewTable)
         if progress.preview is None:
             table.display = False
-        elif progress.preview is not self._so_far and self._heard - self._source_began >= _SHOWN_AFTER_S:
-            self._so_far = progress.preview
+        elif progress.preview is not self._preview and self._received - self._source_began >= _SHOWN_AFTER_S:
+            self._preview = progress.preview
             width = self.query_one("#state").size.width
             table.show(progress.preview, _share(progress), width, self.size.height - _OTHER_LINES)
 
@@ -269,8 +269,8 @@ class LoadingScreen(Screen[None]):
         progress, now = self._progress, time.monotonic()
         if progress is None:
             return
-        is_past = not self._is_stopping and now - self._heard > _SILENT_S
-        words = state_words(progress, self._heard - self._source_began, now - self._source_began, is_past=is_past)
+        is_past = not self._is_stopping and now - self._received > _SILENT_S
+        words = state_words(progress, self._received - self._source_began, now - self._source_began, is_past=is_past)
         # The second step has no share: 100 % would stand there for seconds.
         self.query_one("#percentage").display = not (is_past or _is_read(progress) or progress.bytes_total is None)
         self.query_one("#state", Static).update(Content(words))
@@ -280,18 +280,18 @@ class LoadingScreen(Screen[None]):
             self.query_one("#how", Static).update(Content(HOW))
 
 
-def state_words(progress: LoadProgress, heard_s: float, seconds: float, *, is_past: bool) -> str:
+def state_words(progress: LoadProgress, received_s: float, seconds: float, *, is_past: bool) -> str:
     """How much has been read, how fast, and for how long; after the last byte the second step, and no speed.
 
     Args:
         progress: What the loader said last.
-        heard_s: When it said so, from the beginning.
+        received_s: When it said so, from the beginning.
         seconds: The time from the beginning to now.
         is_past: Whether it has been silent for so long that the reading is over.
     """
     is_over = is_past or _is_read(progress)
     rows = [f"{progress.rows:,} rows"] if progress.rows and progress.preview is None else []
-    pace = [size(progress.bytes_read), AT_END] if is_over else [*_amount(progress), *_speed(progress, heard_s)]
+    pace = [size(progress.bytes_read), AT_END] if is_over else [*_amount(progress), *_speed(progress, received_s)]
     return "   ".join([*pace, *rows, f"{seconds:.0f} s"])
 
 

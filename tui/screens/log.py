@@ -344,9 +344,9 @@ class LogScreen(ViewScreen):
         if written is not None and not note:
             note = f"note: {written.text.splitlines()[0]}"
         note = note or self._marked_in_words()
-        said = plain(f"{text} · {note}")
-        said = whole_pieces(said, self.app.size.width - PADDING)
-        self.query_one("#log-status", Static).update(Content(said))
+        words = plain(f"{text} · {note}")
+        words = whole_pieces(words, self.app.size.width - PADDING)
+        self.query_one("#log-status", Static).update(Content(words))
 
     def _marked_in_words(self) -> str:
         """How many lines became rows, the keys that go through those that are marked, and those that go sideways."""

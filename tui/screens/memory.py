@@ -54,7 +54,7 @@ from tui.screens.linked_tables import Level, Row
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.widgets.charts.sparkline import area
-from tui.widgets.notices import said_lines
+from tui.widgets.notices import sentence_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -218,23 +218,23 @@ def no_runs(profile: Profile) -> str:
     return "no three copies smaller than 64 KiB follow each other on a stream"
 
 
-def lacks_unified(profile: Profile) -> str:
+def why_no_unified_memory(profile: Profile) -> str:
     """Why there is no unified memory."""
     held = (profile["activities"]["kind"] == "um").any() or (profile["summary"]["section"] == "um").any()
     return "" if held else why_none(profile, UNIFIED_MEMORY)
 
 
-def lacks_allocations(profile: Profile) -> str:
+def why_no_allocations(profile: Profile) -> str:
     """Why there is nothing of an allocator."""
     return "" if profile["memory_events"].height else why_none(profile, ALLOCATIONS)
 
 
-def lacks_copies(profile: Profile) -> str:
+def why_no_copies(profile: Profile) -> str:
     """Why there are no copies in a memory snapshot, which never holds any; empty of other inputs."""
     return no_copies(profile) if profile["memory_segments"].height and profile["activities"].is_empty() else ""
 
 
-def lacks_snapshot(profile: Profile) -> str:
+def why_no_snapshot(profile: Profile) -> str:
     """Why it is not known what the allocator holds."""
     return "" if profile["memory_segments"].height else why_none(profile, SNAPSHOT)
 
@@ -273,7 +273,7 @@ def copies_head(profile: Profile) -> Draw | None:
     """How much of the GPU time copies take, a line a session."""
     rows = transfer_share(profile)
     several = rows.height > 1
-    said = [
+    sentences = [
         (f"session {row['session']}: " if several else "")
         + f"copies {brief_duration(row['copies_ns'])}, {brief_percent(row['copies_pct'])} of the GPU time"
         + (f"; memsets {brief_duration(row['sets_ns'])}" if row["sets_ns"] else "")
@@ -281,9 +281,9 @@ def copies_head(profile: Profile) -> Draw | None:
         if row["gpu_ns"] is not None
     ]
     if rows.height > 4:
-        said.append(f"and {count(rows.height - 4)} more sessions")
-    muted = [(text, "$text-muted") for text in said]
-    return (lambda width: said_lines(muted, width)) if said else None
+        sentences.append(f"and {count(rows.height - 4)} more sessions")
+    muted = [(text, "$text-muted") for text in sentences]
+    return (lambda width: sentence_lines(muted, width)) if sentences else None
 
 
 def allocator_head(profile: Profile) -> Draw | None:
@@ -335,7 +335,7 @@ class MemoryScreen(ViewScreen):
                 Level("transfers", TRANSFERS, lambda profile, _: transfers(profile), direction, no_copies),
                 Level("copies_of_transfer", SINGLE_TRANSFERS, copies_of_transfer, copy_crumb, no_single_copies),
             ),
-            lacks_copies,
+            why_no_copies,
             copies_head,
         ),
         Tab(
@@ -351,7 +351,7 @@ class MemoryScreen(ViewScreen):
                 ),
                 Level("copies_of_size", SINGLE_TRANSFERS, copies_of_size, copy_crumb, no_single_copies),
             ),
-            lacks_copies,
+            why_no_copies,
         ),
         Tab(
             "runs",
@@ -366,7 +366,7 @@ class MemoryScreen(ViewScreen):
                 ),
                 Level("copies_of_run", SINGLE_TRANSFERS, copies_of_run, copy_crumb, no_runs),
             ),
-            lacks_copies,
+            why_no_copies,
         ),
         Tab(
             "unified",
@@ -377,11 +377,11 @@ class MemoryScreen(ViewScreen):
                     UNIFIED,
                     lambda profile, _: unified_memory(profile),
                     lambda row: str(row["name"]),
-                    lacks_unified,
+                    why_no_unified_memory,
                 ),
                 Level("unified_work", ACTIVITY_TABLE, unified_work, copy_crumb, no_single_copies),
             ),
-            lacks_unified,
+            why_no_unified_memory,
         ),
         Tab(
             "allocator",
@@ -392,14 +392,14 @@ class MemoryScreen(ViewScreen):
                     ALLOCATORS,
                     lambda profile, _: allocators(profile),
                     lambda row: str(row["place"] or "memory"),
-                    lacks_allocations,
+                    why_no_allocations,
                 ),
                 Level(
                     "allocator_iterations",
                     ALLOCATOR_ITERATIONS,
                     iterations_of_memory,
                     lambda row: "outside" if row["iteration"] is None else f"iteration {row['iteration']}",
-                    lacks_allocations,
+                    why_no_allocations,
                     2,
                 ),
                 Level(
@@ -407,27 +407,27 @@ class MemoryScreen(ViewScreen):
                     ALLOCATION_EVENTS,
                     events_of_iteration,
                     lambda row: f"#{row['number']}",
-                    lacks_allocations,
+                    why_no_allocations,
                     2,
                 ),
             ),
-            lacks_allocations,
+            why_no_allocations,
             allocator_head,
         ),
         Tab(
             "peak",
             "At the peak",
             (
-                Level("memory_peak", MEMORY_PEAK, lambda profile, _: memory_peak(profile), site, lacks_snapshot),
+                Level("memory_peak", MEMORY_PEAK, lambda profile, _: memory_peak(profile), site, why_no_snapshot),
                 Level(
                     "allocations_of_stack",
                     MEMORY_ALLOCATIONS,
                     allocations_of_stack,
                     lambda row: f"allocation {row['allocation']}",
-                    lacks_snapshot,
+                    why_no_snapshot,
                 ),
             ),
-            lacks_snapshot,
+            why_no_snapshot,
             allocator_head,
         ),
         Tab(
@@ -439,24 +439,24 @@ class MemoryScreen(ViewScreen):
                     MEMORY_DEVICES,
                     lambda profile, _: memory_devices(profile),
                     lambda row: f"GPU {row['device']}",
-                    lacks_snapshot,
+                    why_no_snapshot,
                 ),
                 Level(
                     "segments_held",
                     MEMORY_SEGMENTS,
                     segments_of_device,
                     lambda row: f"segment {row['segment']}",
-                    lacks_snapshot,
+                    why_no_snapshot,
                 ),
                 Level(
                     "segment_blocks",
                     MEMORY_BLOCKS,
                     blocks_of_segment,
                     lambda row: f"block {row['address']:#x}",
-                    lacks_snapshot,
+                    why_no_snapshot,
                 ),
             ),
-            lacks_snapshot,
+            why_no_snapshot,
         ),
         Tab(
             "lifetimes",
@@ -467,10 +467,10 @@ class MemoryScreen(ViewScreen):
                     MEMORY_ALLOCATIONS,
                     lambda profile, _: memory_allocations(profile),
                     lambda row: f"allocation {row['allocation']}",
-                    lacks_snapshot,
+                    why_no_snapshot,
                 ),
             ),
-            lacks_snapshot,
+            why_no_snapshot,
         ),
     )
     HELP: ClassVar = (

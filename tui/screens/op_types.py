@@ -107,7 +107,7 @@ class OpTypesScreen(ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """The table, and what it does not claim."""
-        yield NoteLine(id="claimed")
+        yield NoteLine(id="coverage")
         yield from super().compose_body()
 
     @property
@@ -121,11 +121,11 @@ class OpTypesScreen(ViewScreen):
     def populate(self) -> None:
         """Fill the table, and say what no type claims."""
         if not self._background.are_made("types", op_type_summary):
-            self._pane.show(self._pane.frame.clear(), empty=WORKING, is_coming=True)
+            self._pane.show(self._pane.frame.clear(), empty=WORKING, is_loading=True)
             self._pane.focus_table()
             return
         super().populate()
-        self.query_one("#claimed", NoteLine).show(coverage_note(self.profile))
+        self.query_one("#coverage", NoteLine).show(coverage_note(self.profile))
         self._show_titles()
 
     def restore(self, place: Place) -> None:
@@ -159,7 +159,7 @@ class OpTypesScreen(ViewScreen):
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Every figure, and why some are not known."""
         # The signs of folded columns mean nothing where each figure has a line.
-        told = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
+        values = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
             how = how_to_record(self.profile, OPS)
@@ -167,7 +167,7 @@ class OpTypesScreen(ViewScreen):
             why.append(("GPU idle", "launches of one type that lie apart may be several ops", how))
         if row["gpu_avg_ns"] is None and self._holds_totals():
             why.append(("Times of a call", NO_CALLS, how_to_record(self.profile, START_TIMES)))
-        return below(told, [("Not known", why)])
+        return below(values, [("Not known", why)])
 
     def _holds_totals(self) -> bool:
         return any(need.name == START_TIMES.name for need in missing(self.profile))

@@ -207,7 +207,7 @@ class OpsAndKernelsScreen(ViewScreen):
         grouping = self.grouping
         if grouping is not None and not self._background.are_made(grouping.name, grouping.make):
             pane = self.tables.pane(0)
-            pane.show(pane.frame.clear(), empty=WORKING, is_coming=True)
+            pane.show(pane.frame.clear(), empty=WORKING, is_loading=True)
             pane.focus_table()
             return
         super().populate()
@@ -342,8 +342,8 @@ class OpsAndKernelsScreen(ViewScreen):
         kernels_ns = kernels_of_recorded_op(self.profile, **chosen)["total_ns"].sum()
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
         gains = estimated_savings(self.profile, activities_of_recorded_op(self.profile, **chosen))
-        told = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
-        return below(told, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
+        details = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
+        return below(details, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 
     def _launches_of(self, row: Row) -> pl.DataFrame:
         """The launches of a kernel in the selected op."""

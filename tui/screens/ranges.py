@@ -104,7 +104,7 @@ def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Ma
     return work
 
 
-def lacks_single(profile: Profile) -> str:
+def why_no_single_ranges(profile: Profile) -> str:
     """Why there are no single ranges; empty where there are."""
     return no_instances(profile) if profile["ranges"].is_empty() else ""
 
@@ -161,7 +161,7 @@ class RangesScreen(ViewScreen):
                 Level("depth_instances", RANGE_INSTANCES, instances_at_depth, number, no_instances, 2),
                 Level("depth_work", ACTIVITY_TABLE, launched_in("depth_instances"), launch_crumb, no_work, 2),
             ),
-            lacks_single,
+            why_no_single_ranges,
         ),
         Tab(
             "meanwhile",
@@ -192,7 +192,7 @@ class RangesScreen(ViewScreen):
                     2,
                 ),
             ),
-            lacks_single,
+            why_no_single_ranges,
         ),
         Tab(
             "graphs",

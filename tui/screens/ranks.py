@@ -38,7 +38,7 @@ from tui.fmt import brief_duration, brief_percent
 from tui.screens.kernels import launch_crumb
 from tui.screens.linked_tables import Level, Row, shown
 from tui.screens.tabs import Tab
-from tui.widgets.notices import said_lines
+from tui.widgets.notices import sentence_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -124,13 +124,13 @@ def iterations_head(profile: Profile) -> Draw | None:
     most = times.filter(pl.col("times") == pl.col("times").max())
     names = most["longest_rank"].to_list()
     of = f"{most['times'][0]} of {rows.height} iterations"
-    said = f"{names[0]} takes longest in {of}"
+    sentence = f"{names[0]} takes longest in {of}"
     if len(names) > 1:
-        said = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
+        sentence = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
         if len(names) > MOST_NAMED:
-            said = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
+            sentence = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
     how = "ranks that wait for each other have equal iteration times: see which rank arrives last at collectives"
-    return lambda width: said_lines([(said, "bold"), (how, "$text-muted")], width)
+    return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
 
 
 def ops_head(profile: Profile) -> Draw | None:
@@ -142,11 +142,11 @@ def ops_head(profile: Profile) -> Draw | None:
     first = rows.row(0, named=True)
 
     def draw(width: int) -> list[Content]:
-        apart = brief_duration(first["apart_ns"])
-        more = f"{first['most_rank']} takes {apart} more per iteration than {first['least_rank']}"
-        said = f"Besides communication, {first['op_type']} differs most: {more}"
+        difference = brief_duration(first["apart_ns"])
+        more = f"{first['most_rank']} takes {difference} more per iteration than {first['least_rank']}"
+        sentence = f"Besides communication, {first['op_type']} differs most: {more}"
         how = "GPU time per iteration, of the work launched in it; communication includes waits for other ranks"
-        return said_lines([(said, "bold"), (how, "$text-muted")], width)
+        return sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
 
     return draw
 
@@ -159,16 +159,16 @@ def collectives_head(profile: Profile) -> Draw | None:
     wait, transfer = (int(rows[name].sum()) for name in ("comm_wait_ns", "comm_transfer_ns"))
 
     def draw(width: int) -> list[Content]:
-        said = [(known.sentence, "$text-muted")]
+        sentence = [(known.sentence, "$text-muted")]
         if wait + transfer:
             share = brief_percent(100 * wait / (wait + transfer))
             amount = brief_duration(wait)
             whole = brief_duration(wait + transfer)
             words = f"{share} of the time in matched collectives is waiting for the last rank: {amount} of {whole}"
-            said = [(words, "bold"), *said]
+            sentence = [(words, "bold"), *sentence]
         if left:
-            said.append((left, "$text-muted"))
-        return said_lines(said, width)
+            sentence.append((left, "$text-muted"))
+        return sentence_lines(sentence, width)
 
     return draw
 

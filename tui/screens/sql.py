@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-HISTORY_KEPT = 100
+MAX_HISTORY = 100
 EXAMPLE: Final = "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10"
 """What stands where nothing is typed, unless there are no kernels."""
 
@@ -87,7 +87,7 @@ class SqlEditor(PlainEditor):
 
     def remember(self, text: str) -> None:
         """Add a text to the history."""
-        self.lines_run = [*[kept for kept in self.lines_run if kept != text][-HISTORY_KEPT + 1 :], text]
+        self.lines_run = [*[earlier for earlier in self.lines_run if earlier != text][-MAX_HISTORY + 1 :], text]
         self._recalled = None
 
     def put(self, text: str) -> None:
@@ -151,7 +151,7 @@ class SqlEditor(PlainEditor):
             self._recalled = None if place == len(self.lines_run) else place
 
 
-LOOKED_AT: Final = 100
+ROWS_SHOWN: Final = 100
 """Rows of a table that enter on its name asks for."""
 NOT_YET: Final = f"nothing has been found yet: {SHOW_TABLES} lists what there is"
 
@@ -175,7 +175,7 @@ class SqlScreen(ViewScreen):
     def compose_body(self) -> Iterable[Widget]:
         """Query, what came of it, rows."""
         yield SqlEditor(id="sql")
-        yield Static(id="sql-said", markup=False)
+        yield Static(id="sql-answer", markup=False)
         yield TablePane(result_spec(numbered(SqlTables({}, (), lambda _name: pl.DataFrame()).overview())), id="result")
 
     def populate(self) -> None:
@@ -187,7 +187,7 @@ class SqlScreen(ViewScreen):
         editor.placeholder = EXAMPLE if has_kernels else _example(self.profile)
         if not editor.lines_run:
             editor.lines_run = self.explorer.session_restore.queries.texts()
-        self._show_none(WORKING, is_coming=True)
+        self._show_none(WORKING, is_loading=True)
         self._run(self._asked)
         if self.focused is None:
             editor.focus()
@@ -220,9 +220,9 @@ class SqlScreen(ViewScreen):
             found = numbered(run(text, tables))
             tables.learn_columns()
         except ProftuiError as error:
-            said = f"{error}"
+            message = f"{error}"
             if not worker.is_cancelled:
-                self.app.call_from_thread(self._failed, said)
+                self.app.call_from_thread(self._failed, message)
             return
         if not worker.is_cancelled:
             self.app.call_from_thread(self._show, text, found, time.monotonic() - began)
@@ -234,15 +234,15 @@ class SqlScreen(ViewScreen):
         self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
         self.query_one(SqlEditor).entry.done()
 
-    def _show_none(self, why: str, *, is_coming: bool = False) -> None:
+    def _show_none(self, why: str, *, is_loading: bool = False) -> None:
         """Say why there are no rows, where none were shown yet."""
         pane = self.query_one("#result", TablePane)
-        if pane.is_coming:
-            pane.show(pane.frame, empty=why, is_coming=is_coming)
+        if pane.is_loading:
+            pane.show(pane.frame, empty=why, is_loading=is_loading)
 
-    def _failed(self, said: str) -> None:
+    def _failed(self, message: str) -> None:
         self._show_none(NOT_YET)
-        self._say(f"! {said}", wrong=True)
+        self._say(f"! {message}", wrong=True)
         self.type_on()
         self.query_one(SqlEditor).entry.done()
 
@@ -251,7 +251,7 @@ class SqlScreen(ViewScreen):
         self.set_focus(self.query_one(SqlEditor))
 
     def _say(self, words: str, *, wrong: bool = False) -> None:
-        line = self.query_one("#sql-said", Static)
+        line = self.query_one("#sql-answer", Static)
         line.set_class(wrong, "-wrong")
         line.update(plain(words))
 
@@ -278,7 +278,7 @@ class SqlScreen(ViewScreen):
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Show the first rows of a table, where tables are listed; else the details of the row."""
         if _is_overview(self._asked):
-            self.run(f"SELECT * FROM {row['table']} LIMIT {LOOKED_AT}")
+            self.run(f"SELECT * FROM {row['table']} LIMIT {ROWS_SHOWN}")
         else:
             super().open_row(pane, row)
 

@@ -29,12 +29,12 @@ class AppServices:
     """What the terminal can show: truecolor, 256, 16 or none."""
     opened_name = ""
     """What is open as the user named it, for exports."""
-    carried = ""
+    global_filter = ""
     """The filter that applies to every view."""
     arrangements: Arrangements | None = None
     """How tables were arranged, from run to run."""
 
-    def carry_filter(self, text: str) -> bool:
+    def set_global_filter(self, text: str) -> bool:
         """Filter every view; empty: no longer. False where there is one view alone."""
         del text
         return False

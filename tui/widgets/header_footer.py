@@ -79,13 +79,13 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str
     >>> fit(["run.log", "Iterations", "found: 923 launches repeat 5 times"], [], 36)
     (['Iterations', 'found: 923 launches re…'], [])
     """
-    crumbs, kept = list(path), list(facts)
+    crumbs, shown_facts = list(path), list(facts)
 
     def over() -> int:
-        return cell_len(ARROW.join(crumbs)) + (3 + cell_len(" · ".join(kept)) if kept else 0) - width
+        return cell_len(ARROW.join(crumbs)) + (3 + cell_len(" · ".join(shown_facts)) if shown_facts else 0) - width
 
-    while kept and over() > 0:
-        kept.pop()
+    while shown_facts and over() > 0:
+        shown_facts.pop()
     for index in [index for index in range(len(crumbs) - 1) if index != VIEW_AT]:
         room = max(LEAST, cell_len(crumbs[index]) - max(0, over()))
         if room < cell_len(crumbs[index]):
@@ -96,7 +96,7 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str
         crumbs.pop(0)
     if over() > 0:
         crumbs[-1] = clip(crumbs[-1], max(LEAST, cell_len(crumbs[-1]) - over()))
-    return crumbs, kept
+    return crumbs, shown_facts
 
 
 LEAVE: Final = "leave"

@@ -69,9 +69,9 @@ Draw = Callable[[int], Sequence[Content]]
 """Lines for so many cells."""
 
 
-def said_lines(said: Sequence[tuple[str, str]], width: int) -> list[Content]:
+def sentence_lines(sentences: Sequence[tuple[str, str]], width: int) -> list[Content]:
     """Sentences with their styles, wrapped."""
-    return [line for text, style in said for line in Content.styled(plain(text), style).wrap(max(20, width))]
+    return [line for text, style in sentences for line in Content.styled(plain(text), style).wrap(max(20, width))]
 
 
 class HeadLines(Widget):

@@ -26,9 +26,9 @@ from tui.keys import Scope, bindings_for
 from tui.widgets.app_services import later
 from tui.widgets.text_input import EnteredLine
 
-QUIET: Final = 0.01
+SETTLE_S: Final = 0.01
 """Seconds without a key before what is typed takes effect."""
-HISTORY_KEPT: Final = 100
+MAX_HISTORY: Final = 100
 ANSWER_STEP: Final = 12
 
 
@@ -138,8 +138,8 @@ class QueryBar(Horizontal):
         )
         self._label = Static(id="query-mode")
         self._answer = Static(id="query-answer")
-        self._said = ""
-        self._quiet: asyncio.TimerHandle | None = None
+        self._answer_text = ""
+        self._settle_timer: asyncio.TimerHandle | None = None
         self._history: list[str] = []
         self._recalled: int | None = None
         self._typed = ""
@@ -178,7 +178,7 @@ class QueryBar(Horizontal):
 
     def close(self) -> None:
         """Hide the bar."""
-        self._stop_quiet()
+        self._stop_settle_timer()
         self.remove_class("-open")
 
     def type_on(self) -> None:
@@ -199,33 +199,33 @@ class QueryBar(Horizontal):
         """
         self._highlighter.span = fault
         self._answer.set_class(wrong, "-wrong")
-        said = f"! {words}" if wrong else words
-        if said != self._said:
-            self._said = said
-            self._answer.update(Content(said), layout=False)
+        answer_text = f"! {words}" if wrong else words
+        if answer_text != self._answer_text:
+            self._answer_text = answer_text
+            self._answer.update(Content(answer_text), layout=False)
             # Its width follows the words in steps, so that most of them do not lay out the screen anew.
-            self._answer.styles.width = -(-cell_width(said) // ANSWER_STEP) * ANSWER_STEP + 2
+            self._answer.styles.width = -(-cell_width(answer_text) // ANSWER_STEP) * ANSWER_STEP + 2
         self._input.refresh()
 
     def remember(self, text: str) -> None:
         """Add a text to the history."""
         if text:
-            self._history = [*[kept for kept in self._history if kept != text][-HISTORY_KEPT + 1 :], text]
+            self._history = [*[earlier for earlier in self._history if earlier != text][-MAX_HISTORY + 1 :], text]
 
     def _set_mode(self, mode: QueryMode) -> None:
         self.mode = mode
         self._label.update(Content(mode.value), layout=False)
 
-    def _stop_quiet(self) -> None:
-        if self._quiet is not None:
-            self._quiet.cancel()
-            self._quiet = None
+    def _stop_settle_timer(self) -> None:
+        if self._settle_timer is not None:
+            self._settle_timer.cancel()
+            self._settle_timer = None
 
     @on(Input.Changed)
     def _typing(self, event: Input.Changed) -> None:
         event.stop()
-        self._stop_quiet()
-        self._quiet = later(self, QUIET, self._settle)
+        self._stop_settle_timer()
+        self._settle_timer = later(self, SETTLE_S, self._settle)
 
     def _settle(self) -> None:
         if self.is_open:
@@ -238,18 +238,18 @@ class QueryBar(Horizontal):
 
     def action_accept(self) -> None:
         """Keep the text and go back to the table."""
-        self._stop_quiet()
+        self._stop_settle_timer()
         self.remember(self.text)
         self.post_message(self.Accepted(self.mode, self.text))
 
     def action_cancel(self) -> None:
         """Undo what was typed."""
-        self._stop_quiet()
+        self._stop_settle_timer()
         self.post_message(self.Cancelled(self.mode))
 
     def action_switch_mode(self) -> None:
         """Find instead of filter, or the other way round, with the same text."""
-        self._stop_quiet()
+        self._stop_settle_timer()
         self._set_mode(self.mode.other)
         self.post_message(self.Switched(self.mode, self.text))
 

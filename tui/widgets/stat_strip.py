@@ -119,8 +119,8 @@ class StatStrip(Widget, can_focus=True):
         reasons: dict[str, list[str]] = {}
         for fact in self._unknown:
             reasons.setdefault(fact.source, []).append(fact.label)
-        said = "; ".join(f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items())
-        return Content.styled(f"unknown: {said}", "$text-muted").wrap(max(1, width)) if said else []
+        words = "; ".join(f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items())
+        return Content.styled(f"unknown: {words}", "$text-muted").wrap(max(1, width)) if words else []
 
     def render(self) -> Content:
         """Read down the columns, left to right."""

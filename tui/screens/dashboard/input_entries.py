@@ -74,10 +74,10 @@ def layer_entries(profile: Profile) -> list[Entry]:
     """The time of all layers by phase and executor; where any was predicted, `layers_note` says which is which."""
     totals = layer_totals(profile)
     most = max((value for value in totals["measured_ns"] if value is not None), default=None)
-    told = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
+    row_of = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
     entries = []
     for row in totals.iter_rows(named=True):
-        figures = "  ".join(brief_duration(row[name]) for name in told)
+        figures = "  ".join(brief_duration(row[name]) for name in row_of)
         label = f"{row['phase']}, {row['executor']}"
         entries.append(
             Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), link_of_layers(row), row)
@@ -129,11 +129,11 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     if metrics := profile["metrics"].height:
         entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Link("metrics")))
     if others := other_summaries(profile).height:
-        told = BarRow("summaries", "other summaries", None, f"{count(others)} rows")
-        entries.append(Entry(told, Link("summaries")))
+        row_of = BarRow("summaries", "other summaries", None, f"{count(others)} rows")
+        entries.append(Entry(row_of, Link("summaries")))
     for source, text in list(profile.texts.items())[:1]:
-        told = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
-        entries.append(Entry(told, Link("log")))
+        row_of = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
+        entries.append(Entry(row_of, Link("log")))
     return entries
 
 

@@ -445,7 +445,7 @@ class DashboardScreen(ViewScreen):
 
     def on_screen_resume(self, event: ScreenResume) -> None:
         """What was written on panels may have been changed in another view."""
-        if self.is_there:
+        if self.has_widgets:
             self._show_remarks()
 
     def _show_remarks(self) -> None:

@@ -36,7 +36,7 @@ SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}
 LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
 """What each use of wall time is drawn as."""
 TOOLS_OWN: Final = ">"
-TOLD_APART: Final = 3
+MAX_SEPARATE: Final = 3
 """Of so many sessions each one's use of its time is told in full; of more, a line."""
 WORK_CELLS: Final = 30
 """Cells for the name of the work after a gap."""
@@ -121,7 +121,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                 {"session": session, "wall_ns": wall},
             )
         )
-        for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= TOLD_APART else ():
+        for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= MAX_SEPARATE else ():
             link = link_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None
             entries.append(
                 Entry(

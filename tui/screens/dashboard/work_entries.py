@@ -38,7 +38,7 @@ LOOK_OF: Final[Mapping[str, str]] = dict(zip(Use, _LOOKS, strict=True))
 """What each use of GPU time is drawn as."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLAIMED: Final = "unclassified"
-UNTOLD: Final = "–"
+UNKNOWN_CALLS: Final = "–"
 """In place of a number of calls that the input does not tell."""
 
 
@@ -101,7 +101,7 @@ def _sign(row: dict[str, Any]) -> str:
 
 def _times(number: int | None) -> str:
     if number is None:
-        return plain(UNTOLD)
+        return plain(UNKNOWN_CALLS)
     return f"{count(number)}{times_sign()}"
 
 

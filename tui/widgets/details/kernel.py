@@ -38,21 +38,21 @@ def below(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Detai
     return Details((*first.lines, (0, Content("")), *more.lines)) if more.lines else first
 
 
-def slow_lines(told: DurationSpread | None) -> list[Line]:
+def slow_lines(known: DurationSpread | None) -> list[Line]:
     """Where the slow launches are; nothing where there are none."""
-    if told is None or not told.slow:
+    if known is None or not known.slow:
         return []
     lines: list[Line] = [
         (
             "slow",
-            f"{count(told.slow)} of {count(told.launches)}",
-            f"took more than {SLOW:g} times the median, {duration(told.slow_ns)} beyond it in all",
+            f"{count(known.slow)} of {count(known.launches)}",
+            f"took more than {SLOW:g} times the median, {duration(known.slow_ns)} beyond it in all",
         )
     ]
-    if told.slow_iterations:
-        lines.append(("in iterations", _parts(told.slow_iterations, "in none"), "slow ones of each"))
-    if len(told.slow_streams) > 1 or told.slow_streams[0].launches < told.launches:
-        lines.append(("on streams", _parts(told.slow_streams, "of no known stream"), "slow ones of each"))
+    if known.slow_iterations:
+        lines.append(("in iterations", _parts(known.slow_iterations, "in none"), "slow ones of each"))
+    if len(known.slow_streams) > 1 or known.slow_streams[0].launches < known.launches:
+        lines.append(("on streams", _parts(known.slow_streams, "of no known stream"), "slow ones of each"))
     return lines
 
 
@@ -105,13 +105,13 @@ def _each(gain: Saving, gained_ns: int, each_ns: float | None) -> str:
     return f"{percent(100 * gained_ns / gain.busy_ns)} of the busy time" if gain.busy_ns else ""
 
 
-def next_lines(told: ProfilingCommand | None) -> list[Line]:
+def next_lines(known: ProfilingCommand | None) -> list[Line]:
     """The command that profiles a launch, or why there is none."""
-    if told is None:
+    if known is None:
         return []
-    if told.command is None:
-        return [("none", told.note, "")]
-    return [("command", told.command, ""), ("", told.note, "")]
+    if known.command is None:
+        return [("none", known.note, "")]
+    return [("command", known.command, ""), ("", known.note, "")]
 
 
 def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) -> list[Line]:

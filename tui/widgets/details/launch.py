@@ -144,8 +144,8 @@ def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
 def _measured(measured: Measured) -> list[Line]:
     lines: list[Line] = [(label, metric(value, unit), "") for label, value, unit in measured.values]
     launches = f"{count(measured.launches)} launch{'' if measured.launches == 1 else 'es'} of this grid and block"
-    alike = "" if measured.exact_name else ", of a kernel whose short name is the same"
-    lines.append(("measured on", f"{launches}{alike}", "the mean" if measured.launches > 1 else ""))
+    remark = "" if measured.exact_name else ", of a kernel whose short name is the same"
+    lines.append(("measured on", f"{launches}{remark}", "the mean" if measured.launches > 1 else ""))
     lines.append(("in file", measured.source.rsplit("/", 1)[-1], f"session {measured.session}"))
     if measured.others:
         several = "s" if measured.others > 1 else ""

@@ -192,7 +192,7 @@ class DetailPane(VerticalScroll):
         """Show the pane."""
         self.show(details)
         self.add_class("-open")
-        self._tell_screen(is_open=True)
+        self._mark_screen(is_open=True)
         self.scroll_home(animate=False)
         if self.screen.has_class("-narrow"):
             self.focus()
@@ -204,9 +204,9 @@ class DetailPane(VerticalScroll):
     def close(self) -> None:
         """Hide the pane."""
         self.remove_class("-open")
-        self._tell_screen(is_open=False)
+        self._mark_screen(is_open=False)
 
-    def _tell_screen(self, *, is_open: bool) -> None:
+    def _mark_screen(self, *, is_open: bool) -> None:
         # Textual would look up the styles of all widgets of the screen: only these have others beside details.
         self.screen.set_class(is_open, "-detail", update=False)
         self.app.stylesheet.update_nodes(self.screen.query("#body, TablePane.linked"))

@@ -189,5 +189,5 @@ class ExportDialog(Dialog[str]):
         written = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
         columns = f"{frame.width} column{'' if frame.width == 1 else 's'}"
         formulas = formula_warning(frame, format_name)
-        said = f"Wrote {written}, {columns} to {path.absolute()}{f'; {formulas}' if formulas else ''}"
-        self.app.call_from_thread(self.dismiss, said)
+        message = f"Wrote {written}, {columns} to {path.absolute()}{f'; {formulas}' if formulas else ''}"
+        self.app.call_from_thread(self.dismiss, message)

@@ -96,7 +96,7 @@ class NoteEditor(PlainEditor):
     NoteEditor:focus { border: none; }
     """
 
-    class Kept(Message):
+    class Accepted(Message):
         """The text is to be kept."""
 
     def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002
@@ -108,7 +108,7 @@ class NoteEditor(PlainEditor):
 
     def action_keep(self) -> None:
         """Keep the text."""
-        self.post_message(self.Kept())
+        self.post_message(self.Accepted())
 
     def action_new_line(self) -> None:
         """Begin a new line."""
@@ -147,7 +147,7 @@ class NoteDialog(Dialog[str]):
         yield NoteEditor("\n".join(plain(line) for line in self._text.splitlines()), id="note-text")
         yield Static(Content(plain(self._about)), id="note-about")
 
-    @on(NoteEditor.Kept)
+    @on(NoteEditor.Accepted)
     def _keep(self) -> None:
         text = self.query_one(NoteEditor).text
         if why := too_much(text.strip()):

@@ -38,8 +38,8 @@ NUMBERS_MEASURED: Final = 2_048
 SIZES_SAMPLED: Final = 256
 NAMES_MEASURED: Final = 2_048
 """With more distinct names than this, the longest decides the width although it may be shown shorter."""
-FITTED_KEPT: Final = 4_096
-CHARACTERS_KEPT: Final = CHARACTERS_COMPARED
+MAX_CACHED_TEXTS: Final = 4_096
+MAX_CHARACTERS: Final = CHARACTERS_COMPARED
 """A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
 
 UNIT_COLUMN: Final = "unit"
@@ -79,9 +79,9 @@ class CellWriter:
         self.column = column
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
-        tells_apart = (is_pinned and not column.is_prose) or column.kind is ColumnKind.SYMBOL
+        are_distinct = (is_pinned and not column.is_prose) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
-            (lambda: _few_names(facts)) if tells_apart else tuple,
+            (lambda: _few_names(facts)) if are_distinct else tuple,
             are_symbols=self._shortens,
             are_sentences=column.is_prose,
         )
@@ -183,13 +183,13 @@ class CellWriter:
         text = str(value)
         fitted = self._fitted.get((text, width))
         if fitted is None:
-            if len(self._fitted) >= FITTED_KEPT:
+            if len(self._fitted) >= MAX_CACHED_TEXTS:
                 self._fitted.clear()
             fitted = self._fitted[text, width] = self._fit_text(text, width)
         return fitted
 
     def _fit_text(self, text: str, width: int) -> str:
-        return self._cutter.cut(plain(text[:CHARACTERS_KEPT]), width)
+        return self._cutter.cut(plain(text[:MAX_CHARACTERS]), width)
 
 
 def _few_names(facts: ColumnFacts) -> list[str]:
@@ -197,7 +197,7 @@ def _few_names(facts: ColumnFacts) -> list[str]:
     names = facts.few(NAMES_COMPARED)
     if names is None:
         return []
-    return [plain(name[:CHARACTERS_KEPT]) for name in names.cast(pl.String).to_list()]
+    return [plain(name[:MAX_CHARACTERS]) for name in names.cast(pl.String).to_list()]
 
 
 def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:
@@ -219,7 +219,7 @@ def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
             # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
             widths[shorten] = facts.longest_bytes
         else:
-            held = (text[:CHARACTERS_KEPT] for text in names.cast(pl.String).to_list())
+            held = (text[:MAX_CHARACTERS] for text in names.cast(pl.String).to_list())
             widths[shorten] = max((cell_width(short_name(text) if shorten else text) for text in held), default=1)
     return widths[shorten]
 

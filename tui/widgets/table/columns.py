@@ -212,8 +212,8 @@ class ArrangementController:
 
     def _show_warning(self, memory: Arrangements) -> None:
         if memory.warning:
-            said, memory.warning = memory.warning, ""
-            self._pane.notify(plain(said), severity="warning", markup=False)
+            message, memory.warning = memory.warning, ""
+            self._pane.notify(plain(message), severity="warning", markup=False)
 
     def _memory(self) -> Arrangements | None:
         """What remembers; None in an app that has nothing of the kind."""

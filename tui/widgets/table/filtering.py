@@ -56,30 +56,32 @@ class Filtering:
         """
         self._request += 1
         self.is_pending = True
-        model, carried = self._model, self._pane.carried
+        model, global_filter = self._model, self._pane.global_filter
         state = model.state
-        is_cheap = not (state.filter or state.find or state.sort or state.hides_small or state.as_share or carried)
+        is_cheap = not (
+            state.filter or state.find or state.sort or state.hides_small or state.as_share or global_filter
+        )
         if model.frame.height <= ROWS_AT_ONCE or is_cheap:
-            self._take(model.apply(model.frame, state, model.units(), carried), keep_row=keep_row)
+            self._take(model.apply(model.frame, state, model.units(), global_filter), keep_row=keep_row)
             return
         if self._timer is None and not self.message:
             self._timer = self._pane.set_timer(MESSAGE_AFTER, self._show_message)
         self._pane.run_worker(
-            self._job(self._request, state, carried, keep_row=keep_row),
+            self._job(self._request, state, global_filter, keep_row=keep_row),
             thread=True,
             exclusive=True,
             group=THREADS,
             exit_on_error=False,
         )
 
-    def _job(self, request: int, state: TableState, carried: str, *, keep_row: bool) -> Callable[[], None]:
+    def _job(self, request: int, state: TableState, global_filter: str, *, keep_row: bool) -> Callable[[], None]:
         model = self._model
         frame, units = model.frame, dict(model.units())
 
         def job() -> None:
             if get_current_worker().is_cancelled:
                 return
-            applied = model.apply(frame, state, units, carried)
+            applied = model.apply(frame, state, units, global_filter)
             self._pane.app.call_from_thread(take, applied)
 
         def take(applied: Applied) -> None:
@@ -102,7 +104,7 @@ class Filtering:
             return
         else:
             valid = replace(model.state, filter=model.valid_filter)
-            applied = model.apply(model.frame, valid, model.units(), self._pane.carried)
+            applied = model.apply(model.frame, valid, model.units(), self._pane.global_filter)
         model.take(applied, keep_row=keep_row)
         self._pane.rows_taken()
 

@@ -105,30 +105,30 @@ def _columns_that_fit(
         name_more: Cells that the name needs above its least to be whole.
         text_more: Cells that each cut text needs to be whole.
     """
-    kept: set[str] = set()
-    are_barred = is_filling = lacks = is_silent_reached = False
+    chosen: set[str] = set()
+    are_barred = is_filling = is_full = is_silent_reached = False
     for group in columns_by_priority(columns):
         priority = group[0].priority
         needs = sum(widths[column.name] + GAP for column in group)
         if not are_barred and (priority >= BAR_PRIORITY or needs > room):
-            room -= (BAR_MIN + 1) * len(kept.intersection(bar_columns))
+            room -= (BAR_MIN + 1) * len(chosen.intersection(bar_columns))
             are_barred = True
         is_silent = priority >= UNINFORMATIVE_PRIORITY
         if not is_filling and (needs > room or is_silent):
             is_filling = True
             room -= name_more
-        if is_silent and lacks:
+        if is_silent and is_full:
             # What says nothing comes when all else is there.
             break
         if is_silent and not is_silent_reached:
             is_silent_reached = True
-            room -= sum(more for name, more in text_more.items() if name in kept)
+            room -= sum(more for name, more in text_more.items() if name in chosen)
         if needs <= room:
             room -= needs
-            kept.update(column.name for column in group)
+            chosen.update(column.name for column in group)
         else:
-            lacks = True
-    return kept
+            is_full = True
+    return chosen
 
 
 def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, int], least: int) -> Mapping[str, int]:

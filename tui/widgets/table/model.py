@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PAGE: Final = 128
 """Rows made into Python values at a time: two tall screens, so that a page down mostly finds them made."""
-PAGES_KEPT: Final = 16
-LOOKED_FOR: Final = 4
+MAX_CACHED_PAGES: Final = 16
+MAX_SEARCHED: Final = 4
 """Up to so many keys are looked for one by one."""
 
 NO_MATCH: Final = "No row matches the filter. Press esc to clear it."
@@ -56,7 +56,7 @@ class TableRows:
         page, offset = divmod(row, PAGE)
         rows = self._pages.get(page)
         if rows is None:
-            if len(self._pages) >= PAGES_KEPT:
+            if len(self._pages) >= MAX_CACHED_PAGES:
                 self._pages.pop(next(iter(self._pages)))
             rows = self._pages[page] = self.slice(page * PAGE, PAGE).rows()
         return rows[offset]
@@ -119,7 +119,7 @@ class TableRows:
         known = [key for key in keys if len(key) == len(columns)]
         if not known or not columns or any(column not in self._positions for column in columns):
             return []
-        if len(known) <= LOOKED_FOR:
+        if len(known) <= MAX_SEARCHED:
             return sorted({row for key in known if (row := self._find_key(key, columns)) is not None})
         schema = {column: self.frame.schema[column] for column in columns}
         try:
@@ -171,7 +171,7 @@ class TableModel:
         self.cursor_row = 0
         """The shown row that the cursor is on."""
         self.cursor_column = ""
-        self.kept_row: int | None = None
+        self.cursor_source_row: int | None = None
         """The row number in the frame of the row that the user put the cursor on; None before they moved it."""
         self._wanted_cursor: Key | None = None
         """The key of a row to return to, until there is a frame that has it."""
@@ -255,17 +255,17 @@ class TableModel:
 
     # --- filter, search, order ---------------------------------------------------------------------------------------
 
-    def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], carried: str) -> Applied:
+    def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], global_filter: str) -> Applied:
         """Filter, search and order rows; nothing is shown yet. It may be called in a thread.
 
         Args:
             frame: All rows.
             state: Filter, search and order.
             units: The units of the columns of times, as of `units`.
-            carried: The filter that applies to all views.
+            global_filter: The filter that applies to all views.
         """
         return apply(
-            frame, self.spec, state, units=units, excluded_sessions=self.excluded_sessions, global_filter=carried
+            frame, self.spec, state, units=units, excluded_sessions=self.excluded_sessions, global_filter=global_filter
         )
 
     def take(self, applied: Applied, *, keep_row: bool) -> None:
@@ -276,7 +276,7 @@ class TableModel:
             keep_row: Where the row under the cursor is left out, stay at the same height of the table.
         """
         rows = TableRows(self.frame, applied.rows)
-        place = rows.shown_row(self.kept_row) if self.kept_row is not None else 0
+        place = rows.shown_row(self.cursor_source_row) if self.cursor_source_row is not None else 0
         if place is None:
             place = self.cursor_row if keep_row else 0
         self.shown_state = self.state
@@ -324,11 +324,11 @@ class TableModel:
         """The weight of all rows."""
         return facts_of(self.frame)[self.spec.weight].total
 
-    def no_match(self, carried: str) -> str:
+    def no_match(self, global_filter: str) -> str:
         """The text in place of the rows where the filter leaves none."""
-        if self.state.filter or not carried:
+        if self.state.filter or not global_filter:
             return NO_MATCH
-        return f"No row matches the carried filter {plain(carried)}. C drops it."
+        return f"No row matches the carried filter {plain(global_filter)}. C drops it."
 
     # --- cursor and marks, by key ------------------------------------------------------------------------------------
 
@@ -359,9 +359,9 @@ class TableModel:
 
     def cursor_key(self) -> Key | None:
         """The key of the row that the user put the cursor on."""
-        if self.kept_row is None or self.kept_row >= self.frame.height:
+        if self.cursor_source_row is None or self.cursor_source_row >= self.frame.height:
             return None
-        return TableRows(self.frame).key(self.kept_row, self.key_columns)
+        return TableRows(self.frame).key(self.cursor_source_row, self.key_columns)
 
     def mark_keys(self) -> frozenset[Key]:
         """The keys of the marked rows."""
@@ -370,7 +370,7 @@ class TableModel:
     def place(self, cursor: Key | None, marks: frozenset[Key]) -> None:
         """Find cursor and marks in the frame; what it does not hold is kept for one that does."""
         places = self.find_keys([cursor]) if cursor is not None else []
-        self.kept_row = places[0] if places else None
+        self.cursor_source_row = places[0] if places else None
         self._wanted_cursor = None if places else cursor
         marked = self.find_keys(marks)
         self.marks = set(marked)

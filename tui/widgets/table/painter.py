@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 NOTE: Final = "#"
 """Stands before a row that has a note."""
 UNDERLINE: Final = Style(underline=True)
-TEXTS_KEPT: Final = 1_024
+MAX_CACHED_TEXTS: Final = 1_024
 """Texts of cells of a column: in most columns few values fill all rows."""
 STATUS_COLUMNS: Final = frozenset({"verdict", "severity"})
 """Columns that say how serious a row is."""
 SERIOUS: Final = frozenset({"error", "warning", "info"})
 """Of their values, those of rows that are read; all others are of rows that hold no finding, which are dim."""
-_KEPT_TYPES: Final = frozenset({int, float, str, bool, type(None)})
+_CACHED_TYPES: Final = frozenset({int, float, str, bool, type(None)})
 """Values that are written alike wherever they stand: a name in a tree stands at its depth."""
 
 
@@ -112,9 +112,9 @@ class TablePainter:
             if name in directions:
                 sign = f"{'▼' if directions[name] else '▲'}{order[name] or ''}"
                 # Set off from the unit; the blank can take a cell of the gap.
-                apart = " " if placed.end < self.width else ""
-                width = max(width, min(width + len(apart), cell_width(f"{title}{apart}{sign}")))
-                title = f"{title}{apart}{sign}"
+                gap = " " if placed.end < self.width else ""
+                width = max(width, min(width + len(gap), cell_width(f"{title}{gap}{sign}")))
+                title = f"{title}{gap}{sign}"
             title = clip(title, width)
             style = self.styles.header_cursor if name == cursor_column else None
             blank = " " * (width - cell_width(title))
@@ -209,7 +209,7 @@ class _Cell:
         self._unit_position = positions.get(UNIT_COLUMN) if writer.column.kind is ColumnKind.MEASURE else None
         self._ends_right = not placed.is_left_aligned
         # The writer outlives the painter: most columns have the same width where others come into view.
-        self._kept = writer.filled.setdefault((placed.width, self._ends_right), {})
+        self._cached = writer.filled.setdefault((placed.width, self._ends_right), {})
 
     def fitted(self, value: object, values: Sequence[object]) -> str:
         """A value of a row, in as many cells as there are at most."""
@@ -224,14 +224,14 @@ class _Cell:
 
     def filled(self, value: object, values: Sequence[object]) -> str:
         """A value of a row, in exactly as many cells as there are."""
-        is_kept = self._unit_position is None and type(value) in _KEPT_TYPES
-        text = self._kept.get(value) if is_kept else None
+        is_cached = self._unit_position is None and type(value) in _CACHED_TYPES
+        text = self._cached.get(value) if is_cached else None
         if text is None:
             text = pad(self.fitted(value, values), self.placed.width, right=self._ends_right)
-            if is_kept:
-                if len(self._kept) >= TEXTS_KEPT:
-                    self._kept.clear()
-                self._kept[value] = text
+            if is_cached:
+                if len(self._cached) >= MAX_CACHED_TEXTS:
+                    self._cached.clear()
+                self._cached[value] = text
         return text
 
 

@@ -159,7 +159,7 @@ class TablePane(Vertical):
         """It was to show rows, and so far there have been none."""
         self.is_folded = False
         """Its status line is all that there is room for."""
-        self.is_coming = True
+        self.is_loading = True
         """Its rows are being worked out: before any are shown how many there are is not known."""
         self._empty = ""
         self._settle_timer: TimerHandle | None = None
@@ -217,26 +217,26 @@ class TablePane(Vertical):
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def show(
-        self, frame: pl.DataFrame, *, empty: str = "", is_coming: bool = False, spec: TableSpec | None = None
+        self, frame: pl.DataFrame, *, empty: str = "", is_loading: bool = False, spec: TableSpec | None = None
     ) -> None:
         """Show a frame; filter, order, columns, marks and the place of the cursor stay.
 
         Args:
             frame: The rows, with the columns of the spec and those of its key.
             empty: What stands in place of the rows when there are none: why, and what to record.
-            is_coming: There are rows or not: they are being worked out.
+            is_loading: There are rows or not: they are being worked out.
             spec: How it is to be shown from now on; None: as before.
         """
         model = self.model
         if spec is not None:
             model.spec = spec
         model.state = self.arrangement.remembered(model.state)
-        lines, was_bare = self.lines_of_use, self.is_bare
+        lines, had_no_rows = self.lines_of_use, self.has_no_rows
         model.load(frame)
         if self.lines_of_use != lines:
             self.refresh(layout=True)
-        self._empty, self.is_coming = plain(empty), is_coming
-        if self.is_bare != was_bare:
+        self._empty, self.is_loading = plain(empty), is_loading
+        if self.has_no_rows != had_no_rows:
             self.refresh_bindings()
         self.table.refresh()
         self.show_notes()
@@ -258,9 +258,9 @@ class TablePane(Vertical):
         return self.model.current_row
 
     @property
-    def is_bare(self) -> bool:
+    def has_no_rows(self) -> bool:
         """Whether it has no rows, and none are to come."""
-        return self.frame.is_empty() and not self.is_coming
+        return self.frame.is_empty() and not self.is_loading
 
     @property
     def lines_of_use(self) -> int | None:
@@ -272,7 +272,7 @@ class TablePane(Vertical):
 
     def rows_taken(self) -> None:
         """The model shows the rows of the latest filter, search and order: draw them."""
-        self.table.empty_text = self.model.no_match(self.carried) if self.frame.height else self._empty
+        self.table.empty_text = self.model.no_match(self.global_filter) if self.frame.height else self._empty
         self.table.show_rows()
         self.search.rows_taken()
         self.show_status()
@@ -285,7 +285,7 @@ class TablePane(Vertical):
     def show_status(self) -> None:
         """Write the status line anew."""
         self.status_line.status = self._status.status(
-            self.table, self.carried, self.filtering.message, is_folded=self.is_folded, is_coming=self.is_coming
+            self.table, self.global_filter, self.filtering.message, is_folded=self.is_folded, is_loading=self.is_loading
         )
 
     # --- state -------------------------------------------------------------------------------------------------------
@@ -342,9 +342,9 @@ class TablePane(Vertical):
         return self.filtering.is_pending
 
     @property
-    def carried(self) -> str:
+    def global_filter(self) -> str:
         """The filter that applies to every view."""
-        return services_of(self).carried
+        return services_of(self).global_filter
 
     def apply_again(self) -> None:
         """The filter of all views has changed: filter anew."""
@@ -467,49 +467,49 @@ class TablePane(Vertical):
         event.stop()
         self.action_open_row()
 
-    def _asked_row(self) -> Row | None:
+    def _row_for_key(self) -> Row | None:
         """The row under the cursor for a key that needs one; where there is none, it is said why."""
         row = self.current_row
         if row is None:
-            missing = "computing its rows" if self.is_coming else self._empty or "this table has no rows"
+            missing = "computing its rows" if self.is_loading else self._empty or "this table has no rows"
             filtered = "no row matches the filter; esc takes it away"
             self.notify(missing if self.frame.is_empty() else filtered, severity="warning", markup=False)
         return row
 
     def action_open_row(self) -> None:
         """Go into the row under the cursor."""
-        row = self._asked_row()
+        row = self._row_for_key()
         if row is not None:
             self.post_message(self.RowOpened(self, row))
 
     def action_toggle_detail(self) -> None:
         """Ask for the details of the row under the cursor."""
-        row = self._asked_row()
+        row = self._row_for_key()
         if row is not None:
             self.post_message(self.DetailRequested(self, row))
 
     def action_source_line(self) -> None:
         """Ask for the line of the input that the row comes from."""
-        row = self._asked_row()
+        row = self._row_for_key()
         if row is not None:
             line = row.get("line")
             self.post_message(self.SourceLineRequested(self, line if isinstance(line, int) else None, row))
 
     def action_show_in_timeline(self) -> None:
         """Ask for the place of the row in the timeline."""
-        row = self._asked_row()
+        row = self._row_for_key()
         if row is not None:
             self.post_message(self.TimelineRequested(self, row))
 
     def action_write_note(self) -> None:
         """Ask for a note on the row under the cursor."""
-        row = self._asked_row()
+        row = self._row_for_key()
         if row is not None:
             self.post_message(self.NoteRequested(self, row))
 
     def action_view_cell(self) -> None:
         """Show the whole text of the cell under the cursor."""
-        column, row = self.model.current_column(), self._asked_row()
+        column, row = self.model.current_column(), self._row_for_key()
         if column is not None and row is not None:
             value = row[column.name]
             shown = self.table.writer(column.name)
@@ -518,7 +518,7 @@ class TablePane(Vertical):
     @property
     def idle_actions(self) -> Collection[str]:
         """What the footer offers in vain."""
-        return OF_ROWS if self.is_bare else ()
+        return OF_ROWS if self.has_no_rows else ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, keys that open the bar are typed like all others."""
@@ -528,7 +528,7 @@ class TablePane(Vertical):
 
     def action_toggle_mark(self) -> None:
         """Mark the row, or take its mark away, and go to the next."""
-        if self._asked_row() is None:
+        if self._row_for_key() is None:
             return
         self.table.toggle_mark()
         self.table.action_cursor_down()
@@ -537,13 +537,13 @@ class TablePane(Vertical):
 
     def action_copy_cell(self) -> None:
         """Copy the cell under the cursor, in full precision and base units."""
-        column, row = self.model.current_column(), self._asked_row()
+        column, row = self.model.current_column(), self._row_for_key()
         if column is not None and row is not None:
             self.notify(copy_text(self.app, self._copied(row[column.name])), markup=False)
 
     def action_copy_rows(self) -> None:
         """Copy the marked rows, or the one under the cursor, as tab-separated values with a heading."""
-        if self._asked_row() is None:
+        if self._row_for_key() is None:
             return
         marked = self.model.marked_rows(all_columns=False)
         rows = (
@@ -590,18 +590,18 @@ class TablePane(Vertical):
             return replace(about, rows=f"{count(len(self.model.marks))} marked of {count(status.total)} rows")
         if scope == "all":
             return replace(about, rows=f"all {count(status.total)} rows")
-        carried = "" if status.global_filter_reason else status.carried
+        global_filter = "" if status.global_filter_reason else status.global_filter
         small = f", {status.small} left out" if status.small else ""
         return replace(
             about,
             rows=f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows{small}",
-            filter=" and ".join(text for text in (status.filter, carried) if text),
+            filter=" and ".join(text for text in (status.filter, global_filter) if text),
             order=sorted_by(self.spec, self.model.sort, in_words=True) if status.sorted_by else "",
         )
 
-    def _exported(self, said: str | None) -> None:
-        if said is not None:
-            self.notify(said, markup=False)
+    def _exported(self, message: str | None) -> None:
+        if message is not None:
+            self.notify(message, markup=False)
 
     # --- help --------------------------------------------------------------------------------------------------------
 

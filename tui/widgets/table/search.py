@@ -129,16 +129,16 @@ class SearchController:
     def toggle_global_filter(self) -> None:
         """Carry the filter of this table into every view; without one, carry nothing any longer."""
         services = services_of(self._pane)
-        own, carried = self._model.state.filter, self._pane.carried
+        own, global_filter = self._model.state.filter, self._pane.global_filter
         if not own:
-            if not services.carry_filter(""):
+            if not services.set_global_filter(""):
                 return
-            said = "the filter is no longer carried" if carried else "no filter to carry: f sets one"
-            self._pane.notify(said, markup=False)
+            message = "the filter is no longer carried" if global_filter else "no filter to carry: f sets one"
+            self._pane.notify(message, markup=False)
             return
         try:
             spelled_out = as_global_filter(own, columns=self._model.spec.columns, units=self._model.units())
-            if not services.carry_filter(narrowed(carried, spelled_out) if carried else spelled_out):
+            if not services.set_global_filter(narrowed(global_filter, spelled_out) if global_filter else spelled_out):
                 return
             if phase_of(spelled_out) is not None:
                 self._pane.change(filter="")
@@ -148,14 +148,14 @@ class SearchController:
             return
         # It is lifted out of this table: it goes with the user, and C drops it everywhere at once.
         self._pane.change(filter="")
-        self._pane.notify(plain(f"every view is filtered by {self._pane.carried}; C drops it"), markup=False)
+        self._pane.notify(plain(f"every view is filtered by {self._pane.global_filter}; C drops it"), markup=False)
 
     def _open(self, mode: QueryMode) -> None:
         if not self.bar.is_attached:
             self._pane.mount(self.bar, after=self._pane.table)
         if not self.bar.is_open:
             self._before = {QueryMode.FIND: self._model.state.find, QueryMode.FILTER: self._model.state.filter}
-            self._origin = self._model.kept_row
+            self._origin = self._model.cursor_source_row
         self.bar.open(mode, self._before[mode])
 
     def _set(self, mode: QueryMode, text: str) -> None:
@@ -190,7 +190,7 @@ class SearchController:
     def _chose_phase(self, text: str) -> bool:
         """Whether a filter was a phase, in a table that has none: every view shows the steps of the phase then."""
         has_column = any(column.name == "phase" for column in self._model.spec.columns)
-        if has_column or phase_of(text) is None or not services_of(self._pane).carry_filter(text):
+        if has_column or phase_of(text) is None or not services_of(self._pane).set_global_filter(text):
             return False
         self.cancelled()
         return True
@@ -198,7 +198,7 @@ class SearchController:
     def cancelled(self) -> None:
         """Esc closes the bar and restores what was searched and filtered by before."""
         self._goes_to_match = False
-        self._model.kept_row = self._origin
+        self._model.cursor_source_row = self._origin
         self.bar.close()
         before = self._before
         self._pane.change(find=before[QueryMode.FIND], filter=before[QueryMode.FILTER])
@@ -269,8 +269,8 @@ class SearchController:
         here = self._model.cursor_row
         row = self._model.next_found(here, step)
         if row is None:
-            said = "no match" if self._model.state.find else "nothing to find yet: / begins a search"
-            self._pane.notify(said, markup=False)
+            message = "no match" if self._model.state.find else "nothing to find yet: / begins a search"
+            self._pane.notify(message, markup=False)
             return
         self._pane.table.move_to(row)
         if (row <= here) if step > 0 else (row >= here):

@@ -43,7 +43,7 @@ class TableStatus:
     """What the table holds, where several stand on one screen."""
     shown: int = 0
     total: int = 0
-    is_coming: bool = False
+    is_loading: bool = False
     """How many there are is not known yet."""
     weight_share: float | None = None
     """How much of the weight column the shown rows hold, 0 to 100; None where nothing is left out or unknown."""
@@ -56,7 +56,7 @@ class TableStatus:
     shares_of: str = ""
     """What durations are shown as shares of: ``all`` or ``shown``."""
     filter: str = ""
-    carried: str = ""
+    global_filter: str = ""
     """The filter that is carried from view to view."""
     global_filter_reason: str = ""
     """Why that one does not apply here."""
@@ -84,7 +84,7 @@ class TableStatus:
         rows = f"{first}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
         if self.total == 1 and not is_filtered:
             rows = "1 row"
-        if self.is_coming:
+        if self.is_loading:
             rows = "not known yet"
         parts = [(1, rows)]
         if self.at:
@@ -95,9 +95,9 @@ class TableStatus:
             parts.append((1, self.busy))
         if self.small:
             parts.append((2, f"{self.small} hidden: x shows"))
-        if self.carried:
-            said = f"not here: {self.global_filter_reason}" if self.global_filter_reason else self.carried
-            parts.append((1, f"carried filter {said}"))
+        if self.global_filter:
+            words = f"not here: {self.global_filter_reason}" if self.global_filter_reason else self.global_filter
+            parts.append((1, f"carried filter {words}"))
         if self.find:
             place = f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"
             parts.append((2, f"find {place}" if self.found else "find: no match"))
@@ -132,18 +132,18 @@ class TableStatus:
         parts = self.parts()
         while True:
             least = max(parts, key=lambda part: part[0])
-            is_told_elsewhere = least[0] == SEEN_ELSEWHERE
-            heads = (title,) if is_told_elsewhere or len(parts) == 1 else (title, "")
-            ends = (long_end,) if is_told_elsewhere else (long_end, short_end)
+            is_shown_elsewhere = least[0] == SEEN_ELSEWHERE
+            heads = (title,) if is_shown_elsewhere or len(parts) == 1 else (title, "")
+            ends = (long_end,) if is_shown_elsewhere else (long_end, short_end)
             for head in heads:
                 for end in ends:
                     room = width - (cell_width(end) + 2 if end else 0)
-                    lacking = cell_width(head + SEPARATOR.join(text for _, text in parts)) - room
-                    cells = cell_width(least[1]) - lacking
-                    if lacking > 0 and end == ends[-1] and least[1].startswith(FILTER) and cells >= FILTER_LEAST:
+                    missing_cells = cell_width(head + SEPARATOR.join(text for _, text in parts)) - room
+                    cells = cell_width(least[1]) - missing_cells
+                    if missing_cells > 0 and end == ends[-1] and least[1].startswith(FILTER) and cells >= FILTER_LEAST:
                         parts[parts.index(least)] = (least[0], clip(least[1], cells))
-                        lacking = 0
-                    if lacking <= 0 or (len(parts) == 1 and end == ends[-1]):
+                        missing_cells = 0
+                    if missing_cells <= 0 or (len(parts) == 1 and end == ends[-1]):
                         start = head + SEPARATOR.join(text for _, text in parts)
                         start = clip(start, max(0, room))
                         return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
@@ -201,15 +201,17 @@ class StatusWriter:
         before, self._folded = self._folded, (at, way)
         return before != self._folded
 
-    def status(self, table: FrameTable, carried: str, busy: str, *, is_folded: bool, is_coming: bool) -> TableStatus:
+    def status(
+        self, table: FrameTable, global_filter: str, busy: str, *, is_folded: bool, is_loading: bool
+    ) -> TableStatus:
         """What the line says now.
 
         Args:
             table: The view of the table.
-            carried: The filter of all views.
+            global_filter: The filter of all views.
             busy: What is being done when it takes a while.
             is_folded: The line is all that there is of the table.
-            is_coming: Rows are being worked out.
+            is_loading: Rows are being worked out.
         """
         model = self._model
         layout, applied = table.table_layout, model.applied
@@ -223,14 +225,14 @@ class StatusWriter:
             title=model.spec.title if self._has_title else "",
             shown=len(model.rows),
             total=model.frame.height,
-            is_coming=is_coming and model.frame.is_empty(),
+            is_loading=is_loading and model.frame.is_empty(),
             weight_share=model.shown_pct,
             weight_title=weight_title(model.spec),
             is_cut=model.shows_first_only,
             small=small_in_words(applied, model.spec) if applied else "",
             shares_of=model.shares_of,
             filter=plain(model.valid_filter),
-            carried=plain(carried),
+            global_filter=plain(global_filter),
             global_filter_reason=plain(applied.global_filter_reason) if applied else "",
             find=plain(model.state.find),
             found=model.found_count,
@@ -272,7 +274,7 @@ def marks_in_words(
     frame: pl.DataFrame,
     marks: Collection[int],
     spec: TableSpec,
-    apart: Collection[int],
+    excluded_sessions: Collection[int],
     of_all: Callable[[], int | float | None],
 ) -> tuple[str, str]:
     """How many rows are marked with the sum of their weight and its share of all; and their average.
@@ -281,33 +283,33 @@ def marks_in_words(
         frame: All rows.
         marks: Row numbers of the marked ones.
         spec: What the table is.
-        apart: Sessions whose weight is added to that of no other.
+        excluded_sessions: Sessions whose weight is added to that of no other.
         of_all: The weight of all rows, where there are none of those.
     """
     if not marks:
         return "", ""
-    said = f"{count(len(marks))} marked"
+    words = f"{count(len(marks))} marked"
     if spec.weight not in frame.columns:
-        return said, ""
+        return words, ""
     picked = pl.Series(sorted(marks), dtype=pl.UInt32)
     values = frame[spec.weight][picked].drop_nulls().to_list()
     if not values:
-        return said, ""
+        return words, ""
     kind = weight_kind(spec)
     total, average = (format_value(kind, value) for value in (sum(values), sum(values) / len(values)))
-    share = _share(frame, picked, spec.weight, apart) if apart else _part(sum(values), of_all())
+    share = _share(frame, picked, spec.weight, excluded_sessions) if excluded_sessions else _part(sum(values), of_all())
     in_percent = f", {percent(share)} of all" if share is not None else ""
-    return f"{said}: {total}{in_percent}", average if len(values) > 1 else ""
+    return f"{words}: {total}{in_percent}", average if len(values) > 1 else ""
 
 
 def _part(held: float, whole: float | None) -> float | None:
     return 100 * held / whole if whole else None
 
 
-def _share(frame: pl.DataFrame, picked: pl.Series, weight: str, apart: Collection[int]) -> float | None:
+def _share(frame: pl.DataFrame, picked: pl.Series, weight: str, excluded_sessions: Collection[int]) -> float | None:
     mask = np.zeros(frame.height, dtype=bool)
     mask[picked.to_numpy()] = True
-    return weight_pct(frame, weight, pl.Series(mask), apart)
+    return weight_pct(frame, weight, pl.Series(mask), excluded_sessions)
 
 
 def small_in_words(applied: Applied, spec: TableSpec) -> str:

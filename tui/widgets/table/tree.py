@@ -169,8 +169,10 @@ class TreeModel(TableModel):
     def _as_before(self, before: pl.DataFrame, unfolded: Flags, frame: pl.DataFrame, key: tuple[str, ...]) -> Flags:
         """The groups that were unfolded, or down to where the tree first branches where it is another one."""
         if before.height and all(name in before.columns for name in key):
-            kept = before.filter(pl.Series(unfolded)).select(key)
-            same = frame.select(key).with_row_index("row").join(kept, on=list(key), how="semi", nulls_equal=True)
+            unfolded_rows = before.filter(pl.Series(unfolded)).select(key)
+            same = (
+                frame.select(key).with_row_index("row").join(unfolded_rows, on=list(key), how="semi", nulls_equal=True)
+            )
             if same.height:
                 flags = np.zeros(frame.height, np.bool_)
                 flags[same["row"].to_numpy()] = True
@@ -180,10 +182,10 @@ class TreeModel(TableModel):
             self.unfold_to_branching(flags, root)
         return flags
 
-    def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], carried: str) -> Applied:
+    def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], global_filter: str) -> Applied:
         """Filter, search and order rows, each among those that lie in the same one."""
         forest, unfolded = self.forest, self.unfolded
-        flat = super().apply(frame, replace(state, sort=None), units, carried)
+        flat = super().apply(frame, replace(state, sort=None), units, global_filter)
         if not frame.height:
             return flat
         if self._order is None or self._order[0] is not frame or self._order[1] != state.sort:
@@ -235,7 +237,7 @@ class TreeModel(TableModel):
         while row is not None and not visible[row]:
             above = int(self.forest.parent[row])
             row = above if above != NONE else None
-        self.kept_row = row
+        self.cursor_source_row = row
 
 
 class TreeTable(FrameTable, inherit_bindings=False):
@@ -310,8 +312,8 @@ class TreePane(TablePane):
         depth = self.tree_model.depth
         levels = max(1, min(levels, int(depth.max(initial=0)) + 1))
         self._fold_to(depth < levels - 1, self.tree_model.current)
-        said = "level 1" if levels == 1 else f"levels 1 to {levels}"
-        self.notify(f"{said} of {int(depth.max(initial=0)) + 1}", markup=False)
+        words = "level 1" if levels == 1 else f"levels 1 to {levels}"
+        self.notify(f"{words} of {int(depth.max(initial=0)) + 1}", markup=False)
 
     def reveal(self, row: int) -> None:
         """Put the cursor on a row of the frame, with what it lies in unfolded; filter and search are left."""
@@ -326,7 +328,7 @@ class TreePane(TablePane):
         """As in every table; what it lies in is unfolded."""
         reached = super().reach(key)
         found = self.tree_model.find_keys([key]) if reached is None else []
-        if not found or self.state.filter or self.carried:
+        if not found or self.state.filter or self.global_filter:
             return reached
         self.reveal(found[0])
         return True

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if action.group == "Movement")
 HEADER: Final = 1
 """Lines that do not scroll."""
-STRIPS_KEPT: Final = 400
+MAX_CACHED_STRIPS: Final = 400
 """Each is a dozen objects that the collector looks through: a few screens of them are enough."""
 AHEAD_ROWS: Final = 8
 """So many rows are drawn ahead at a time: a key that comes meanwhile hardly waits."""
@@ -252,7 +252,7 @@ class FrameTable(ScrollView, can_focus=True):
             if model.cursor_column not in layout.sequence and layout.sequence:
                 model.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(model.rows.frame.columns)}
-            self._painter = TablePainter(layout, written, positions, self._looked_up(), width + 1)
+            self._painter = TablePainter(layout, written, positions, self._row_styles(), width + 1)
             self.post_message(self.LayoutChanged(self))
         return self._painter
 
@@ -261,7 +261,7 @@ class FrameTable(ScrollView, can_focus=True):
         """The columns on the line, and how many lack the room."""
         return self._ensure_painter().layout
 
-    def _looked_up(self) -> TableStyles:
+    def _row_styles(self) -> TableStyles:
         """The styles of the parts of a row, which take long to look up."""
         if self._part_styles is not None:
             return self._part_styles
@@ -330,8 +330,8 @@ class FrameTable(ScrollView, can_focus=True):
         look = self._look_of(row)
         strip = self._strips.get((row, look))
         if strip is None:
-            if len(self._strips) >= STRIPS_KEPT:
-                for old in list(islice(self._strips, STRIPS_KEPT // 8)):
+            if len(self._strips) >= MAX_CACHED_STRIPS:
+                for old in list(islice(self._strips, MAX_CACHED_STRIPS // 8)):
                     del self._strips[old]
             strip = self._strips[row, look] = painter.row(self.model.rows.row(row), look, self._hits)
         return strip
@@ -341,7 +341,7 @@ class FrameTable(ScrollView, can_focus=True):
         if self._painter is None:
             return False
         top, page = self.scroll_offset.y, self.page_rows
-        most = min(page, STRIPS_KEPT // 4)
+        most = min(page, MAX_CACHED_STRIPS // 4)
         near = (*range(top + page, min(top + page + most, len(self.model.rows))), *range(max(0, top - most), top))
         missing = [row for row in near if (row, self._look_of(row)) not in self._strips]
         for row in missing[:AHEAD_ROWS]:
@@ -420,7 +420,7 @@ class FrameTable(ScrollView, can_focus=True):
             self._scroll_to_cursor()
             return
         previous, self.model.cursor_row = self.model.cursor_row, row
-        self.model.kept_row = self.model.rows.source_row(row)
+        self.model.cursor_source_row = self.model.rows.source_row(row)
         self._refresh_row(previous)
         self._refresh_row(row)
         self._scroll_to_cursor()
