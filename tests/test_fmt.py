@@ -90,7 +90,7 @@ def test_a_duration_alone_is_true_to_five_digits(value_ns: int) -> None:
 
 
 @given(st.lists(st.integers(1, 10**13), min_size=2, max_size=8))
-def test_a_column_is_true_to_its_last_digit_or_says_less_than(values: list[int]) -> None:
+def test_a_column_is_exact_to_its_last_digit_or_shows_less_than(values: list[int]) -> None:
     symbol, texts = format_column(K.DURATION, values)
     scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[symbol]
     for value, text in zip(values, texts, strict=True):

@@ -23,7 +23,7 @@ def test_instances_of_a_template_by_what_the_others_lack() -> None:
     ]
 
 
-def test_a_wider_column_tells_no_less() -> None:
+def test_a_wider_column_shows_no_less() -> None:
     """Where one instance fits with all its arguments, the others are still told by their words."""
     assert list(distinct_symbols(ELEMENTWISE, 64).values()) == [
         "vectorized_elementwise_kernel<CUDAFunctor_add, float, 8, 3>",
@@ -87,7 +87,7 @@ def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: 
         assert all(cell_width(label) <= width for label in labels.values())
 
 
-def test_kernels_that_differ_in_two_places_are_told_apart_in_26_cells() -> None:
+def test_kernels_that_differ_in_two_places_are_distinguished_in_26_cells() -> None:
     nvjet = [
         f"nvjet_sm90_tst_256x{tile}_bz_coopA_{way}"
         for tile in ("128_64x4_1x2_h", "96_64x4_2x1_v")
@@ -109,7 +109,7 @@ def test_a_name_without_words_of_its_own_has_all_the_room() -> None:
     assert list(distinct_symbols(names, 23).values()) == ["distribution_elementwi…", "distribution…<BFloat16>"]
 
 
-def test_what_a_function_returns_does_not_tell_it_apart() -> None:
+def test_return_types_do_not_distinguish_functions() -> None:
     names = ["void cutlass::Kernel<cutlass::Reduce<4>>(int)", "cutlass::Kernel<cutlass::Gemm<4>>(int)"]
     assert list(distinct_symbols(names, 14).values()) == ["Kernel<Reduce>", "Kernel<Gemm>"]
 

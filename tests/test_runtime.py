@@ -38,11 +38,11 @@ def test_others_are_left_alone(processor: str) -> None:
 
 
 @pytest.mark.parametrize("told", ["", "AVX512_SPR"])
-def test_what_the_user_says_stands(told: str) -> None:
+def test_settings_of_the_user_are_kept(told: str) -> None:
     assert environment_changes({VARIABLE: told}, ZEN_4) == {}
 
 
-def test_a_command_tells_numpy_before_it_is_loaded(tmp_path: Path) -> None:
+def test_a_command_configures_numpy_before_it_is_loaded(tmp_path: Path) -> None:
     program = f"""
 import sys, tui.runtime
 from pathlib import Path

@@ -61,7 +61,7 @@ def test_work_that_fails_keeps_nothing() -> None:
     assert not runtime._kept
 
 
-def test_a_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(runtime.ctypes, "CDLL", None)
     use_one_arena()

@@ -39,7 +39,7 @@ def reasons(profile: Profile) -> list[tuple[str, str]]:
     return profile["issues"].filter(pl.col("severity") != "info").select("severity", "reason").rows()
 
 
-def test_the_readme_tells_of_every_sample() -> None:
+def test_the_readme_lists_every_sample() -> None:
     told = (SAMPLES / "README.md").read_text(encoding="utf-8")
 
     assert [path.name for path in SAMPLES.iterdir() if path.name != "README.md" and f"`{path.name}" not in told] == []

@@ -102,7 +102,7 @@ def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
         aggregated(made, Aggregation(0, 2))
 
 
-def test_what_the_input_summed_itself_is_left_out_and_said() -> None:
+def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
     made = training(3, summary=[printed("gpu", "gemm", 3, 90)])
     part = aggregated(made, Aggregation(1, 1))
     assert part["summary"].is_empty()
@@ -127,7 +127,7 @@ def test_a_run_that_does_not_repeat_is_iteration_0_whole() -> None:
         aggregated(made, Aggregation(1, 1))
 
 
-def test_sessions_without_the_iteration_are_left_out_and_said() -> None:
+def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
     made = profile(
         activities=[kernel("a", 5, start_ns=0, iteration=7), kernel("a", 5, start_ns=0, session=1)],
     )
@@ -147,7 +147,7 @@ def test_sessions_without_the_iteration_are_left_out_and_said() -> None:
         (Aggregation(0, 2), "iterations 0:2"),
     ],
 )
-def test_a_range_that_reaches_beyond_the_iterations_says_which_there_are(wanted: Aggregation, said: str) -> None:
+def test_a_range_beyond_the_iterations_lists_existing_ones(wanted: Aggregation, said: str) -> None:
     assert words(aggregated(training(3), wanted)) == said
 
 
@@ -267,7 +267,7 @@ def test_a_session_without_the_key_is_one_iteration() -> None:
     ],
     ids=["several", "near", "none"],
 )
-def test_a_key_that_is_none_or_several_is_told_with_names(key: str, message: str) -> None:
+def test_an_unknown_or_ambiguous_key_lists_names(key: str, message: str) -> None:
     with pytest.raises(ProftuiError) as fault:
         with_iterations(training(3), key)
     assert str(fault.value).startswith(message)

@@ -51,7 +51,7 @@ def test_the_peak_and_when_and_how_it_grew() -> None:
     assert rows.select(told).rows() == [(0, 150, 0, 100, 130, 30, 50), (1, 200, 2, 130, 110, -20, 70)]
 
 
-def test_memories_are_told_apart() -> None:
+def test_memory_of_devices_is_separate() -> None:
     events = [
         {"place": place, "device": device, "start_ns": 1, "delta_bytes": size, "allocated_bytes": size}
         for place, device, size in (("CPU", None, 8), ("GPU", 0, 16), ("GPU", 1, 32))
@@ -67,7 +67,7 @@ def test_without_totals_nothing_is_made_up() -> None:
     assert (row["peak_bytes"], row["peak_at_ns"], row["growth_bytes"], row["events"]) == (None, None, None, 1)
 
 
-def test_stretches_between_iterations_are_told_apart_without_totals() -> None:
+def test_intervals_between_iterations_are_separate_without_totals() -> None:
     marks = [
         {"name": "step", "start_ns": at, "duration_ns": 5, "iteration": at, "pid": 1, "tid": 1} for at in (10, 30, 50)
     ]

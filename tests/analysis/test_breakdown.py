@@ -69,7 +69,7 @@ def test_each_instant_belongs_to_the_first_category_that_is_on() -> None:
     assert BREAKDOWN.columns[0].name == "category"
 
 
-def test_what_cannot_be_told_is_null_and_its_time_is_in_other() -> None:
+def test_unknown_categories_are_null_and_their_time_is_in_other() -> None:
     made = profile(
         sessions=[{"session": 0, "format": "nvprof-text"}],
         devices=[K40],
@@ -87,7 +87,7 @@ def test_what_cannot_be_told_is_null_and_its_time_is_in_other() -> None:
     assert whys(made)["Other"] == "includes what is not recorded: Dataloader, I/O, CPU"
 
 
-def test_kernels_of_which_nothing_says_are_no_category_of_dlprofs() -> None:
+def test_kernels_of_unknown_tensor_core_use_are_in_no_dlprof_category() -> None:
     made = profile(
         devices=[H100],
         activities=[{"kind": "graph", "name": "[CUDA graph 1]", "duration_ns": 5, "start_ns": 0, "device": 0}],
@@ -112,7 +112,7 @@ def test_rocprof_without_copies_does_not_say_that_there_were_none() -> None:
     assert whys(made)["Memory"] == "only kernels recorded"
 
 
-def test_sessions_are_apart_and_gpus_of_one_are_averaged() -> None:
+def test_sessions_are_separate_and_gpus_of_one_are_averaged() -> None:
     made = profile(
         activities=[
             kernel("volta_sgemm_128x32_nn", 100, start_ns=0, device=0, session=0),
@@ -156,7 +156,7 @@ def test_api_calls_alone_are_cpu_time() -> None:
         ("iteration 3", HostPhase.NONE),
     ],
 )
-def test_names_tell_what_the_host_did(name: str, phase: HostPhase) -> None:
+def test_host_phases_are_recognized_by_name(name: str, phase: HostPhase) -> None:
     assert phases_of(pl.Series([name])).tolist() == [phase]
 
 

@@ -71,7 +71,7 @@ def test_views_that_each_frame_feeds() -> None:
     assert views(Profile(empty.frames, ("run.log",), {"run.log": Text()}))["log"] == OK
 
 
-def test_inspect_tells_what_each_session_holds() -> None:
+def test_inspect_lists_the_content_of_each_session() -> None:
     found = profile(
         sessions=[{"session": 0, "format": "nvprof-text", "pid": 7, "command": "./a", "first_line": 2, "last_line": 9}],
         activities=[kernel("k", 5), kernel("k", 7), copy("HtoD", 3), kernel("fault", None, kind="um")],
@@ -115,7 +115,7 @@ def test_inspect_tells_what_each_session_holds() -> None:
     assert "partial" not in told
 
 
-def test_inspect_says_that_not_all_was_read() -> None:
+def test_inspect_reports_that_not_all_was_read() -> None:
     empty = profile()
     assert inspect(Profile(empty.frames, ("a",), partial="stopped at 68%"))["partial"] == "stopped at 68%"
     assert inspect(joined([empty, profile()]))["sources"] == ["run.log", "run.log"]

@@ -51,7 +51,7 @@ def tools() -> Sides:
     return sides(profile(TRAINING), profile(TRACE), ("nvprof", "PyTorch"))
 
 
-def test_both_sides_are_told_per_iteration_where_both_have_some(tools: Sides) -> None:
+def test_both_sides_are_reported_per_iteration_where_both_have_some(tools: Sides) -> None:
     assert tools.per_iteration
     assert tools.a.count == 5
     assert tools.b.count == 5
@@ -204,7 +204,7 @@ def test_ops_of_another_library_are_matched_when_asked_and_marked() -> None:
         assert tolerant[column].sum() == pytest.approx(exact[column].sum(), rel=1e-12)
 
 
-def test_types_that_kernels_tell_are_not_taken_for_ops_that_were_recorded(tools: Sides) -> None:
+def test_inferred_types_are_not_compared_with_recorded_ops(tools: Sides) -> None:
     assert not changed_ops(tools, tolerant=True)["similar"].any()
 
 
@@ -264,7 +264,7 @@ def test_what_one_side_does_not_hold_at_all_is_not_new() -> None:
     assert changed_api(sides(now, before, ("b", "a")))["change"].to_list() == ["", ""]
 
 
-def test_a_sum_that_lacks_the_part_of_a_session_is_unknown_and_says_why() -> None:
+def test_a_sum_without_the_part_of_a_session_is_unknown_with_a_reason() -> None:
     before = made(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
     parts = [call("cudaFree", 5), call("cudaMalloc", 7), {**call("cudaFree", 0, session=1), "duration_ns": None}]
     rows = changed_api(sides(before, made(api_calls=parts), ("a", "b")))
@@ -278,7 +278,7 @@ def test_a_sum_that_lacks_the_part_of_a_session_is_unknown_and_says_why() -> Non
     assert (figures["api_ns"].baseline, figures["api_ns"].candidate, figures["api_calls"].candidate) == (12, None, 3)
 
 
-def test_a_row_of_alike_names_of_which_one_is_unknown_is_unknown() -> None:
+def test_a_row_of_similar_names_is_unknown_where_one_of_them_is() -> None:
     before = made(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
     rows = changed_kernels(sides(before, made(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
     assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "unknown_reason").rows() == [

@@ -122,7 +122,7 @@ def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
     assert "GPU time and kernel time of the baseline: at least (calls without time: 1)." in words
 
 
-def test_where_a_printed_table_lacks_rows_a_kind_without_a_row_is_not_nothing() -> None:
+def test_a_kind_without_rows_is_unknown_where_the_printed_table_is_incomplete() -> None:
     whole = made(
         summary=[printed("gpu", "f", 2, 90, time_pct=90.0), printed("gpu", "[CUDA memcpy HtoD]", 1, 10, time_pct=10.0)],
         sessions=[NVPROF],
@@ -139,7 +139,7 @@ def test_where_a_printed_table_lacks_rows_a_kind_without_a_row_is_not_nothing() 
     assert (figures["memcpy_ns"].candidate, figures["gpu_ns"].unknown_reason) == (0, None)
 
 
-def test_time_on_tensor_cores_says_of_how_much_it_is_not_told() -> None:
+def test_time_on_tensor_cores_states_the_unknown_part() -> None:
     gpu = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
     sgemm = "volta_sgemm_128x32_nn"
     told, open_name = (made(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
@@ -153,7 +153,7 @@ def test_time_on_tensor_cores_says_of_how_much_it_is_not_told() -> None:
     assert figure.reasons == ("", "without 25.00% of the kernel time of unknown tensor-core use")
 
 
-def test_of_a_part_of_an_input_only_what_is_there_is_told() -> None:
+def test_a_partial_input_has_only_the_figures_of_the_part() -> None:
     whole = made(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
     part = replace(made(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="cut off after 1 event")
     both, figures = compared(whole, part)
@@ -181,7 +181,7 @@ def steps(*milliseconds: int) -> Profile:
     return made(ranges=ranges, activities=work)
 
 
-def test_how_far_iterations_lie_apart() -> None:
+def test_spread_of_iterations() -> None:
     both = sides(steps(10, 11, 12, 13, 90), steps(12, 13, 14), ("a", "b"))
     assert both.per_iteration
     assert spread(both.a) == IterationSpread(5, 11_000_000, 13_000_000)

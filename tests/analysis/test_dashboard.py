@@ -137,7 +137,7 @@ def test_performance_of_a_trace() -> None:
     assert board.devices.select("name", "sm_count", "busy_pct").rows() == [("Tesla K40c", 15, 90.0)]
 
 
-def test_what_totals_cannot_tell_is_unknown_with_the_command_that_records_it() -> None:
+def test_figures_that_totals_do_not_hold_are_unknown_with_the_recording_command() -> None:
     board = dashboard(profile(summary=[printed("gpu", "k", 2, 30)]))
     assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
     assert fact(board, "gpu_ns").source == "the summary that the input holds"
@@ -154,7 +154,7 @@ def test_what_totals_cannot_tell_is_unknown_with_the_command_that_records_it() -
     ]
 
 
-def test_an_empty_profile_knows_nothing_and_says_so() -> None:
+def test_an_empty_profile_has_unknown_figures_with_reasons() -> None:
     board = dashboard(profile())
     assert {found.value for found in board.performance} == {None}
     assert all(found.source.startswith("no ") and found.record for found in board.performance)
@@ -250,7 +250,7 @@ def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:
     ]
 
 
-def test_the_system_is_what_the_log_says() -> None:
+def test_the_system_is_as_recorded_in_the_log() -> None:
     sessions = [
         {"session": 0, "command": "./a", "pid": 1, "start_resolution_ns": 10},
         {"session": 1, "command": "./a", "pid": 2, "start_resolution_ns": 1000},
@@ -292,7 +292,7 @@ def test_a_real_trace(corpus: Callable[[str], str]) -> None:
     assert board.devices.select("name", "compute_capability", "sm_count").rows() == [("Tesla K40c", "3.5", 15)]
 
 
-def test_work_without_a_launch_record_is_told_above_a_hundredth(corpus: Callable[[str], str]) -> None:
+def test_work_without_a_launch_record_is_reported_above_one_percent(corpus: Callable[[str], str]) -> None:
     board = dashboard(registry.load_one(corpus("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")))
     assert value(board, "unlaunched_ns") == 13_741_827
     (told,) = [known for known in board.performance if known.name == "unlaunched_ns"]
@@ -301,7 +301,7 @@ def test_work_without_a_launch_record_is_told_above_a_hundredth(corpus: Callable
     assert "unlaunched_ns" not in {known.name for known in other.performance}
 
 
-def test_whole_graphs_are_counted_beside_kernels() -> None:
+def test_whole_graphs_are_counted_separately_from_kernels() -> None:
     read = registry.load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
     board = dashboard(read)
     assert (value(board, "launches"), value(board, "graph_launches"), value(board, "kernels")) == (205, 120, 14)
@@ -375,7 +375,7 @@ def test_wall_time_and_iterations_of_several_sessions_are_each_its_own() -> None
     assert (value(board, "busy_ns"), value(board, "idle_ns")) == (40, 0)
 
 
-def test_the_advice_is_of_the_gravest_findings_of_different_rules() -> None:
+def test_advice_holds_the_most_severe_findings_of_different_rules() -> None:
     rows = [at(1000 * place * 1000, 2000) for place in range(100)]
     told = advice(profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
     assert told.top_findings["rule"].n_unique() == told.top_findings.height > 0

@@ -53,7 +53,7 @@ def test_only_the_time_counts_in_which_nothing_else_runs() -> None:
     assert a.half_ns == 180 - (60 + 50 + 5)
 
 
-def test_gains_are_told_per_gpu_and_per_iteration() -> None:
+def test_gains_are_reported_per_gpu_and_per_iteration() -> None:
     found = profile(
         activities=[
             at(0, 10, iteration=3),
@@ -80,7 +80,7 @@ def test_an_iteration_gains_only_what_was_launched_in_one() -> None:
     assert (gain.alone_per_iteration_ns, gain.half_per_iteration_ns) == (17.5, 7.5)
 
 
-def test_without_start_times_nothing_is_told() -> None:
+def test_without_start_times_there_are_no_figures() -> None:
     found = profile(activities=[kernel("k", 5), kernel("k", None, start_ns=4)])
     assert estimated_savings(found, of(found, "k")) == ()
 

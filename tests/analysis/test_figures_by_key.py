@@ -37,7 +37,7 @@ def _same(rows: pl.DataFrame) -> None:
         max_size=80,
     )
 )
-def test_sorted_numbers_tell_the_same_as_groups(told: list[tuple[int, str, str, int | None]]) -> None:
+def test_sorted_numbers_give_the_same_as_groups(told: list[tuple[int, str, str, int | None]]) -> None:
     _same(_rows(told))
 
 

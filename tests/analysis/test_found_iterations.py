@@ -54,7 +54,7 @@ def test_whole_steps_after_what_was_left_of_one() -> None:
     assert iterations(filled).equals(iterations(made))
 
 
-def test_warm_up_and_tail_stand_apart() -> None:
+def test_warm_up_and_tail_are_separate() -> None:
     made = profile(activities=launches(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
     # The longest wait is nowhere: the first place counts, and the pattern begins as early as it can.
     assert [(number, phase) for number, phase, *_ in phases(made)] == [
@@ -127,10 +127,14 @@ def test_replays_of_a_graph_are_iterations() -> None:
     ],
     ids=["one", "few", "one kernel", "all different", "two streams", "copies", "names lost"],
 )
-def test_a_run_that_does_not_repeat_is_one_iteration_and_says_why(work: list[dict[str, Any]], reason: str) -> None:
+def test_a_run_that_does_not_repeat_is_one_iteration_and_has_a_reason(work: list[dict[str, Any]], reason: str) -> None:
     made = profile(activities=work)
     row = iterations(made).row(0, named=True)
-    assert (row["iteration"], row["phase"], row["gpu_ns"]) == (0, "not repeated", sum(w["duration_ns"] for w in work))
+    assert (row["iteration"], row["phase"], row["gpu_ns"]) == (
+        0,
+        "not repeated",
+        sum(w["duration_ns"] for w in work),
+    )
     assert iterations(made).height == 1
     assert (sources(made), reasons(made)) == ({0: "whole run"}, {0: reason})
     filled = with_iterations(made)
@@ -153,7 +157,7 @@ def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_ow
     assert filled.filter(pl.col("session") == 2)["iteration"].to_list() == [None]
 
 
-def test_inspect_says_what_was_found() -> None:
+def test_inspect_reports_found_iterations() -> None:
     def told(made: Profile) -> Any:
         return inspect(made)["sessions"][0]["frames"].get("iterations")
 

@@ -20,7 +20,7 @@ BOTH = profile(
 )
 
 
-def test_launches_of_a_timeline_that_spells_the_kernel_otherwise_are_found_beside_those_that_were_replayed() -> None:
+def test_timeline_launches_are_matched_to_replayed_kernels_with_other_spelling() -> None:
     found = launches_measured(BOTH, metrics(BOTH).row(0, named=True))
     assert found.select("session", "duration_ns").rows() == [(0, 5), (1, 5)]
 

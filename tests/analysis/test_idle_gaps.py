@@ -73,7 +73,7 @@ def test_the_next_work_may_have_been_launched_long_before() -> None:
     assert idle_time(made).row(0, named=True)["other_wait_ns"] == 100
 
 
-def test_without_calls_nothing_tells_what_the_cpu_did() -> None:
+def test_without_calls_the_cpu_activity_is_unknown() -> None:
     made = profile(activities=[kernel("a", 10, start_ns=0, device=0), kernel("b", 5, start_ns=60, device=0)])
     row = gaps(made).row(0, named=True)
     assert (row["duration_ns"], row["before"], row["after"]) == (50, "a", "b")
@@ -113,7 +113,7 @@ def test_the_share_of_several_gaps_is_the_share_of_their_sum() -> None:
     assert (row["gaps"], row["total_ns"], row["span_pct"]) == (9, 27, 2.7)
 
 
-def test_gaps_shorter_than_what_start_times_tell_are_not_told() -> None:
+def test_gaps_shorter_than_the_resolution_are_not_reported() -> None:
     made = profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[kernel("a", 5, start_ns=at, device=0) for at in (0, 10, 20, 40)],

@@ -61,7 +61,7 @@ def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> 
     assert iteration_work(chosen)["kernel_pct"].to_list() == [pytest.approx(100 * 10 / 85 / 2)]
 
 
-def test_what_is_not_told_of_kernels_and_copies_is_unknown() -> None:
+def test_unrecorded_use_of_kernels_and_copies_is_unknown() -> None:
     rows = [{"iteration": 5, **kernel("odd", 30, start_ns=at, device=0)} for at in (10, 60)]
     made = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "rocprof-csv"}])
     assert iterations_with_uses(made).select("busy_ns", *GPU_USES).rows() == [(60, None, None, 60, None)]
@@ -100,7 +100,7 @@ def test_the_chosen_iterations_are_marked() -> None:
     assert iterations_with_uses(made, Aggregation(key="gemm"))["aggregated"].to_list() == [None, None]
 
 
-def test_without_gpu_work_nothing_is_said_of_it() -> None:
+def test_without_gpu_work_its_figures_are_unknown() -> None:
     made = profile(ranges=[step(0, 0)])
     assert iterations_with_uses(made).select(USES).rows() == [(None,) * len(USES)]
     assert iterations_with_uses(profile()).is_empty()

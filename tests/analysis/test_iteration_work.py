@@ -95,7 +95,7 @@ def test_kernels_without_durations_take_an_unknown_time_not_none() -> None:
     ]
 
 
-def test_an_iteration_whose_work_has_no_durations_is_not_said_to_be_idle() -> None:
+def test_an_iteration_whose_work_has_no_durations_is_not_reported_as_idle() -> None:
     found = profile(
         ranges=[{"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 100, "iteration": at} for at in (0, 1, 2)],
         activities=[
@@ -141,7 +141,7 @@ def test_a_run_in_which_nothing_repeats_is_iteration_0_with_all_of_its_work() ->
     assert launches_of_iteration(single, session=0, iteration=0).height == 2
 
 
-def test_ops_of_an_iteration_are_recorded_and_what_has_none_says_why() -> None:
+def test_ops_of_an_iteration_are_recorded_and_unattributed_work_has_a_reason() -> None:
     rows = ops_of_iteration(made(), session=0, iteration=3)
     assert rows.select("op", "op_source", "why_no_op", "gpu_ns", "tc_ns", "data_type", "input_shapes").rows() == [
         ("aten::mm", "recorded", None, 40, 40, "float", "[[2, 3], [3, 4]]"),

@@ -51,7 +51,7 @@ def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
     ]
 
 
-def test_what_one_launch_cannot_tell_is_unknown() -> None:
+def test_values_that_one_launch_does_not_record_are_unknown() -> None:
     row = kernels(profile(activities=[kernel("k", 7)])).row(0, named=True)
     assert (row["median_ns"], row["p99_ns"], row["std_ns"]) == (7, 7, None)
 

@@ -12,7 +12,7 @@ SHAPE = {"grid_x": 8, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "b
 CALL = {"name": "cudaLaunchKernel", "start_ns": 100, "duration_ns": 7, "pid": 5, "tid": 6, "correlation": 3}
 
 
-def test_a_launch_tells_its_call_op_and_iteration() -> None:
+def test_a_launch_has_its_call_op_and_iteration() -> None:
     made = profile(
         api_calls=[{**CALL, "name": "cuLaunchKernel", "start_ns": 102}, CALL, {**CALL, "session": 1, "tid": 9}],
         ops=[
@@ -90,7 +90,7 @@ def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)"
     return measured_metrics(made, 0)
 
 
-def test_metrics_of_the_same_kernel_grid_and_block_are_told_the_most_telling_first() -> None:
+def test_metrics_of_the_same_launch_configuration_have_key_metrics_first() -> None:
     measured = joined_with(
         metric("lts__t_sector_hit_rate.pct", 40.0),
         metric("Memory Throughput", 3e12, "B/s"),
@@ -115,7 +115,7 @@ def test_metrics_of_the_same_kernel_grid_and_block_are_told_the_most_telling_fir
     )
 
 
-def test_a_kernel_of_the_same_short_name_is_told_to_be_that() -> None:
+def test_a_kernel_matched_by_short_name_is_marked() -> None:
     measured = joined_with(metric("Achieved Occupancy", 50.0), name="gemm")
     assert measured is not None
     assert (measured.exact_name, measured.values) == (False, (("achieved occupancy", 50.0, "%"),))
@@ -127,7 +127,7 @@ def test_another_kernel_or_another_shape_was_not_measured() -> None:
     assert joined_with(metric("Achieved Occupancy", 50.0, block_x=None)) is None
 
 
-def test_the_row_of_an_activity_is_found_wherever_it_stands() -> None:
+def test_the_row_of_an_activity_is_found_wherever_it_is() -> None:
     rows = [kernel("a", 1), kernel("b", 1, session=1), kernel("c", 1, session=1), kernel("d", 1)]
     whole = profile(activities=rows)
     assert [activity_row(whole, number)["name"] for number in range(4)] == ["a", "b", "c", "d"]

@@ -81,7 +81,7 @@ def test_checked_values(gpu: str, changes: dict[str, Any], blocks: int, pct: flo
         ),
     ],
 )
-def test_what_cannot_be_told_is_null_with_the_reason(gpu: str | None, changes: dict[str, Any], reason: str) -> None:
+def test_unknown_occupancy_is_null_with_the_reason(gpu: str | None, changes: dict[str, Any], reason: str) -> None:
     row = occupancy(on(gpu, **changes)).row(0, named=True)
     assert row["occupancy_reason"] == reason
     assert (row["blocks_per_sm"], row["occupancy_pct"], row["limiter"], row["waves"]) == (None, None, None, None)
@@ -127,7 +127,7 @@ def test_launch_config_holds_all_that_is_known() -> None:
     assert (config.occupancy_pct, config.limiter, config.occupancy_reason) == (37.5, "registers", None)
 
 
-def test_launch_config_of_a_copy_says_why_it_has_no_occupancy() -> None:
+def test_launch_config_of_a_copy_has_the_reason_for_no_occupancy() -> None:
     config = launch_config(profile(activities=[copy("HtoD", 5, size_bytes=10)]), 0)
     assert (config.grid, config.threads, config.occupancy_pct, config.size_bytes) == (None, None, None, 10)
     assert config.occupancy_reason == "not applicable: a memcpy occupies no SM"
@@ -219,7 +219,7 @@ def test_every_known_gpu_finds_itself_and_its_limits() -> None:
         assert gpu.confidence in ("a", "b", "c")
 
 
-def test_what_the_input_says_of_a_device_stands() -> None:
+def test_recorded_device_properties_are_kept() -> None:
     device = {"device": 0, "name": "Tesla K40c", "compute_capability": "9.0", "sm_count": 7}
     facts = device_facts(profile(devices=[device], activities=[launch(device=None)]))
     assert facts.select("device", "compute_capability", "sm_count", "facts_source").rows() == [

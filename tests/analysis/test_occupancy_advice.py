@@ -70,7 +70,7 @@ def test_known_cases(config: tuple[str, int, int, int], advice: tuple[OccupancyA
     registers=st.integers(0, 255),
     shared=st.integers(0, 227 * KB),
 )
-def test_every_advice_gives_what_it_says_and_no_more_is_asked_than_needed(
+def test_every_advice_reaches_its_occupancy_with_the_smallest_change(
     capability: str, threads: int, registers: int, shared: int
 ) -> None:
     def resident(threads: int, registers: int, shared: int) -> tuple[int | None, float | None]:

@@ -57,7 +57,7 @@ def test_groupings_add_up_to_all_gpu_time(made: Profile) -> None:
 
 
 @given(op_profiles())
-def test_what_lies_behind_rows_adds_up_to_them(made: Profile) -> None:
+def test_rows_behind_a_group_add_up_to_it(made: Profile) -> None:
     for grouping in GROUPINGS:
         rows = grouping.rows(made)
         seen: list[int] = []
@@ -126,13 +126,13 @@ def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.Mon
         ("wrong = 1", "expected"),
     ],
 )
-def test_a_wrong_file_of_classes_says_where(text: str, complaint: str) -> None:
+def test_a_wrong_file_of_classes_names_the_place(text: str, complaint: str) -> None:
     with pytest.raises(ProftuiError, match=complaint) as told:
         parse_classes(text, "kernel_classes.toml")
     assert "kernel_classes.toml" in str(told.value)
 
 
-def test_what_nothing_claims_is_told() -> None:
+def test_unclassified_kernels_are_reported() -> None:
     made = profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
     told = coverage(made)
     assert (told.inferred_ns, told.unknown_ns) == (75, 25)
@@ -173,7 +173,7 @@ def test_an_average_is_of_the_work_whose_time_is_known() -> None:
     assert kernels(several).select("calls", figures).rows() == [(7, 40, 10)]
 
 
-def test_configurations_that_read_alike_are_told_apart() -> None:
+def test_configurations_with_equal_text_are_distinguished() -> None:
     shape = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1, "registers": 8}
     sizes = [(1024, 0), (0, 1024), (1 << 20, 0), ((1 << 20) + 1, 0)]
     work = [
@@ -215,7 +215,7 @@ def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, mon
     assert tree["gpu_ns"][0] == 8
 
 
-def test_steps_of_a_loop_are_one_range_with_a_name_that_says_so() -> None:
+def test_steps_of_a_loop_are_one_range_with_a_descriptive_name() -> None:
     steps = [{"name": f"step {n}", "start_ns": 100 * n, "duration_ns": 90, "iteration": n, "tid": 1} for n in (0, 1)]
     calls = [
         {"name": "cudaLaunchKernel", "start_ns": 100 * n, "duration_ns": 5, "tid": 1, "correlation": n} for n in (0, 1)

@@ -70,7 +70,7 @@ def test_streams_do_not_cut_each_others_ops() -> None:
     ]
 
 
-def test_launches_of_one_type_that_lie_apart_may_be_several_ops_so_that_no_idle_time_is_told() -> None:
+def test_idle_time_within_inferred_ops_is_unknown() -> None:
     work = [kernel(GEMM, 10, start_ns=0, stream=7), kernel(GEMM, 10, start_ns=60, stream=7)]
     made = profile(activities=work)
     assert inferred_instances(made).select("launches", "gpu_ns", "gpu_idle_ns").rows() == [(2, 20, None)]
@@ -94,7 +94,7 @@ def test_ordinals_begin_anew_in_each_iteration_and_there_are_none_outside() -> N
     ]
 
 
-def test_an_op_that_launches_other_kernels_in_another_iteration_says_so() -> None:
+def test_an_op_with_different_kernels_in_another_iteration_is_marked() -> None:
     work = [
         kernel(name, 10, start_ns=100 * place, stream=7, iteration=place)
         for place, name in enumerate((GEMM, "sgemm_x"))
@@ -175,7 +175,7 @@ def two_layers(*order: str, time_ns: int = 100) -> list[str | None]:
     return inferred_instances(profile(activities=work, layers=layers))["layer"].to_list()
 
 
-def test_several_layers_are_told_apart_by_their_order_backward_from_the_last() -> None:
+def test_layers_are_matched_in_order_and_backward_in_reverse_order() -> None:
     steps = (FORWARD, RELU, FORWARD, RELU, BACKWARD, RELU, BACKWARD)
     assert two_layers(*steps)[:7] == ["conv1", None, "conv2", None, "conv2", None, "conv1"]
 

@@ -88,7 +88,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(("name", "op"), KNOWN.items())
-def test_names_are_told(name: str, op: str) -> None:
+def test_op_types_of_kernel_names(name: str, op: str) -> None:
     found = classify(pl.Series([name]))
     assert found.with_columns(op_name())["op"].to_list() == [op]
     assert (found["rule"].null_count() == 1) == (op == UNKNOWN)
@@ -213,7 +213,7 @@ def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
         ('[groups]\n"a" = "b"', "expected [groups] with lists of op types"),
     ],
 )
-def test_a_broken_file_is_told_in_words(user_file: Path, text: str, said: str) -> None:
+def test_a_broken_file_is_an_error_with_a_sentence(user_file: Path, text: str, said: str) -> None:
     user_file.write_text(text, encoding="utf-8")
     with pytest.raises(ProftuiError) as error:
         op_rules.op_rules()
@@ -222,7 +222,7 @@ def test_a_broken_file_is_told_in_words(user_file: Path, text: str, said: str) -
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_no_text_is_told_in_words(user_file: Path) -> None:
+def test_a_binary_file_is_an_error_with_a_sentence(user_file: Path) -> None:
     user_file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ProftuiError, match="cannot be read"):
         op_rules.op_rules()

@@ -58,7 +58,7 @@ def test_ops_within_ops_count_what_they_spend_themselves() -> None:
     assert (row["gpu_min_ns"], row["gpu_avg_ns"], row["gpu_max_ns"]) == (0, 333, 1000)
 
 
-def test_what_an_input_cannot_tell_is_not_known() -> None:
+def test_unrecorded_values_are_unknown() -> None:
     (totals,) = op_type_summary(profile(summary=[printed("gpu", "sgemm", 4, 100)])).to_dicts()
     assert (totals["gpu_ns"], totals["launches"], totals["time_pct"]) == (100, 4, 100.0)
     known = {"op_type", "gpu_ns", "time_pct", "launches", "untimed_launches", "op_source", "session"}
@@ -92,7 +92,7 @@ def test_every_figure_belongs_to_one_group_of_columns() -> None:
     assert not FOLDS[0].holds("op_type")
 
 
-def test_launches_are_called_launches_beside_the_calls_of_ops() -> None:
+def test_launches_and_calls_of_ops_have_separate_columns() -> None:
     made = opened("sample_logs/resnet50_training.nvprof.log")
     heading = {column.title: column.name for column in OPS.columns}
     assert "Calls" not in heading

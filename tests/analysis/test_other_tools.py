@@ -60,7 +60,7 @@ def test_replayed_kernels_alone_are_shown_as_they_are() -> None:
     assert replayed_sessions(totals) == (1,)
 
 
-def test_what_the_tool_says_stands_apart_and_in_its_own_words() -> None:
+def test_figures_of_the_tool_are_separate_and_in_its_own_words() -> None:
     made = profile(
         sessions=[{"session": 0, "format": "dlprof-database"}],
         tool_figures=[
@@ -167,7 +167,7 @@ def test_whole_graphs_count_as_gpu_work() -> None:
     )
 
 
-def test_copies_of_summaries_are_told_by_the_words_of_every_tool() -> None:
+def test_copies_in_summaries_are_recognized_in_the_terms_of_every_tool() -> None:
     names = ("CopyHostToDevice", "MEMORY_COPY_DEVICE_TO_HOST", "[CUDA memcpy Device-to-Device]", "[CUDA memcpy HtoD]")
     found = profile(summary=[printed("gpu", name, 1, 5 - number) for number, name in enumerate(names)])
     directions = [("HtoD", 7), ("DtoH", 4), ("DtoD", 3)]

@@ -74,7 +74,7 @@ def test_kernels_that_only_rounding_makes_overlap_are_not_concurrent() -> None:
     assert (found["concurrent_ns"], found["most_at_once"]) == (6, 2)
 
 
-def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_is_said_to_have() -> None:
+def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
     made = profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
         activities=[
@@ -116,7 +116,7 @@ def test_the_parts_add_up_to_the_span_whatever_starts_are_rounded_to(
     assert found["busy_ns"] == busy_time(made)["busy_ns"].item()
 
 
-def test_gpus_and_sessions_are_apart() -> None:
+def test_gpus_and_sessions_are_separate() -> None:
     made = profile(
         activities=[
             kernel("a", 10, start_ns=0, device=1),

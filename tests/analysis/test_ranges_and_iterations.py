@@ -79,7 +79,7 @@ def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> N
             assert {column.name for column in informative_columns(spec, rows)[0]} & columns == told
 
 
-def test_a_range_within_one_of_its_name_counts_twice_and_the_help_says_so() -> None:
+def test_a_range_nested_in_one_of_its_name_counts_twice_as_the_help_states() -> None:
     """JAX records PjitFunction(f) around PjitFunction(f)."""
     twice = ranges_by_name(profile(ranges=[named("f", 0, 40), named("f", 10, 20)]))
     assert twice.select("calls", "total_ns").rows() == [(2, 60)]
@@ -138,7 +138,7 @@ def test_another_process_is_not_another_thread() -> None:
     assert ranges_by_name(made).select("range_gpu_ns", "meanwhile_gpu_ns").row(0) == (0, 0)
 
 
-def test_a_range_is_of_the_iteration_that_it_lies_in_by_time() -> None:
+def test_a_range_is_of_the_iteration_that_it_is_in_by_time() -> None:
     made = profile(
         ranges=[
             named("step 4", 100, 100, iteration=4),
@@ -185,7 +185,7 @@ def test_a_name_within_itself_counts_its_work_once() -> None:
     assert range_instances(made)["range_gpu_ns"].to_list() == [100, 100, 100]
 
 
-def test_sessions_of_the_same_threads_and_correlations_are_kept_apart() -> None:
+def test_sessions_of_the_same_threads_and_correlations_are_kept_separate() -> None:
     made = profile(
         api_calls=[call(10, 1), call(10, 1, session=1)],
         activities=[
@@ -210,7 +210,7 @@ def test_ranges_that_the_input_summed_itself_are_ranges_too() -> None:
     assert rows.select("name", "calls", "total_ns", "max_ns", "range_gpu_ns").rows() == [("step", 3, 90, 50, None)]
 
 
-def test_iterations_keep_their_numbers_and_the_last_row_is_what_lies_in_none() -> None:
+def test_iterations_keep_their_numbers_and_the_last_row_is_work_outside() -> None:
     made = profile(
         sessions=[{"session": 0, "rank": 3}],
         ranges=[
@@ -278,7 +278,7 @@ def test_marks_without_gpu_work_say_nothing_of_it() -> None:
         max_size=40,
     )
 )
-def test_iterations_and_what_lies_outside_add_up_to_everything(
+def test_iterations_and_work_outside_add_up_to_the_total(
     works: list[tuple[int, str, int, int | None]],
 ) -> None:
     made = profile(
@@ -300,7 +300,7 @@ def test_iterations_and_what_lies_outside_add_up_to_everything(
     assert (rows["kernels_launched"].sum() or 0) == sum(kind != "memcpy" for _, kind, _, _ in works)
 
 
-def test_gpus_tell_what_the_file_says_of_them_and_how_they_were_used() -> None:
+def test_gpus_have_recorded_properties_and_utilization() -> None:
     made = profile(
         sessions=[{"session": 0, "rank": 1, "host": "node7"}],
         devices=[

@@ -143,7 +143,7 @@ def test_clocks_that_are_off_are_found_out_by_the_ends() -> None:
     assert stragglers(off).by_session.height == 2, "lengths tell the straggler without clocks"
 
 
-def test_one_clock_that_is_off_is_named_and_its_collectives_are_not_told() -> None:
+def test_one_clock_that_differs_is_named_and_its_collectives_are_left_out() -> None:
     honest = job([[0, 3 * MS, MS], [5 * MS, 1 * MS, 0]])
     sessions = honest["sessions"].with_columns(
         pl.when(pl.col("rank") == 2).then(pl.col("origin_ns") + 8 * MS).otherwise("origin_ns").alias("origin_ns")
@@ -236,7 +236,7 @@ def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
     )
 
 
-def test_an_iteration_that_a_rank_of_the_group_lacks_is_unmatched() -> None:
+def test_an_iteration_missing_on_a_rank_of_the_group_is_unmatched() -> None:
     made = job([[0, 3 * MS], [0, MS]])
     without = made["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
     short = with_iterations(type(made)({**made.frames, "activities": without}, made.sources))

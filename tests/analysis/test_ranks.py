@@ -103,7 +103,7 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
     assert matched_collectives(sent)["last_rank"].to_list() == [None, None]
 
 
-def test_kernels_of_old_nccl_tell_their_collective() -> None:
+def test_collectives_are_recognized_in_kernel_names_of_old_nccl() -> None:
     old = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], name="ncclAllReduceRingLLKernel_sum_f32(ncclColl)")
     assert collectives(old)["collective"].unique().to_list() == ["allreduce"]
     assert straggler_verdict(old).session == 1
@@ -138,7 +138,7 @@ def test_ranks_without_collectives_are_compared_and_nobody_is_named() -> None:
     assert straggler_verdict(made).session is None
 
 
-def test_iterations_stand_beside_the_mean_of_the_ranks() -> None:
+def test_iterations_are_compared_with_the_mean_of_the_ranks() -> None:
     rows = rank_iterations(run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]]), session=1)
     assert rows.select("iteration", "behind_ns", "mean_ns", "spread_pct", "last_rank", "wait_ns").rows() == [
         (0, 0, 10 * MS, 0.0, "rank 1", 2 * MS),
@@ -158,7 +158,7 @@ def test_the_parts_of_each_rank_add_up_to_its_wall_time(waits: list[list[int]]) 
         assert (rows["waited_ns"] >= 0).all()
 
 
-def test_a_copy_beside_nothing_is_exposed() -> None:
+def test_a_copy_without_overlap_is_exposed() -> None:
     rows = [copy("HtoD", 5, start_ns=0, session=session, device=0) for session in (0, 1)]
     assert ranks(with_iterations(profile(activities=rows)))["exposed_copy_ns"].to_list() == [5, 5]
 

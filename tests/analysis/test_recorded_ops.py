@@ -293,7 +293,7 @@ def test_the_same_op_of_several_sessions_is_one_on_the_dashboard() -> None:
     assert board.split["total_ns"].sum() == 20
 
 
-def test_what_the_input_says_of_an_op_is_surer_than_its_name() -> None:
+def test_recorded_op_types_take_precedence_over_names() -> None:
     found = recorded(
         (
             op("layer1/Conv", 0, 9, op_type="Conv2D", direction="fprop", tc_eligible=True),
@@ -327,7 +327,7 @@ def test_op_types_sum_the_ops_of_a_type() -> None:
     assert op_types(plain).columns == found.columns
 
 
-def test_ops_can_be_told_apart_by_their_shapes() -> None:
+def test_ops_can_be_distinguished_by_their_shapes() -> None:
     found = recorded(
         (op("f", 0, 9, input_shapes="[[1]]"), op("f", 10, 9, input_shapes="[[2]]"), op("f", 20, 9)),
         launched(0, GEMM, 5),
@@ -463,7 +463,7 @@ def test_work_without_a_duration_is_counted_and_takes_an_unknown_time() -> None:
     assert op_overheads(untimed())["gpu_idle_ns"].to_list() == [None, None, 0, None, None, 0]
 
 
-def test_sums_tell_how_many_launches_are_not_in_them() -> None:
+def test_sums_count_the_launches_that_they_leave_out() -> None:
     columns = ("op", "calls", "launches", "untimed_launches", "gpu_self_ns", "gpu_avg_ns", "gpu_total_ns")
     assert recorded_ops(untimed()).select(columns).rows() == [
         ("aten::addmm", 2, 3, 2, 300, 300, 300),
@@ -489,7 +489,7 @@ def test_nothing_but_unknown_work_is_not_summed_to_nothing() -> None:
     assert summary.select("op_type", "launches", "gpu_ns").rows() == [("unknown", 0, 0), ("gemm", 1, None)]
 
 
-def test_types_and_trees_tell_how_many_launches_are_not_in_their_times() -> None:
+def test_types_and_trees_count_the_launches_that_their_times_leave_out() -> None:
     told = op_type_summary(untimed()).filter(pl.col("launches") > 0).select("op_type", "launches", "untimed_launches")
     assert told.rows() == [("gemm", 3, 2), ("activation", 1, 0)]
     nodes = by_path(untimed()).filter(pl.col("launches") > 0).select("node", "launches", "untimed_launches")
@@ -530,7 +530,7 @@ def test_averages_over_several_names_are_of_the_launches_with_a_duration() -> No
     assert kernels_with_ops(of_ops).select("calls", "total_ns", "avg_ns").rows() == [(2, 40, 40)]
 
 
-def test_calls_that_one_row_does_not_tell_are_not_told_of_the_sum() -> None:
+def test_a_sum_of_calls_is_unknown_where_one_row_has_none() -> None:
     rows = [printed("gpu", GEMM, None, 40), printed("gpu", "volta_sgemm_64x64_nn", 3, 20)]
     assert inferred_ops(profile(summary=rows)).select("calls", "total_ns", "avg_ns").rows() == [(None, 60, None)]
     assert dashboard(profile(summary=rows)).split["calls"].to_list() == [None]

@@ -24,7 +24,7 @@ def of(source: str, line: int | None) -> Profile:
     return profile(sessions=[{"session": 0, "source": source}], activities=[kernel("k", 5, start_ns=0, line=line)])
 
 
-def test_an_event_says_its_line_and_how_to_see_it() -> None:
+def test_the_source_of_an_event_is_its_line_and_a_command() -> None:
     made = of("/data/run's.json.gz", 1234)
     assert where_from(made, {"session": 0, "line": 1234, "activity": 0}) == (
         "line 1,234 of run's.json.gz; to see it: zcat 'run'\"'\"'s.json.gz' | sed -n 1234,+12p"
@@ -32,7 +32,7 @@ def test_an_event_says_its_line_and_how_to_see_it() -> None:
     assert no_text(made) == EVENTS == views(made)["log"]
 
 
-def test_a_database_says_which_row_it_is() -> None:
+def test_the_source_of_a_database_row_is_its_number() -> None:
     made = of("run.sqlite", None)
     assert where_from(made, {"session": 0, "activity": 7}) == (
         "run.sqlite has tables, not lines: GPU work 7, in input order"

@@ -10,7 +10,7 @@ from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpus import STREAMS, streams
 
 
-def test_each_stream_tells_what_it_did_and_what_of_it_beside_others() -> None:
+def test_streams_have_work_times_and_overlap_with_other_streams() -> None:
     made = profile(
         activities=[
             kernel("a", 100, start_ns=0, device=0, stream=7),
@@ -31,7 +31,7 @@ def test_each_stream_tells_what_it_did_and_what_of_it_beside_others() -> None:
     assert rows["busy_pct"].to_list() == [100 * 100 / 300, 50.0, 100 * 10 / 300]
 
 
-def test_what_only_rounding_makes_overlap_is_not_beside_anything() -> None:
+def test_overlap_from_rounding_alone_does_not_count() -> None:
     rows = [kernel("a", 1200, start_ns=0, device=0, stream=7), kernel("b", 500, start_ns=1000, device=0, stream=8)]
     rounded = profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 1000}])
     assert streams(rounded)["beside_ns"].to_list() == [0, 0]

@@ -72,7 +72,7 @@ def test_joint_length(one: list[tuple[int, int, int]], other: list[tuple[int, in
 
 
 @given(WORK, st.integers(1, 5))
-def test_apart_by(work: list[tuple[int, int, int]], least: int) -> None:
+def test_gaps_of_at_least_a_length(work: list[tuple[int, int, int]], least: int) -> None:
     line, _ = line_of(work)
     reached = np.maximum.accumulate(line.ends)
     expected = np.flatnonzero(line.starts[1:] - reached[:-1] >= least) + 1

@@ -70,7 +70,7 @@ def test_layers_of_paleo(corpus: Callable[[str], str]) -> None:
     assert totals["measured_ns"].sum() == layers(found)["measured_ns"].sum()
 
 
-def test_issues_are_the_gravest_first_then_by_line() -> None:
+def test_issues_are_the_most_severe_first_then_by_line() -> None:
     rows = [
         {"severity": "info", "line": 1, "reason": "a"},
         {"severity": "error", "line": 9, "reason": "b"},
@@ -91,7 +91,7 @@ def test_metrics_name_their_gpu() -> None:
     assert_has_columns(found, METRICS)
 
 
-def test_rows_without_lines_are_told_apart() -> None:
+def test_rows_without_lines_are_distinguished() -> None:
     said = {"severity": "warning", "reason": "reported by Nsight Systems"}
     told = issues(profile(issues=[{**said, "text": "No NVTX events"}, {**said, "text": "The driver is old"}]))
     assert not told.select(ISSUES.key).is_duplicated().any()
@@ -104,7 +104,7 @@ def test_rows_without_lines_are_told_apart() -> None:
     assert not metrics(profile(metrics=measured)).select(METRICS.key).is_duplicated().any()
 
 
-def test_unified_memory_of_several_gpus_is_told_apart() -> None:
+def test_unified_memory_of_several_gpus_is_separate() -> None:
     summed = [printed("um", "Host To Device", 3, 9, line=line) for line in (4, 9)]
     rows = unified_memory(profile(summary=summed))
     assert rows["line"].to_list() == [4, 9]

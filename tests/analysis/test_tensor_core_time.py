@@ -133,7 +133,7 @@ def test_an_op_that_no_entry_knows_is_what_it_launched() -> None:
     assert eligible_activities(marked).to_list() == [True, False, None]
 
 
-def test_what_the_input_says_of_its_ops_stands() -> None:
+def test_recorded_eligibility_of_ops_is_kept() -> None:
     work = [kernel(TC, 100, op=0, device=0), kernel(ADD, 50, op=1, device=0)]
     tree = [
         {"op": 0, "name": "aten::mm", "tc_eligible": False},
@@ -160,7 +160,7 @@ def test_a_share_of_nothing_is_unknown() -> None:
     assert use(profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
 
 
-def test_what_cannot_be_told_is_in_no_share_and_is_said() -> None:
+def test_unknown_time_is_in_no_share_and_is_reported() -> None:
     work = [kernel(TC, 60, device=0), kernel(FP32, 20, device=0), kernel("Kernel", 20, device=0)]
     figures = use(profile(activities=work, devices=A100))
     assert figures.efficiency_pct == figures.share_pct == 75.0
@@ -187,7 +187,7 @@ def test_totals_count_as_well() -> None:
     assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (40, 75.0, 75.0)
 
 
-def test_of_a_gpu_that_may_have_none_nothing_is_told_until_it_is_named() -> None:
+def test_without_a_gpu_name_figures_are_unknown_where_tensor_cores_are() -> None:
     rows = [printed("gpu", FP32, 1, 10), printed("gpu", ADD, 1, 5)]
     totals = profile(summary=rows)
     for found in (totals, profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
@@ -261,7 +261,7 @@ def test_recordings(name: str, efficiency: float | None, share: float | None) ->
     assert told == [efficiency, share]
 
 
-def test_a_trace_that_the_plugin_says_0_of() -> None:
+def test_a_trace_with_0_percent_in_the_plugin() -> None:
     name = "kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"
     assert use(registry.load_one(corpus_file(name))).share_pct == 0.0
 

@@ -69,7 +69,7 @@ def test_neighbours_are_those_on_the_same_stream_with_the_gap_between() -> None:
         neighbors(OVERLAPPING, 9)
 
 
-def test_a_gap_below_what_the_start_times_tell_is_not_told() -> None:
+def test_a_gap_below_the_start_time_resolution_is_not_reported() -> None:
     rounded = profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10_000}],
         activities=[activity(0, 0, 5_000), activity(1, 10_000, 5_000), activity(2, 30_000, 5_000)],
@@ -90,7 +90,7 @@ def test_sessions_side_by_side_keep_their_order_and_say_nothing_where_nothing_is
     assert session_times(made).schema["gpu_ns"] == pl.Int64
 
 
-def test_a_session_without_gpu_work_says_what_it_holds() -> None:
+def test_a_session_without_gpu_work_lists_its_content() -> None:
     made = profile(
         sessions=[{"session": 0, "pid": 5, "format": "nsys-sqlite"}, {"session": 1, "pid": 6, "format": "nsys-sqlite"}],
         activities=[kernel("k", 100), kernel("untimed", None, session=2)],
@@ -106,7 +106,7 @@ def test_a_session_without_gpu_work_says_what_it_holds() -> None:
     ]
 
 
-def test_commands_are_told_apart_without_the_folders_of_their_paths() -> None:
+def test_commands_are_distinguished_without_the_folders_of_their_paths() -> None:
     folder = "/home/someone/a/long/way/to"
     commands = [f"{folder}/bin/python {folder}/batch.py ./clip.avi"] * 2 + [
         "C:\\tools\\run.exe D:/x/y.avi",
@@ -132,7 +132,7 @@ ROUNDED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 25), st.sampled_f
 
 
 @given(ROUNDED)
-def test_work_of_rounded_starts_is_placed_so_that_it_takes_as_long_as_is_told(work: list[tuple[int, int, int]]) -> None:
+def test_rounded_starts_are_adjusted_to_the_reported_busy_time(work: list[tuple[int, int, int]]) -> None:
     rows = [activity(n, 10 * at, length, stream=on) for n, (at, length, on) in enumerate(sorted(work))]
     made = profile(sessions=[{"session": 0, "start_resolution_ns": 10}], activities=rows)
     (line,), (placed,) = timelines(made), adjusted_timelines(made)

@@ -110,7 +110,7 @@ def test_a_slice_shows_what_took_most_of_it_and_how_much_of_it_was_busy() -> Non
     assert found.begun.tolist() == [0, 2, 1, 0, 1]
 
 
-def test_a_kernel_counts_before_a_copy_beside_it_where_streams_share_a_lane() -> None:
+def test_a_kernel_precedes_an_overlapping_copy_where_streams_share_a_lane() -> None:
     gpu = lane_of(run(), LaneKind.GPU)
     found = bins(gpu, np.array([200, 250, 260, 400]))
     assert found.looks.tolist() == [ItemKind.TENSOR, ItemKind.KERNEL, ItemKind.FROM_GPU]
@@ -130,7 +130,7 @@ def test_no_two_looks_of_a_lane_share_a_glyph(shown: Callable[[str], str]) -> No
         assert sum(map(len, drawn)) == len(set().union(*drawn))
 
 
-def test_a_partly_busy_cell_is_lighter_and_a_wide_one_says_its_name() -> None:
+def test_a_partly_busy_cell_is_lighter_and_a_wide_one_shows_its_name() -> None:
     made = run()
     stream = lane_of(made, LaneKind.STREAM, 7)
     edges = np.arange(140, 280, 10)
@@ -193,7 +193,7 @@ def test_sums_of_blocks_are_those_of_single_segments(parts: list[tuple[int, int]
         assert found.until(np.array([moment]))[0].tolist() == expected
 
 
-def test_what_lies_under_a_cursor() -> None:
+def test_item_under_the_cursor() -> None:
     made = run()
     stream = lane_of(made, LaneKind.STREAM, 7)
     assert main_item(stream, 100, 200) == 1
@@ -259,7 +259,7 @@ def test_few_long_gaps_among_many_short_ones_are_found() -> None:
     assert onwards == back[::-1] == long
 
 
-def test_no_gap_shorter_than_the_start_times_can_tell_is_claimed() -> None:
+def test_gaps_shorter_than_the_start_time_resolution_are_not_reported() -> None:
     made = profile(
         sessions=[{"session": 0, "start_resolution_ns": 100}],
         activities=[kernel("k", 10, start_ns=start, device=0, stream=1) for start in (0, 100, 300)],

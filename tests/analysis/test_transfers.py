@@ -90,13 +90,13 @@ def test_of_a_gpu_that_is_not_known_no_rate_is_impossible_or_possible() -> None:
     assert impossible_rates(made).is_empty()
 
 
-def test_of_a_copy_without_a_rate_it_is_not_told_that_it_is_possible() -> None:
+def test_a_copy_without_a_rate_has_no_plausibility() -> None:
     told = {row["copy_kind"]: row for row in single_transfers(MADE).iter_rows(named=True)}
     assert (told["PtoP"]["rate"], told["PtoP"]["is_impossible"]) == (None, None)
     assert (told["DtoD"]["rate"], told["DtoD"]["is_impossible"]) == (1e11, False)
 
 
-def test_impossible_rates_are_told_with_the_limit() -> None:
+def test_impossible_rates_are_reported_with_the_limit() -> None:
     row = impossible_rates(MADE).row(0, named=True)
     assert (row["activity"], row["size_bytes"], row["limit"]) == (6, 10_501, 1e12)
     assert row["factor"] == pytest.approx(1.0501)
@@ -141,7 +141,7 @@ def test_by_size() -> None:
     assert {column.name for column in TRANSFER_SIZES.columns} <= set(found.columns)
 
 
-def test_sessions_are_apart() -> None:
+def test_sessions_are_separate() -> None:
     made = profile(activities=[copy("HtoD", 10, session=0), copy("HtoD", 30, session=1)])
     assert transfers(made).select("session", "total_ns", "time_pct").rows() == [(1, 30, 100.0), (0, 10, 100.0)]
 
@@ -223,7 +223,7 @@ def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
             assert part["size_bytes"].sum() == sum(size or 0 for _, _, size, _ in mine)
 
 
-def test_calls_that_one_row_does_not_tell_are_not_told_of_a_direction() -> None:
+def test_calls_are_unknown_for_a_direction_where_one_row_has_none() -> None:
     rows = [printed("gpu", "[CUDA memcpy HtoD]", 3, 20), printed("gpu", "[CUDA memcpy Host-to-Device]", None, 40)]
     made = profile(summary=rows)
     assert copies(made).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]

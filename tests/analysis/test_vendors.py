@@ -41,7 +41,7 @@ def test_calls_of_cuda_are_of_no_amd_gpu() -> None:
     assert device_facts(made).select("vendor", "compute_capability").row(0) == (None, "9.0")
 
 
-def test_shared_memory_that_is_told_as_one_number_counts_like_its_parts() -> None:
+def test_total_shared_memory_counts_like_its_parts() -> None:
     gpu = [{"device": 0, "name": "NVIDIA H100 80GB HBM3"}]
     parts = {"static_shared_bytes": 40_000, "dynamic_shared_bytes": 60_000}
     apart = profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, **parts)])

@@ -46,7 +46,7 @@ def test_the_exit_status_is_for_ci(capsys: pytest.CaptureFixture[str], fail_on: 
     assert ran(capsys, str(SAMPLES / COPIES), *options)[0] == status
 
 
-def test_a_file_that_cannot_be_read_is_graver_than_findings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file_takes_precedence_over_findings(capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(capsys, str(SAMPLES / COPIES), "no/such/file", "--fail-on", "info")[0] == 2
 
 
@@ -57,7 +57,7 @@ def test_tools_findings_without_severity_fail_nothing() -> None:
     assert not Check(MADE).reaches("error")
 
 
-def test_text_says_what_to_do_what_it_costs_and_what_could_not_be_told() -> None:
+def test_text_has_advice_costs_and_rules_that_do_not_apply() -> None:
     text = Check(MADE).as_text(Style(100))
     assert "warning  Copies take 43% of GPU time: 1 copy of 30 ms." in text
     assert "> Keep data on the device" in text

@@ -56,12 +56,12 @@ def test_two_steps_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
     assert "| Baseline | Candidate | Diff | Diff % |" in markdown
 
 
-def test_markdown_says_what_is_not_compared(capfd: pytest.CaptureFixture[str]) -> None:
+def test_markdown_lists_what_is_not_compared(capfd: pytest.CaptureFixture[str]) -> None:
     told = run(capfd, TRACE, TRACE, "--format", "markdown")[0]
     assert "Outside iterations, and not compared: baseline 754.65 µs, candidate 754.65 µs.\n\n|" in told
 
 
-def test_where_nothing_tells_which_is_slower_a_build_does_not_pass(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_build_does_not_pass_where_the_slower_side_is_unknown(capfd: pytest.CaptureFixture[str]) -> None:
     layers = sample("paleo_vgg16.txt")
     assert run(capfd, layers, layers)[1] == ""
     _, said = run(capfd, layers, layers, "--fail-on-regression", "5%", status=2)
@@ -111,7 +111,7 @@ def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixt
     assert told["partial"] == ["", "cut off after 24,124 events"]
 
 
-def test_what_is_unknown_says_why_in_every_form(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unknown_figures_have_a_reason_in_every_format(capfd: pytest.CaptureFixture[str]) -> None:
     pair = (CAFFE, sample("gpt_summary.nvprof.log"))
     why = "no API calls: record with nvprof --print-api-trace"
     said = f"API time and API calls of the baseline are unknown: {why}.\n"
@@ -194,7 +194,7 @@ def test_what_grew_is_named_although_the_total_did_not(capfd: pytest.CaptureFixt
     assert [line.split()[2:4] for line in lines[at + 1 : at + 3]] == [["-600.00", "-75.00"], ["+600.00", "+600.00"]]
 
 
-def test_what_is_judged_stands_in_what_is_written(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_judged_figure_is_in_every_format(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     files = trace_of(tmp_path / "before.log", 100, 100, 100), trace_of(tmp_path / "now.log", 400, 100, 100)
     judge = (*files, "--whole-runs", "--fail-on-regression", "5%")
     first = "NO CHANGE: span 2.100 ms to 2.100 ms (0.00%), not slower by more than 5%."
@@ -237,7 +237,7 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
     assert said.startswith("proftui: -o writes one table, not the whole comparison as markdown\n")
 
 
-def test_markdown_shortens_names_and_tells_them_apart(capfd: pytest.CaptureFixture[str]) -> None:
+def test_markdown_shortens_names_and_distinguishes_them(capfd: pytest.CaptureFixture[str]) -> None:
     markdown = steps(capfd, 4, 5, "--format", "markdown")[0]
     table = markdown[markdown.index("### Kernels") : markdown.index("### Ops")]
     names = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")][2:]
@@ -245,7 +245,7 @@ def test_markdown_shortens_names_and_tells_them_apart(capfd: pytest.CaptureFixtu
     assert max(map(len, names)) < 90
 
 
-def test_ops_that_are_recorded_on_one_side_alone_are_said_to_be_of_another_kind(
+def test_ops_recorded_on_one_side_only_are_of_another_kind(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     log = sample("resnet50_training.nvprof.log")

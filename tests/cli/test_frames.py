@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_inspect_tells_one_object_a_line_and_goes_on_after_a_bad_file(
+def test_inspect_prints_one_object_a_line_and_continues_after_a_bad_file(
     capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "empty.log").touch()
@@ -74,7 +74,7 @@ def test_exported_kernels_have_the_promised_columns(capfd: pytest.CaptureFixture
     assert [line.split(",")[1] for line in lines[1:]] == ["kernel", "kernel", "memcpy"]
 
 
-def test_export_to_a_file_says_so_and_never_replaces_one(
+def test_export_to_a_file_reports_it_and_never_replaces_one(
     capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "kernels.tsv"
@@ -113,7 +113,7 @@ def test_the_k40c_log_is_whole(capfd: pytest.CaptureFixture[str]) -> None:
     assert not [row for row in kernels for name in config if row[name] is None]
 
 
-def test_the_ending_of_the_path_tells_the_format(capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+def test_the_ending_of_the_path_gives_the_format(capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     for ending, beginning in (("parquet", b"PAR1"), ("xlsx", b"PK"), ("md", b"| session |"), ("json", b"[{")):
         target = tmp_path / f"kernels.{ending}"
         assert run(capfd, "export", log, "--frame", "kernels", "-o", target)[0] == 0

@@ -109,7 +109,7 @@ def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_is_not_there_is_said_without_a_screen(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_without_a_screen(tmp_path: Path) -> None:
     status, shown = on_a_terminal([tmp_path / "gone.log"], env={"TERM": "xterm"})
     assert status == 2
     assert shown.startswith(f"proftui: {tmp_path / 'gone.log'}: no such file")
@@ -131,7 +131,7 @@ def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
     assert "proftui: no terminal to read keys from" in shown
 
 
-def test_with_a_terminal_keys_and_data_are_kept_apart() -> None:
+def test_with_a_terminal_keys_and_data_are_kept_separate() -> None:
     code = (
         "import os, sys\nfrom tui.cli.explore import _take_keys_from_terminal\n_take_keys_from_terminal()\n"
         "keys = sys.__stdin__.fileno()\n"

@@ -48,7 +48,7 @@ def test_the_report_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
     assert sum(row["gpu_self_ns"] for row in rows) == GPU_NS
 
 
-def test_the_dashboard_says_where_the_ops_are_from(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_dashboard_states_the_source_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
     text = run(capfd, "report", NAME)
     assert "Top ops (recorded; GPU self time)" in text
     told = json.loads(run(capfd, "report", NAME, "--format", "json"))

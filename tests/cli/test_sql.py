@@ -75,7 +75,7 @@ def test_a_file_is_written_and_not_replaced(capfd: pytest.CaptureFixture[str], t
 
 
 @pytest.mark.parametrize("text", ["DROP TABLE kernels", "SELECT * FROM nowhere", "SELECT * FROM read_csv('x')"])
-def test_what_cannot_be_asked_is_said_in_a_line_and_a_hint(text: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_invalid_queries_are_one_line_and_a_hint(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     said = run(capfd, text, status=2).splitlines()
     assert len(said) == 2
     assert said[0].startswith("proftui: ")
@@ -86,7 +86,7 @@ def test_notes_are_a_table_too(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["caffe_conv1.nvprof.log", "mlp_modules.pt.trace.json.gz"])
-def test_columns_of_every_table_are_told_and_are_those_that_it_has(name: str) -> None:
+def test_declared_columns_of_every_table_are_those_that_it_has(name: str) -> None:
     profile = load_one(sample(name))
     tables = sql_tables(profile, lambda: notes_frame({}, None))
     tables.learn_columns()

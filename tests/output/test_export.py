@@ -46,7 +46,7 @@ def as_strings(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("name").cast(pl.String))
 
 
-def test_texts_that_a_spreadsheet_would_compute_are_told_of_where_it_would(frame: pl.DataFrame) -> None:
+def test_texts_that_a_spreadsheet_would_evaluate_give_a_warning(frame: pl.DataFrame) -> None:
     said = "2 values start like formulas: use xlsx for spreadsheets"
     assert [formula_warning(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [said, said, "", ""]
     harmless = pl.DataFrame({"name": ["gemm", "-", "a=b", None], "total_ns": [-1, 2, 3, 4]})
@@ -110,7 +110,7 @@ def test_excel_takes_whole_numbers_of_every_width(dtype: pl.DataType) -> None:
     assert written(pl.DataFrame({"n": [0, 100, None]}, schema={"n": dtype}), "xlsx").startswith(b"PK")
 
 
-def test_excel_that_cannot_hold_it_says_so(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
+def test_a_table_too_long_for_excel_is_an_error(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
     monkeypatch.setattr(documents, "ROWS", 6)
     with pytest.raises(ProftuiError, match=r"holds 6 rows, this table has 7; export csv or parquet"):
         written(frame, "xlsx")
@@ -156,7 +156,7 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, frame: pl.DataFrame, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_is_replaced_only_when_told(tmp_path: Path, frame: pl.DataFrame) -> None:
+def test_a_file_is_replaced_only_on_request(tmp_path: Path, frame: pl.DataFrame) -> None:
     target = tmp_path / "out.tsv"
     target.write_text("mine")
     with pytest.raises(ProftuiError, match=r"out\.tsv exists; .*--overwrite"):
@@ -188,7 +188,7 @@ def test_an_unknown_format_lists_the_known() -> None:
         write(pl.DataFrame(), io.BytesIO(), "docx")
 
 
-def test_the_ending_of_a_path_tells_the_format() -> None:
+def test_the_ending_of_a_path_gives_the_format() -> None:
     assert [format_of(path) for path in ("a.CSV", "a.jsonl", "a.md", "a.xlsx", "csv", "a.txt")] == [
         "csv",
         "ndjson",
@@ -228,7 +228,7 @@ def test_what_programs_read_holds_the_rows_alone(frame: pl.DataFrame, format_nam
     assert told(frame, format_name) == written(frame, format_name)
 
 
-def test_json_of_a_view_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) -> None:
+def test_json_of_a_view_has_metadata_and_rows(frame: pl.DataFrame) -> None:
     assert json.loads(told(frame, "json")) == {
         "profile": "a&b [1].log",
         "view": "kernels",
@@ -247,13 +247,13 @@ def test_json_of_a_view_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) 
     assert json.loads(stream.getvalue()) | {"exported": ""} == {**hostile.facts(), "rows": [], "exported": ""}
 
 
-def test_the_clipboard_gets_a_line_that_says_what_it_is_of(frame: pl.DataFrame) -> None:
+def test_the_clipboard_gets_a_line_of_metadata(frame: pl.DataFrame) -> None:
     line, blank, table = for_clipboard(frame, replace(ABOUT, profile="a\tb\x1b]0;x\x07\n.log")).split("\n", 2)
     assert line == f"a·b·]0;x··.log: Ops/Kernels ({WHICH})"
     assert (blank, table) == ("", written(frame, "tsv").decode())
 
 
-def test_parquet_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) -> None:
+def test_parquet_has_metadata_and_rows(frame: pl.DataFrame) -> None:
     content = told(frame, "parquet")
     assert_frame_equal(pl.read_parquet(io.BytesIO(content)), as_strings(frame))
     said = pl.read_parquet_metadata(io.BytesIO(content))
@@ -270,7 +270,7 @@ def test_markdown_begins_with_what_it_is_of(frame: pl.DataFrame) -> None:
     assert "\n".join(lines[4:]) + "\n" == written(frame, "markdown").decode()
 
 
-def test_excel_keeps_the_rows_alone_on_their_sheet_and_tells_of_them_on_another(frame: pl.DataFrame) -> None:
+def test_excel_has_rows_and_metadata_on_separate_sheets(frame: pl.DataFrame) -> None:
     with zipfile.ZipFile(io.BytesIO(told(frame, "xlsx"))) as book:
         sheet = book.read("xl/worksheets/sheet1.xml").decode()
         names = re.findall(r'<sheet name="([^"]*)"', book.read("xl/workbook.xml").decode())
@@ -281,7 +281,7 @@ def test_excel_keeps_the_rows_alone_on_their_sheet_and_tells_of_them_on_another(
     assert all(f">{text}<" in texts for text in ("a&amp;b [1].log", "5 of 7 rows", "x|y", "iterations 3:7"))
 
 
-def test_what_is_missing_is_told_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [missing(name) for name in EXPORT_FORMATS] == [""] * len(EXPORT_FORMATS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     assert missing("pdf") == "PDF files need the package reportlab; pip install 'proftui[pdf]'"

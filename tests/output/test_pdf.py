@@ -79,7 +79,7 @@ def test_long_names_are_wrapped_and_whole() -> None:
     assert page.shaded == (*[False] * 7, True)
 
 
-def test_columns_that_do_not_fit_follow_beside_the_name() -> None:
+def test_columns_that_do_not_fit_follow_with_the_name_repeated() -> None:
     names = [f"column {number:02}" for number in range(40)]
     frame = pl.DataFrame({"kind": "kernel", "name": ["a", "b"], **{name: [10**9, 1] for name in names}})
     text = exported(frame)

@@ -93,7 +93,7 @@ def test_marked_rows_stand_below_the_table_as_they_were_left(capsys: pytest.Capt
     assert "Marked" not in run(capsys, "report", "--view", "memory", "--notes", CAFFE)
 
 
-def test_a_file_that_changed_since_rows_were_marked_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_file_is_reported_with_marked_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(Path(CAFFE).read_bytes())
     known = files([str(path)])

@@ -87,7 +87,7 @@ def test_texts_have_the_room_that_the_name_does_not_need() -> None:
     assert table[50].lines[1] == "Dataloader  data loading not recorded: no op or r…"
 
 
-def test_what_the_lack_of_a_value_means_is_said() -> None:
+def test_the_meaning_of_a_missing_value_is_stated() -> None:
     rows = pl.DataFrame({"name": ["gemm", "copy"], "iteration": [3, None], "duration_ns": [None, 7]})
     texts = written(
         (columns("name")[0], replace(columns("iteration")[0], absent="outside"), *columns("duration_ns")), rows
@@ -95,7 +95,7 @@ def test_what_the_lack_of_a_value_means_is_said() -> None:
     assert [text.cells for text in texts] == [["gemm", "copy"], ["3", "outside"], ["–", "7"]]
 
 
-def test_a_report_of_several_sessions_says_of_which_a_row_is_before_any_figure() -> None:
+def test_a_report_of_several_sessions_has_the_session_first() -> None:
     two = profile(activities=[kernel("sgemm", 10, session=0), kernel("sgemm", 20, session=1)])
     assert table_lines(OP_TYPE_SUMMARY, op_type_summary(two), Style(40))[:3] == [
         "Type  GPU time ns   Time%  Session",
@@ -129,7 +129,7 @@ def test_columns_that_are_compared_are_shown_together_or_not_at_all() -> None:
     assert table.left_out == ("Baseline avg µs", "Candidate avg µs")
 
 
-def test_names_that_a_plain_cut_makes_alike_are_told_apart_as_on_a_screen() -> None:
+def test_names_that_a_plain_cut_makes_equal_are_distinguished_as_on_a_screen() -> None:
     names = [f"void at::native::vectorized_kernel<4, at::native::{f}Functor<float> >(int)" for f in ("Add", "Mul")]
     rows = pl.DataFrame({"name": names, "total_ns": [2, 1]})
     lines = laid_out(written(columns("name", "total_ns"), rows), name="name", width=36).lines

@@ -18,7 +18,7 @@ def priorities(frame: pl.DataFrame) -> dict[str, int]:
     return {column.name: column.priority for column in prioritized(SPEC, frame)}
 
 
-def test_what_is_unknown_in_every_row_or_the_same_context_says_nothing() -> None:
+def test_unknown_columns_and_constant_context_are_uninformative() -> None:
     shown, unknown = informative_columns(SPEC, rows())
     assert [column.name for column in shown] == ["name", "calls"]
     assert [column.name for column in unknown] == ["throughput"]
@@ -29,7 +29,7 @@ def test_what_is_unknown_in_every_row_or_the_same_context_says_nothing() -> None
     }
 
 
-def test_what_matters_above_zero_says_nothing_where_it_is_0_and_is_not_unknown() -> None:
+def test_columns_that_matter_above_zero_are_uninformative_at_0() -> None:
     spec = TableSpec("t", "T", columns("op", "launches", "untimed_launches"), key=("op",))
 
     def told(untimed: list[int | None]) -> tuple[list[str], list[str]]:
@@ -41,7 +41,7 @@ def test_what_matters_above_zero_says_nothing_where_it_is_0_and_is_not_unknown()
     assert told([1, None]) == (["op", "launches", "untimed_launches"], [])
 
 
-def test_a_session_stays_with_the_names_that_it_tells_apart() -> None:
+def test_a_session_stays_with_the_names_that_it_distinguishes() -> None:
     told = priorities(rows(session=[0, 1], kind=["kernel", "memset"]))
     assert told["session"] == SESSION_PRIORITY
     assert told["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")

@@ -75,7 +75,7 @@ def fault(text: str) -> QueryError:
         ("/(a{1000}){1000}/", "regex: compiled regex exceeds size limit of 10485760 bytes", 1, 16),
     ],
 )
-def test_says_what_is_wrong_and_where(text: str, message: str, start: int, end: int) -> None:
+def test_names_what_is_wrong_and_where(text: str, message: str, start: int, end: int) -> None:
     error = fault(text)
     assert (str(error), error.start, error.end) == (message, start, end)
     assert error.column == start + 1

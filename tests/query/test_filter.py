@@ -204,7 +204,7 @@ def test_matches(text: str, expected: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("text", "expected"), [*WORDS, *TEXT_COLUMNS])
-def test_strings_and_categories_match_alike(text: str, expected: list[int]) -> None:
+def test_strings_and_categories_match_the_same(text: str, expected: list[int]) -> None:
     assert ids(text, STRINGS) == expected
 
 
@@ -243,7 +243,7 @@ def test_columns_that_a_query_looks_at() -> None:
     assert not understood("gemm").everything
 
 
-def test_bare_words_look_only_where_they_are_told_to() -> None:
+def test_bare_words_look_only_where_they_should() -> None:
     query = compile_query("kernel", columns=COLUMNS, frame=FRAME, searched={"name", "calls"})
     assert FRAME.filter(query.mask(FRAME))["id"].to_list() == [1]
     # A column that is not shown can still be named.
@@ -267,7 +267,7 @@ def test_columns_of_nothing_but_unknown_values() -> None:
     assert compile_query("stream=?", columns=COLUMNS, frame=unknown).mask(unknown).to_list() == [True, True]
 
 
-def test_integers_beyond_float_precision_are_told_apart() -> None:
+def test_integers_beyond_float_precision_are_distinguished() -> None:
     big = 2**53
     frame = pl.DataFrame({"stream": [big, big + 1, 2**63 - 1]})
 

@@ -47,7 +47,7 @@ def test_what_is_carried_keeps_the_same_rows(text: str) -> None:
     assert other.global_filter_reason == ""
 
 
-def test_it_is_applied_besides_the_tables_own_filter() -> None:
+def test_it_is_applied_in_addition_to_the_tables_own_filter() -> None:
     both = apply(FRAME, TABLE, TableState(filter="calls<10"), global_filter="gemm")
     assert (
         both.take(FRAME)["id"].to_list()

@@ -109,7 +109,7 @@ def test_sessions_that_count_on_their_own_are_never_shared_out_with_others() -> 
     assert weight_pct(frame, "nothing", None) is None
 
 
-def test_a_share_in_a_filter_is_of_all_and_says_so() -> None:
+def test_a_share_in_a_filter_is_of_all_rows_and_states_it() -> None:
     frame = table([60, 40, 100], [0, 0, 1])
     applied = apply(frame, SPEC, TableState(filter="time>45%"))
     assert applied.take(frame)["name"].to_list() == ["k2"]

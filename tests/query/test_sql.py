@@ -49,7 +49,7 @@ def test_a_table_is_computed_when_it_is_named_and_once() -> None:
     assert asked == ["gpus"]
 
 
-def test_show_tables_tells_rows_and_columns_of_what_is_there() -> None:
+def test_show_tables_lists_rows_and_columns() -> None:
     assert run(" show  tables ; ").rows() == [
         ("kernels", 3, "name, total_ns, calls"),
         ("gpus", None, None),
@@ -94,7 +94,7 @@ def test_show_tables_tells_rows_and_columns_of_what_is_there() -> None:
         ("select nofunc(calls) from kernels", "there is no function nofunc", "QUANTILE_CONT"),
         ("select name, name from kernels", "two columns of the result are named name", "AS"),
         ("select name, sum(calls) from kernels", "name is neither grouped nor aggregated", "GROUP BY name"),
-        ("select sum(name) from kernels", "sum needs numbers, and this holds texts", "SHOW TABLES"),
+        ("select sum(name) from kernels", "sum needs numbers, this column holds text", "SHOW TABLES"),
         ("select 1.0 / 0 as a", "division by zero", "NULLIF"),
         ("with x as (delete from kernels) select 1", "DELETE FROM kernels is not supported", "only read"),
         ("select 1; select 2", "only one", "remove what follows the ;"),
@@ -226,7 +226,7 @@ def test_columns_of_a_computed_table_are_known_once_it_was_asked_for() -> None:
     assert suggestion("select 1 from gpus where bus", of) == "y_ns"
 
 
-def test_columns_that_can_be_told_without_computing_are_known_once_learned() -> None:
+def test_columns_without_computing_are_known_once_learned() -> None:
     asked: list[str] = []
 
     def make(name: str) -> pl.DataFrame:

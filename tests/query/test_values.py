@@ -29,7 +29,7 @@ def test_an_open_bound_is_outside_and_a_closed_one_inside(dtype: pl.DataType) ->
     ]
 
 
-def test_what_is_no_number_lies_in_no_interval() -> None:
+def test_nan_is_in_no_interval() -> None:
     values = pl.Series([float("nan"), None, 1.0, float("inf")])
     assert Interval().holds(values).to_list() == [False, False, True, True]
 

@@ -36,7 +36,7 @@ def test_figures_are_of_the_chosen_iterations_alone() -> None:
     assert figures(of_rule(findings(chosen), "A2"))["launches"] < figures(of_rule(findings(whole), "A2"))["launches"]
 
 
-def test_iterations_that_are_found_are_said_to_be() -> None:
+def test_found_iterations_are_marked_as_found() -> None:
     for chosen in (None, "2:3"):
         rows = findings(as_shown(TRAINING, iterations=chosen))
         for rule in ("I2", "P8"):
@@ -48,7 +48,7 @@ def test_iterations_that_are_found_are_said_to_be() -> None:
     assert not words.str.contains("found, not recorded").any()
 
 
-def test_iterations_by_a_key_are_said_to_be() -> None:
+def test_iterations_by_a_key_are_marked_as_such() -> None:
     key = "multi_tensor_apply_kernel"
     profile = as_shown(TRAINING, key=key)
     rows = findings(profile)

@@ -60,7 +60,7 @@ def test_copies_that_a_recording_of_jax_calls_asynchronous_block_nobody() -> Non
     assert isinstance(ask("T9", as_shown(str(JAX))), Clean)
 
 
-def test_totals_of_blocking_copies_are_said_to_be_of_all_threads() -> None:
+def test_totals_of_blocking_copies_are_over_all_threads() -> None:
     totals = profile(
         summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 40 * MS), printed("api", "cudaMemcpy", 9, 60 * MS)]
     )

@@ -67,7 +67,7 @@ def test_ranges_that_load_data_are_shown_by_their_names() -> None:
     assert (of_ops.view, of_ops.filter) == ("ops-and-kernels", 'op="OneShotIterator"')
 
 
-def test_a_rank_that_waits_for_another_is_told_to_look_at_that_one() -> None:
+def test_a_rank_that_waits_for_another_is_advised_to_look_at_that_one() -> None:
     first = ask("C1", with_origins(ranks(20 * MS, 80 * MS)))
     assert isinstance(first, Found)
     assert first.advice.startswith(
@@ -94,7 +94,7 @@ def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:
     assert isinstance(seen, Found)
 
 
-def test_times_of_several_gpus_are_said_to_be_their_sum() -> None:
+def test_times_of_several_gpus_are_described_as_their_sum() -> None:
     """Each of two GPUs idles for 80 of 100 ms: 160 ms are 80% of both spans, not of one."""
     work = [run(at * MS, 10 * MS, device=device) for device in (0, 1) for at in (0, 90)]
     both = ask("U2", traced(*work))
@@ -118,7 +118,7 @@ def test_times_of_several_gpus_are_said_to_be_their_sum() -> None:
         ("A12", 30 * MS, "the share of the SMs left free, of 2 GPUs together, if other kernels could fill it"),
     ],
 )
-def test_what_several_gpus_lose_is_said_to_be_their_sum(rule: str, cost_ns: int, basis: str) -> None:
+def test_losses_of_several_gpus_are_described_as_their_sum(rule: str, cost_ns: int, basis: str) -> None:
     """Each GPU computes for 10 ms in each of two streams, copies for 60 ms, and idles for 69 before a last copy."""
     work = [
         row
@@ -135,7 +135,7 @@ def test_what_several_gpus_lose_is_said_to_be_their_sum(rule: str, cost_ns: int,
     assert (told.cost_ns, told.basis) == (cost_ns, basis)
 
 
-def test_why_an_iteration_is_slow_is_not_told_where_no_other_has_a_busy_time() -> None:
+def test_the_reason_of_a_slow_iteration_needs_busy_times_of_others() -> None:
     lengths = [10 * MS, 10 * MS, 40 * MS, 10 * MS, 10 * MS]
     begins = [sum(lengths[:number]) for number in range(5)]
     marks = [step(number, begins[number], lengths[number]) for number in range(5)]
@@ -151,7 +151,7 @@ def test_why_an_iteration_is_slow_is_not_told_where_no_other_has_a_busy_time() -
 
 
 @pytest.mark.parametrize(("held", "rule", "pct"), [(4 << 30, "I7", 10.0), (38 << 30, "I8", 95.0)])
-def test_what_the_allocator_took_tells_how_much_memory_is_used(held: int, rule: str, pct: float) -> None:
+def test_memory_use_is_known_from_the_allocator(held: int, rule: str, pct: float) -> None:
     found = ask(rule, allocating(held, held))
     assert isinstance(found, Found)
     assert found.numbers["memory_pct"] == pct

@@ -63,7 +63,7 @@ def test_found_ones_come_first_the_most_expensive_causes_before_the_others() -> 
     assert most == sorted(most, reverse=True)
 
 
-def test_rules_that_see_one_cause_are_one_line_that_says_its_share() -> None:
+def test_rules_with_one_cause_are_one_line_with_its_share() -> None:
     """Kernels of 5 us, each launched 95 us after the one before has ended: U1, U6, A2 and P11 see the same."""
     late = [launched(n * 100 * US, 5 * US, n * 100 * US - 9 * US, 6 * US, n + 1) for n in range(99)]
     rows = findings(with_calls(*late))
@@ -121,7 +121,7 @@ def test_what_a_program_does_already_is_not_advised() -> None:
     assert "replay the step as a CUDA graph" in eager["U1"]["recommendation"]
 
 
-def test_what_the_tool_itself_finds_stands_beside_ours() -> None:
+def test_findings_of_the_tool_are_listed_with_ours() -> None:
     row = findings(MIXED).filter(pl.col("tool") == "DLProf").row(0, named=True)
     assert (row["state"], row["rule"], row["severity"]) == ("found", None, None)
     assert (row["problem"], row["recommendation"]) == ("No DALI ops detected", "Consider DALI")
@@ -148,7 +148,7 @@ def test_clean_rules_fold_into_one_row_and_reasons_stand_once() -> None:
     assert counts(rows)["clean"] == clean
 
 
-def test_each_rule_counts_once_for_what_it_says_of_all_sessions() -> None:
+def test_each_rule_counts_once_over_all_sessions() -> None:
     rows = findings(MIXED)
     by_rule: dict[str, set[str]] = {}
     for rule, state in rows.drop_nulls("rule").select("rule", "state").iter_rows():
@@ -169,7 +169,7 @@ def test_each_rule_counts_once_for_what_it_says_of_all_sessions() -> None:
     )
 
 
-def test_what_a_replay_cannot_tell_counts_no_rule_that_the_timeline_beside_it_feeds() -> None:
+def test_rules_that_a_replay_cannot_feed_count_where_a_timeline_feeds_them() -> None:
     replayed = profile(
         sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}], activities=[run(0, 10 * MS)]
     )
@@ -320,7 +320,7 @@ def test_totals_alone_are_never_clean_of_what_needs_times() -> None:
         assert of_rule(rows, rule)["state"] == "not applicable"
 
 
-def test_steps_of_a_call_are_told_apart() -> None:
+def test_steps_of_a_call_are_distinguished() -> None:
     made = traced(run(0, MS, correlation=1), api_calls=[call(0, 10, correlation=1)], ranges=[step(0, 0, MS)])
     assert of_rule(findings(made), "I1")["state"] == "found"
 
@@ -335,7 +335,7 @@ def test_uploads_before_the_first_iteration_are_clean_of_repeated_uploads() -> N
     assert (row["state"], row["reason"]) == ("clean", "no iteration uploads anything: 1 upload outside of them")
 
 
-def test_kernels_without_times_are_not_said_not_to_have_run() -> None:
+def test_kernels_without_times_are_not_reported_as_not_run() -> None:
     launch = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
     made = profile(
         sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}],
@@ -349,7 +349,7 @@ def test_kernels_without_times_are_not_said_not_to_have_run() -> None:
     assert of_rule(rows, "P13")["reason"].startswith("no recorded ops: record with nsys profile")
 
 
-def test_what_the_profiler_says_of_its_own_work_is_held_against_the_span() -> None:
+def test_profiler_overhead_is_compared_with_the_span() -> None:
     def told(value: float) -> dict[str, Any]:
         row = {"tool": "Kineto", "section": "overhead during GPU work", "name": "Activity Buffer Request"}
         row |= {"value": value, "unit": "ns"}

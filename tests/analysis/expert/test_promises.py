@@ -147,7 +147,7 @@ def test_slow_launches_are_found_only_where_the_gpu_waits_for_them(gap: int, cos
     assert isinstance(verdict, Found) or "the GPU does not wait" in verdict.why  # type: ignore[union-attr]
 
 
-def test_late_launches_tell_what_of_them_is_in_long_holes() -> None:
+def test_late_launches_state_their_part_in_long_gaps() -> None:
     work = [launched(0, 10 * US, -20 * US, 5 * US, 1), launched(50 * US, 10 * US, 40 * US, 5 * US, 2)]
     late = ask("U6", with_calls(*work, launched(5 * MS, 10 * US, 4 * MS, 5 * US, 3)))
     assert isinstance(late, Found)
@@ -167,7 +167,7 @@ def test_the_cost_of_cudas_start_is_what_its_calls_take() -> None:
     assert (told.cost_ns, told.basis) == (99 * MS, "these calls, which a longer run pays only once")
 
 
-def test_what_is_recorded_already_is_not_advised_for_long_holes() -> None:
+def test_recorded_data_is_not_advised_for_long_gaps() -> None:
     for made, words in (
         (with_calls(launched(0, MS, 0, US, 1), launched(90 * MS, MS, 89 * MS, US, 2)), " name it."),
         (traced(run(0, MS), run(90 * MS, MS)), " and record API calls name it."),
@@ -177,7 +177,7 @@ def test_what_is_recorded_already_is_not_advised_for_long_holes() -> None:
         assert told.advice.endswith(f"NVTX ranges{words}")
 
 
-def test_a_late_first_iteration_says_from_what_it_is_counted() -> None:
+def test_a_late_first_iteration_names_its_start() -> None:
     steps = [step(n, 900 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
     work = [launched(900 * MS + n * 10 * MS, MS, 900 * MS + n * 10 * MS, US, n) for n in range(4)]
     told = ask("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps))
@@ -219,13 +219,13 @@ def test_many_shapes_without_iterations_are_not_called_dynamic() -> None:
     assert isinstance(ask("P12", traced(*work)), CannotTell)
 
 
-def test_communication_that_fills_the_busy_time_is_not_told_to_copy_less() -> None:
+def test_communication_that_fills_the_busy_time_is_not_advised_to_copy_less() -> None:
     verdict = ask("U8", traced(run(0, MS), run(MS, 9 * MS, NCCL, stream=9)))
     assert isinstance(verdict, Found)
     assert verdict.advice.startswith("Communicate less often")
 
 
-def test_long_holes_in_which_input_is_loaded_are_told_as_that() -> None:
+def test_long_gaps_during_data_loading_are_reported_as_data_loading() -> None:
     holes = [launched(n * 20 * MS, 10 * MS, n * 20 * MS - 5 * US, 3 * US, n + 1) for n in range(4)]
     loads = [
         {**step(n, n * 20 * MS + 10 * MS, 9 * MS), "name": "enumerate(DataLoader)#_next", "iteration": None}
@@ -258,7 +258,7 @@ def test_a_call_that_launched_a_graph_is_named_itself() -> None:
     assert (verdict.view, verdict.filter) == ("kernels", f'name="{ADD}"')
 
 
-def test_calls_that_are_recorded_without_an_id_or_a_thread_are_not_said_to_be_missing() -> None:
+def test_calls_that_are_recorded_without_an_id_or_a_thread_are_not_reported_as_missing() -> None:
     work = [run(n * MS, 5 * US, correlation=n) for n in (1, 2, 3)]
     calls = [call(n * MS - 9 * US, US, correlation=n if n == 1 else None, tid=None) for n in (1, 2, 3)]
     unlinked, on_no_thread = (ask(rule, traced(*work, api_calls=calls)) for rule in ("A3", "A13"))
@@ -271,7 +271,7 @@ def test_calls_that_are_recorded_without_an_id_or_a_thread_are_not_said_to_be_mi
     assert other.reason == "calls that launch single kernels are not recorded"
 
 
-def test_nothing_is_said_to_come_most_often_where_two_names_come_equally_often() -> None:
+def test_nothing_is_reported_to_come_most_often_where_two_names_come_equally_often() -> None:
     work = [run(n * 20 * US, 5 * US, name) for n, name in enumerate((ADD, SGEMM) * 5)]
     even, more = ask("A2", traced(*work)), ask("A2", traced(*work, run(MS, 5 * US, SGEMM)))
     assert isinstance(even, Found)
@@ -338,7 +338,7 @@ def test_too_few_iterations_are_not_advised_to_be_judged_alone() -> None:
     assert "--iterations" not in verdict.advice
 
 
-def test_what_the_recording_tool_reports_is_told_in_its_words() -> None:
+def test_findings_of_the_recording_tool_keep_their_words() -> None:
     issues = [
         {"severity": "warning", "text": "The driver is too new.", "reason": "reported by Nsight Systems"},
         {"severity": "warning", "text": "one more", "reason": "reported by Nsight Systems"},
@@ -360,7 +360,7 @@ def test_a_run_that_is_idle_all_along_has_no_stretch_of_its_own() -> None:
     assert part.cost_ns is not None
 
 
-def test_totals_do_not_tell_what_waits_cost() -> None:
+def test_totals_do_not_hold_the_cost_of_waits() -> None:
     rows = [printed("gpu", GEMM, 9, 90 * MS), printed("api", "cudaDeviceSynchronize", 1, 60 * MS)]
     verdict = ask("A1", profile(summary=rows))
     assert isinstance(verdict, Found)
@@ -389,7 +389,7 @@ def test_one_replay_of_a_whole_graph_is_no_several() -> None:
     assert two.problem.endswith(" They count as busy time.")
 
 
-def test_a_database_of_dlprof_without_a_configuration_is_not_told_to_be_of_another_tool() -> None:
+def test_a_dlprof_database_without_configuration_is_still_dlprof() -> None:
     other = ask("P6", traced(run(0, MS)))
     assert isinstance(other, CannotTell)
     assert other.reason == "only DLProf records the configuration of the model"

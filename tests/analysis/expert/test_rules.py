@@ -61,7 +61,7 @@ def test_a_rule_is_clean_where_there_is_nothing(answer: Answer) -> None:
 @pytest.mark.parametrize(
     "answer", [a for a in ANSWERS if a.inapplicable], ids=[a.rule for a in ANSWERS if a.inapplicable]
 )
-def test_a_rule_says_what_it_lacks(answer: Answer) -> None:
+def test_a_rule_names_missing_data(answer: Answer) -> None:
     assert answer.inapplicable is not None
     verdict = ask(answer.rule, answer.inapplicable)
     assert isinstance(verdict, CannotTell), verdict

@@ -46,8 +46,8 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     period of the loop: from the end of one iteration's GPU work to the end of the next one's. TensorBoard's PyTorch
     profiler measures steps in the same way.
 
-    Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED` or
-    `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above),
+    Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED`
+    or `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above),
     cpu_start_ns and cpu_end_ns (of the range that marks it, else of its ops: calls and ranges that start between them
     belong to it), kernels_launched, gpu_ns (null where no duration of such work is known). Sessions that record no
     iterations have no rows.
@@ -261,7 +261,7 @@ def iterations(profile: Profile) -> pl.DataFrame:
     """One row per iteration, in time order, and rows for what belongs to none.
 
     Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null where it is
-    not counted), phase (one of `cutting.PHASES`), name (of the range that marks it or the key that it ends
+    not counted), phase (one of `segments.PHASES`), name (of the range that marks it or the key that it ends
     with, or `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as found from
     its first launch on the GPU to the first of the next one; of the last one to the end of GPU work), kernels_launched,
     gpu_ns (summed durations of the GPU work that was launched in it, whenever it ran), time_pct (its share of the

@@ -115,9 +115,9 @@ def phases_of(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edge
 def table_of(cut: Cut, work: pl.DataFrame, phases: Ints) -> pl.DataFrame:
     """One row per phase, and a last one for activities whose place in time is not known.
 
-    Columns: iteration, phase, name, start_ns, duration_ns (phases follow one another from the first start to the last
-    end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the phase, by their
-    start; null: no limit), kernels_launched, gpu_ns (null where no duration of such work is known).
+    Columns: iteration, phase, name, start_ns, duration_ns (phases follow one another from the first start to
+    the last end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the phase, by
+    their start; null: no limit), kernels_launched, gpu_ns (null where no duration of such work is known).
 
     Args:
         cut: The phases.
