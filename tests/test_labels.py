@@ -116,6 +116,6 @@ def test_return_types_do_not_distinguish_functions() -> None:
 
 def test_a_mangled_name_is_shown_as_such_where_nothing_else_differs() -> None:
     mangled = [f"_ZN7cutlass6KernelINS_4gemm9GemmShapeILi{size}EEEEEvT_" for size in (64, 32)]
-    told = distinct_symbols(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
-    assert list(told.values()) == ["Ker…<cutlass…>", "Kernel"]
+    result = distinct_symbols(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
+    assert list(result.values()) == ["Ker…<cutlass…>", "Kernel"]
     assert len(set(distinct_symbols(mangled, 30).values())) == 2

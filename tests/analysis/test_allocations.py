@@ -47,8 +47,8 @@ def test_the_peak_and_when_and_how_it_grew() -> None:
         ("GPU", 0, 200, 2, 1, 1000, 100, 110, 10, 5000, 4),
     ]
     rows = allocator_iterations(made, session=0, place="GPU", device=0)
-    told = ("iteration", "peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes")
-    assert rows.select(told).rows() == [(0, 150, 0, 100, 130, 30, 50), (1, 200, 2, 130, 110, -20, 70)]
+    result = ("iteration", "peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes")
+    assert rows.select(result).rows() == [(0, 150, 0, 100, 130, 30, 50), (1, 200, 2, 130, 110, -20, 70)]
 
 
 def test_memory_of_devices_is_separate() -> None:

@@ -88,7 +88,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
         known = [one["duration_ns"] for one in whole if one["duration_ns"] is not None]
         assert row["gpu_ns"] == (sum(known) if known else None)
         assert row["busy_ns"] == busy.get((row["session"], row["device"]))
-    told = kernels(made)
-    assert told["calls"].sum() == len(work)
-    assert told["timed_calls"].sum() == sum(row["duration_ns"] is not None for row in work)
-    assert told["total_ns"].sum() == sum(row["duration_ns"] or 0 for row in work)
+    result = kernels(made)
+    assert result["calls"].sum() == len(work)
+    assert result["timed_calls"].sum() == sum(row["duration_ns"] is not None for row in work)
+    assert result["total_ns"].sum() == sum(row["duration_ns"] or 0 for row in work)

@@ -215,9 +215,9 @@ def test_verdicts_of_every_launch_are_those_of_every_name() -> None:
         ],
     )  # fmt: skip
     verdicts = with_verdicts(made, made["activities"])
-    told = {True: GpuUse.YES, False: GpuUse.NO, None: GpuUse.UNKNOWN}
+    result = {True: GpuUse.YES, False: GpuUse.NO, None: GpuUse.UNKNOWN}
     expected = [
-        GpuUse.MEMORY if kind == "memcpy" else told[verdict]
+        GpuUse.MEMORY if kind == "memcpy" else result[verdict]
         for kind, verdict in verdicts.select("kind", "uses_tensor_core").iter_rows()
     ]
     assert gpu_uses(made).tolist() == expected

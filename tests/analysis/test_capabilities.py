@@ -43,8 +43,8 @@ def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
 def test_what_no_recording_of_a_tool_holds_is_not_asked_for() -> None:
     made = profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
     assert why_none(made, ALLOCATIONS) == "no allocations: this kind of recording does not hold it"
-    told = "no allocations: open a PyTorch trace recorded with profile_memory=True"
-    assert why_none(profile(), ALLOCATIONS) == told
+    result = "no allocations: open a PyTorch trace recorded with profile_memory=True"
+    assert why_none(profile(), ALLOCATIONS) == result
 
 
 def test_a_view_of_start_times_needs_a_trace() -> None:
@@ -62,8 +62,8 @@ def test_views_that_each_frame_feeds() -> None:
     # Rules on how good the recording is have something to say of metrics, and of what could not be read.
     assert (measured["metrics"], measured["expert-systems"]) == (OK, OK)
     for severity, fed in (("error", True), ("warning", True), ("info", False)):
-        told = views(profile(issues=[{"severity": severity, "reason": "torn"}]))["expert-systems"]
-        assert (told == OK) is fed
+        result = views(profile(issues=[{"severity": severity, "reason": "torn"}]))["expert-systems"]
+        assert (result == OK) is fed
     assert views(profile(layers=[{"layer": "conv1", "time_ns": 5}]))["layers"] == OK
     assert views(profile(layers=[{"layer": "conv1", "predicted_ns": 5}]))["layers"] == OK
     assert views(profile(layers=[{"layer": "conv1"}]))["layers"] != OK
@@ -79,12 +79,12 @@ def test_inspect_lists_the_content_of_each_session() -> None:
         metrics=[{"session": 1, "kernel": "k", "metric": "ipc"}],
         issues=[{"severity": "warning"}, {"severity": "warning"}, {"severity": "info"}],
     )
-    told = inspect(found)
-    assert json.loads(json.dumps(told)) == told
-    assert told["source"] == "run.log"
-    assert told["issues"] == {"error": 0, "warning": 2, "info": 1}
-    assert told["views"] == views(found)
-    first, second = told["sessions"]
+    result = inspect(found)
+    assert json.loads(json.dumps(result)) == result
+    assert result["source"] == "run.log"
+    assert result["issues"] == {"error": 0, "warning": 2, "info": 1}
+    assert result["views"] == views(found)
+    first, second = result["sessions"]
     assert first == {
         "session": 0,
         "format": "nvprof-text",
@@ -112,7 +112,7 @@ def test_inspect_lists_the_content_of_each_session() -> None:
         },
         "metrics": {"rows": 1, "launches": 0},
     }
-    assert "partial" not in told
+    assert "partial" not in result
 
 
 def test_inspect_reports_that_not_all_was_read() -> None:
@@ -122,12 +122,12 @@ def test_inspect_reports_that_not_all_was_read() -> None:
 
 
 def test_inspect_of_a_real_trace(corpus: Callable[[str], str]) -> None:
-    told = inspect(registry.load_one(corpus("seeds/000_eb78dec59201d654.txt")))
-    activities = told["sessions"][0]["frames"]["activities"]
+    result = inspect(registry.load_one(corpus("seeds/000_eb78dec59201d654.txt")))
+    activities = result["sessions"][0]["frames"]["activities"]
     assert (activities["rows"], activities["duration_ns"]) == (32, 753_580_086)
     assert {kind: part["rows"] for kind, part in activities["by_kind"].items()} == {
         "kernel": 20,
         "memcpy": 6,
         "memset": 6,
     }
-    assert (told["sessions"][0]["pid"], told["views"]["log"]) == (6463, OK)
+    assert (result["sessions"][0]["pid"], result["views"]["log"]) == (6463, OK)

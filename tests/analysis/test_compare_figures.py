@@ -142,13 +142,13 @@ def test_a_kind_without_rows_is_unknown_where_the_printed_table_is_incomplete() 
 def test_time_on_tensor_cores_states_the_unknown_part() -> None:
     gpu = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
     sgemm = "volta_sgemm_128x32_nn"
-    told, open_name = (made(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
+    result, open_name = (made(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
     both = made(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
     why = "tensor-core use unknown for 100.00% of the kernel time: record with "
-    assert compared(open_name, told)[1]["tc_share_pct"].reasons[0].startswith(why)
+    assert compared(open_name, result)[1]["tc_share_pct"].reasons[0].startswith(why)
     of_both = unknown_sentences(compared(open_name, open_name)[1].values())
-    assert any(said.startswith(f"Time on tensor cores of both is unknown: {why}") for said in of_both)
-    figure = compared(told, both)[1]["tc_share_pct"]
+    assert any(expected.startswith(f"Time on tensor cores of both is unknown: {why}") for expected in of_both)
+    figure = compared(result, both)[1]["tc_share_pct"]
     assert figure.candidate == 0
     assert figure.reasons == ("", "without 25.00% of the kernel time of unknown tensor-core use")
 

@@ -295,8 +295,8 @@ def test_a_real_trace(corpus: Callable[[str], str]) -> None:
 def test_work_without_a_launch_record_is_reported_above_one_percent(corpus: Callable[[str], str]) -> None:
     board = dashboard(registry.load_one(corpus("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")))
     assert value(board, "unlaunched_ns") == 13_741_827
-    (told,) = [known for known in board.performance if known.name == "unlaunched_ns"]
-    assert told.source.startswith("30.10% of the GPU time: work launched before recording began")
+    (result,) = [known for known in board.performance if known.name == "unlaunched_ns"]
+    assert result.source.startswith("30.10% of the GPU time: work launched before recording began")
     other = dashboard(registry.load_one(corpus("kineto/gaunernst_bert-small-uncased__1016001.json.gz")))
     assert "unlaunched_ns" not in {known.name for known in other.performance}
 
@@ -377,11 +377,11 @@ def test_wall_time_and_iterations_of_several_sessions_are_each_its_own() -> None
 
 def test_advice_holds_the_most_severe_findings_of_different_rules() -> None:
     rows = [at(1000 * place * 1000, 2000) for place in range(100)]
-    told = advice(profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
-    assert told.top_findings["rule"].n_unique() == told.top_findings.height > 0
-    first = told.top_findings.row(0, named=True)
-    assert told.guidance == f"Start here: {first['recommendation']}"
-    assert told.top_findings["cause"].is_unique().all()
-    assert "1 warning" in told.summary
+    result = advice(profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
+    assert result.top_findings["rule"].n_unique() == result.top_findings.height > 0
+    first = result.top_findings.row(0, named=True)
+    assert result.guidance == f"Start here: {first['recommendation']}"
+    assert result.top_findings["cause"].is_unique().all()
+    assert "1 warning" in result.summary
     assert advice(profile()).guidance != ""
     assert advice(profile()).top_findings.is_empty()

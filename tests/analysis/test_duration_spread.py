@@ -24,20 +24,20 @@ def test_slow_launches_and_where_they_are() -> None:
         kernel("k", None, iteration=9),
     ]
     found = profile(activities=rows)
-    told = spread(found["activities"])
-    assert told is not None
-    assert (told.launches, told.min_ns, told.median_ns, told.max_ns) == (10, 100, 100, 400)
-    assert (told.slow, told.slow_ns) == (3, 400 + 200 + 151 - 300)
-    assert told.slow_iterations == (SlowPart(3, 2, 2), SlowPart(2, 2, 1))
-    assert told.slow_streams == (SlowPart(7, 8, 1), SlowPart(20, 1, 1), SlowPart(None, 1, 1))
+    result = spread(found["activities"])
+    assert result is not None
+    assert (result.launches, result.min_ns, result.median_ns, result.max_ns) == (10, 100, 100, 400)
+    assert (result.slow, result.slow_ns) == (3, 400 + 200 + 151 - 300)
+    assert result.slow_iterations == (SlowPart(3, 2, 2), SlowPart(2, 2, 1))
+    assert result.slow_streams == (SlowPart(7, 8, 1), SlowPart(20, 1, 1), SlowPart(None, 1, 1))
     row = kernels(found).row(0, named=True)
-    assert (told.p90_ns, told.p99_ns, told.total_ns) == (row["p90_ns"], row["p99_ns"], row["total_ns"])
+    assert (result.p90_ns, result.p99_ns, result.total_ns) == (row["p90_ns"], row["p99_ns"], row["total_ns"])
 
 
 def test_steady_launches_have_no_slow_ones() -> None:
-    told = spread(profile(activities=[kernel("k", 7) for _ in range(5)])["activities"])
-    assert told is not None
-    assert (told.slow, told.slow_ns, told.slow_iterations, told.slow_streams) == (0, 0, (), ())
+    result = spread(profile(activities=[kernel("k", 7) for _ in range(5)])["activities"])
+    assert result is not None
+    assert (result.slow, result.slow_ns, result.slow_iterations, result.slow_streams) == (0, 0, (), ())
 
 
 def test_without_durations_there_is_no_spread() -> None:

@@ -130,11 +130,11 @@ def test_the_launch_is_counted_among_those_of_its_function() -> None:
         devices=[A100],
         sessions=[{"session": 0, "command": "python train.py --lr 0.1"}, {"session": 1}],
     )
-    told = profiling_command(found, 3)
-    assert told.command == (
+    result = profiling_command(found, 3)
+    assert result.command == (
         "ncu --set full --kernel-name 'regex:(^|:)gemm$' --launch-skip 2 --launch-count 1 python train.py --lr 0.1"
     )
-    assert told.note == "launches are counted by their start on the GPU"
+    assert result.note == "launches are counted by their start on the GPU"
     last = profiling_command(found, 4).command
     assert last is not None
     assert last.endswith("--launch-skip 0 --launch-count 1 ./app")
@@ -143,11 +143,11 @@ def test_the_launch_is_counted_among_those_of_its_function() -> None:
 def test_the_order_of_the_calls_counts_where_it_is_known() -> None:
     rows = [at(0, 1, "k", correlation=9), at(5, 1, "k", correlation=4), at(7, 1, "k", correlation=6, device=1)]
     found = profile(activities=rows, devices=[A100], sessions=[{"session": 0, "format": "nsys-sqlite"}])
-    told = profiling_command(found, 0)
-    assert told.command == (
+    result = profiling_command(found, 0)
+    assert result.command == (
         "ncu --set full --devices 0 --kernel-name 'regex:(^|:)k$' --launch-skip 1 --launch-count 1 ./app"
     )
-    assert told.note == (
+    assert result.note == (
         "launches are counted in the order of their calls, from the start of the recording: add the launches before it"
     )
 
@@ -183,10 +183,10 @@ def test_copies_and_missing_launches() -> None:
 )
 def test_a_hostile_command_line_is_nothing_but_words(command: str) -> None:
     found = profile(activities=[at(0, 1)], sessions=[{"session": 0, "command": command}])
-    told = profiling_command(found, 0).command
-    assert told is not None
-    words = shlex.split(told)
-    assert shlex.join(words) == told
+    result = profiling_command(found, 0).command
+    assert result is not None
+    words = shlex.split(result)
+    assert shlex.join(words) == result
     assert words[:5] == ["ncu", "--set", "full", "--kernel-name", "regex:(^|:)k$"]
     if "\n" in command or len(command) in (0, 500):
         assert words[9:] == [PROGRAM]
@@ -195,12 +195,12 @@ def test_a_hostile_command_line_is_nothing_but_words(command: str) -> None:
 @given(st.text(max_size=40))
 def test_any_name_is_one_word_that_matches_itself(name: str) -> None:
     found = profile(activities=[at(0, 1, name)], devices=[A100])
-    told = profiling_command(found, 0)
-    if told.command is None:
-        assert told.note == "the launch has no recorded name"
+    result = profiling_command(found, 0)
+    if result.command is None:
+        assert result.note == "the launch has no recorded name"
         return
-    assert "\n" not in told.command
-    words = shlex.split(told.command)
+    assert "\n" not in result.command
+    words = shlex.split(result.command)
     assert words[5:] == ["--launch-skip", "0", "--launch-count", "1", PROGRAM]
     re.compile(words[4].removeprefix("regex:"))
 
@@ -216,9 +216,9 @@ def test_any_name_is_one_word_that_matches_itself(name: str) -> None:
 )
 def test_the_pattern_finds_the_function(name: str, base: str) -> None:
     found = profile(activities=[at(0, 1, name)], devices=[A100])
-    told = profiling_command(found, 0).command
-    assert told is not None
-    pattern = shlex.split(told)[4].removeprefix("regex:")
+    result = profiling_command(found, 0).command
+    assert result is not None
+    pattern = shlex.split(result)[4].removeprefix("regex:")
     for text in (base, f"a::{base}"):
         assert re.search(pattern, text)
     assert not re.search(pattern, f"x{base}")

@@ -69,5 +69,5 @@ def test_what_cannot_be_one_number_is_grouped(rows: pl.DataFrame) -> None:
 
 def test_so_many_rows_are_sorted() -> None:
     names = [("kernel", "abcde"[at * at % 5], at * 7919 % 1013) for at in range(MANY)]
-    rows = _rows([(0, *told) for told in names])
+    rows = _rows([(0, *result) for result in names])
     assert_frame_equal(figures_by(rows, _KEYS, "short_name").sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)

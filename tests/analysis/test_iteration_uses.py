@@ -75,8 +75,8 @@ def test_unrecorded_use_of_kernels_and_copies_is_unknown() -> None:
     assert iterations_with_uses(of_graph).select(GPU_USES).rows() == [(None, None, 60, 0), (40, 0, 0, 0)]
     # Of one of them it is known.
     rows[0]["uses_tensor_core"] = False
-    told = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}])
-    assert iterations_with_uses(told).select(GPU_USES).rows() == [(0, 30, 30, 0)]
+    result = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}])
+    assert iterations_with_uses(result).select(GPU_USES).rows() == [(0, 30, 30, 0)]
 
 
 def test_what_the_host_did_while_no_gpu_had_work() -> None:
@@ -86,8 +86,8 @@ def test_what_the_host_did_while_no_gpu_had_work() -> None:
         {"name": "cudaLaunchKernel", "start_ns": start, "duration_ns": took} for start, took in ((30, 30), (66, 4))
     ]
     ops = [{"name": "enumerate(DataLoader)#_BaseDataLoaderIter.__next__", "start_ns": 68, "duration_ns": 10}]
-    told = profile(ranges=made["ranges"].to_dicts(), activities=busy.to_dicts(), api_calls=calls, ops=ops)
-    rows = iterations_with_uses(told)
+    result = profile(ranges=made["ranges"].to_dicts(), activities=busy.to_dicts(), api_calls=calls, ops=ops)
+    rows = iterations_with_uses(result)
     # Idle from 0 to 10 and 65 to 90: of that the loader has 68 to 78, and calls alone 66 to 68.
     assert rows.select("dataloader_ns", "cpu_ns", "other_ns").row(0) == (10, 2, 23)
     assert rows["idle_ns"][0] == 35

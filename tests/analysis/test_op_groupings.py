@@ -127,15 +127,15 @@ def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.Mon
     ],
 )
 def test_a_wrong_file_of_classes_names_the_place(text: str, complaint: str) -> None:
-    with pytest.raises(ProftuiError, match=complaint) as told:
+    with pytest.raises(ProftuiError, match=complaint) as caught:
         parse_classes(text, "kernel_classes.toml")
-    assert "kernel_classes.toml" in str(told.value)
+    assert "kernel_classes.toml" in str(caught.value)
 
 
 def test_unclassified_kernels_are_reported() -> None:
     made = profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
-    told = coverage(made)
-    assert (told.inferred_ns, told.unknown_ns) == (75, 25)
+    result = coverage(made)
+    assert (result.inferred_ns, result.unknown_ns) == (75, 25)
     assert coverage_note(made) == ("Ops inferred from kernel names; 25 ns (25.00% of GPU time) unclassified")
     known = profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
     assert coverage_note(known) == "Ops inferred from kernel names; all classified"
@@ -210,8 +210,8 @@ def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, mon
     made = profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
     assert inferred_ops(made)["op"].to_list() == ["fancy backward", "fancy backward"]
     tree = next(tree for tree in TREES if tree.name == "type").tree(made)
-    told = tree.filter(pl.col("what") == "op").select("path", "gpu_ns", "launches", "calls")
-    assert told.rows() == [("fancy/fancy backward", 8, 2, 2)]
+    result = tree.filter(pl.col("what") == "op").select("path", "gpu_ns", "launches", "calls")
+    assert result.rows() == [("fancy/fancy backward", 8, 2, 2)]
     assert tree["gpu_ns"][0] == 8
 
 

@@ -155,12 +155,14 @@ FORWARD, BACKWARD = "implicit_convolve_sgemm_fprop", "cudnn_wgrad_alg0_engine"
 
 def test_layers_are_those_of_caffes_log() -> None:
     found = inferred_instances(opened(sample("caffe_conv1.nvprof.log")))
-    told = found.group_by("layer").agg(pl.col("op_type").cast(pl.String).unique().sort()).sort("layer", nulls_last=True)
-    assert told.rows()[0] == (
+    result = (
+        found.group_by("layer").agg(pl.col("op_type").cast(pl.String).unique().sort()).sort("layer", nulls_last=True)
+    )
+    assert result.rows()[0] == (
         "conv1",
         ["convolution", "convolution backward bias", "convolution backward data", "convolution backward filter"],
     )
-    assert "memset" in told["op_type"][1].to_list()
+    assert "memset" in result["op_type"][1].to_list()
 
 
 def two_layers(*order: str, time_ns: int = 100) -> list[str | None]:

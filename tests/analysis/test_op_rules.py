@@ -101,8 +101,8 @@ def test_each_name_is_classified_once_and_a_null_is_no_name() -> None:
 
 def test_only_the_beginning_of_an_endless_name_is_looked_at() -> None:
     found = classify(pl.Series(["x" * NAME_LIMIT + "gemm", "gemm" + "x" * 100_000]))
-    told = dict(zip(found["name"].str.len_chars(), found["op_type"], strict=True))
-    assert told == {NAME_LIMIT + 4: UNKNOWN, 100_004: "gemm"}
+    result = dict(zip(found["name"].str.len_chars(), found["op_type"], strict=True))
+    assert result == {NAME_LIMIT + 4: UNKNOWN, 100_004: "gemm"}
 
 
 def test_the_first_rule_that_matches_decides() -> None:
@@ -240,10 +240,10 @@ def test_few_names_of_deep_learning_are_unknown() -> None:
         schema={"calls": pl.Int64, "name": pl.String},
         orient="row",
     )
-    told = frame.join(classify(frame["name"]), on="name")
-    unknown = told.filter(pl.col("op_type") == UNKNOWN)
-    assert unknown["calls"].sum() < 0.03 * told["calls"].sum()
-    assert unknown.height < 0.03 * told.height
+    result = frame.join(classify(frame["name"]), on="name")
+    unknown = result.filter(pl.col("op_type") == UNKNOWN)
+    assert unknown["calls"].sum() < 0.03 * result["calls"].sum()
+    assert unknown.height < 0.03 * result.height
 
 
 @pytest.fixture

@@ -44,10 +44,10 @@ def test_times_of_replayed_kernels_are_not_added_to_those_of_the_run() -> None:
     assert board.split["total_ns"].sum() == board.top_kernels["total_ns"].sum() == 10
     assert board.left_out.startswith("session 1 is of Nsight Compute")
     assert board.sessions.height == 2
-    told = DashboardReport(made)
-    assert "session 1 is of Nsight Compute" in told.as_text(Style(200))
-    assert "session 1 is of Nsight Compute" in told.as_markdown()
-    assert json.loads(told.as_json())["left_out"] == board.left_out
+    result = DashboardReport(made)
+    assert "session 1 is of Nsight Compute" in result.as_text(Style(200))
+    assert "session 1 is of Nsight Compute" in result.as_markdown()
+    assert json.loads(result.as_json())["left_out"] == board.left_out
     assert as_text(made, "kernels", Style(100)).startswith("Kernels (2 rows, 10 ns without session 1)\n")
 
 
@@ -145,8 +145,8 @@ def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
     assert how_to_record(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
     assert not any("nvprof" in need.record for need in recordable(h200))
     assert how_to_record(v100, METRICS) == "record with nvprof --metrics all"
-    told = profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
-    assert tools_to_record(told) == (Tool.NSYS,)
+    result = profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
+    assert tools_to_record(result) == (Tool.NSYS,)
 
 
 def test_whole_graphs_count_as_gpu_work() -> None:

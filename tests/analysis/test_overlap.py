@@ -84,12 +84,12 @@ def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_has() -> None:
             kernel("c", 5, start_ns=95, device=0, stream=7),
         ],
     )
-    told = busy_time(made)["busy_ns"].item()
-    assert told == 8 + 8 + 8 + 5
-    assert streams(made)["busy_ns"].to_list() == [told]
+    result = busy_time(made)["busy_ns"].item()
+    assert result == 8 + 8 + 8 + 5
+    assert streams(made)["busy_ns"].to_list() == [result]
     found = row(made)
     parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
-    assert (found["busy_ns"], parts) == (told, [21, 0, 8, 71])
+    assert (found["busy_ns"], parts) == (result, [21, 0, 8, 71])
 
 
 @given(

@@ -74,9 +74,9 @@ def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
 def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> None:
     columns = {"meanwhile_gpu_ns", "meanwhile_kernels"}
     one_thread = profile(**{name: [row for row in rows if row.get("tid") != 2] for name, rows in FRAMES.items()})
-    for made, told in ((TWO_THREADS, columns), (one_thread, set())):
+    for made, result in ((TWO_THREADS, columns), (one_thread, set())):
         for spec, rows in ((RANGES, ranges_by_name(made)), (RANGE_INSTANCES, range_instances(made))):
-            assert {column.name for column in informative_columns(spec, rows)[0]} & columns == told
+            assert {column.name for column in informative_columns(spec, rows)[0]} & columns == result
 
 
 def test_a_range_nested_in_one_of_its_name_counts_twice_as_the_help_states() -> None:

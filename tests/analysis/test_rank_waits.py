@@ -98,8 +98,10 @@ def test_the_last_to_arrive_waits_for_nobody() -> None:
         (1, "rank 0", 4 * MS, 0, MS),
         (1, "rank 1", 0, 4 * MS, MS),
     ]
-    told = matched_collectives(made).select("iteration", "last_rank", "late_ns", "comm_wait_ns", "comm_wait_pct").rows()
-    assert told == [(1, "rank 0", 4 * MS, 4 * MS, pytest.approx(200 / 3)), (0, "rank 1", 3 * MS, 3 * MS, 60.0)]
+    result = (
+        matched_collectives(made).select("iteration", "last_rank", "late_ns", "comm_wait_ns", "comm_wait_pct").rows()
+    )
+    assert result == [(1, "rank 0", 4 * MS, 4 * MS, pytest.approx(200 / 3)), (0, "rank 1", 3 * MS, 3 * MS, 60.0)]
     kinds = collective_kinds(made).select("collective", "collectives", "ranks", "comm_wait_ns", "comm_transfer_ns")
     assert kinds.rows() == [("allreduce", 2, 2, 7 * MS, 4 * MS)]
 

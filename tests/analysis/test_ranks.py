@@ -46,9 +46,9 @@ def run(waits: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, wor
 
 def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() -> None:
     made = run([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
-    told = stragglers(made)
-    assert told.by_iteration.rows() == [(0, 1, 2 * MS), (1, 1, 3 * MS), (2, 1, 4 * MS)]
-    assert told.by_session.rows() == [(1, 3, 9 * MS)]
+    result = stragglers(made)
+    assert result.by_iteration.rows() == [(0, 1, 2 * MS), (1, 1, 3 * MS), (2, 1, 4 * MS)]
+    assert result.by_session.rows() == [(1, 3, 9 * MS)]
     verdict = straggler_verdict(made)
     assert verdict.session == 1
     assert verdict.sentence == (

@@ -374,12 +374,12 @@ def test_what_the_calls_of_an_op_were_like() -> None:
             op("FBackward0", 50, 9, forward=1),
         )
     )
-    told = op_calls(found, session=0, op="f", most=1)
-    assert (told.input_shapes.most, told.input_shapes.others) == ((Value("[[1]]", 2),), 1)
-    assert told.stack.most == (Value("a.py(1);b.py(2)", 1),)
-    assert (told.parent.most, told.children.most) == ((Value("outer", 2),), (Value("g", 1),))
-    assert (told.backward.most, told.forward.most) == ((Value("FBackward0", 1),), ())
-    assert told.thread.most == (Value("1", 2),)
+    result = op_calls(found, session=0, op="f", most=1)
+    assert (result.input_shapes.most, result.input_shapes.others) == ((Value("[[1]]", 2),), 1)
+    assert result.stack.most == (Value("a.py(1);b.py(2)", 1),)
+    assert (result.parent.most, result.children.most) == ((Value("outer", 2),), (Value("g", 1),))
+    assert (result.backward.most, result.forward.most) == ((Value("FBackward0", 1),), ())
+    assert result.thread.most == (Value("1", 2),)
     assert op_calls(found, session=0, op="FBackward0").forward.most == (Value("f", 1),)
     assert op_calls(found, session=0, op="missing").dtype.most == ()
 
@@ -490,8 +490,8 @@ def test_nothing_but_unknown_work_is_not_summed_to_nothing() -> None:
 
 
 def test_types_and_trees_count_the_launches_that_their_times_leave_out() -> None:
-    told = op_type_summary(untimed()).filter(pl.col("launches") > 0).select("op_type", "launches", "untimed_launches")
-    assert told.rows() == [("gemm", 3, 2), ("activation", 1, 0)]
+    result = op_type_summary(untimed()).filter(pl.col("launches") > 0).select("op_type", "launches", "untimed_launches")
+    assert result.rows() == [("gemm", 3, 2), ("activation", 1, 0)]
     nodes = by_path(untimed()).filter(pl.col("launches") > 0).select("node", "launches", "untimed_launches")
     assert nodes.rows() == [("all", 4, 2), ("aten::addmm", 3, 2), ("aten::relu", 1, 0)]
     shapes = by_shapes(untimed()).filter(pl.col("launches") > 0).select("op", "launches", "untimed_launches")

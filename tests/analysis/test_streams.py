@@ -21,9 +21,9 @@ def test_streams_have_work_times_and_overlap_with_other_streams() -> None:
     )
     rows = streams(made)
     assert {column.name for column in STREAMS.columns} <= set(rows.columns)
-    told = ("device", "stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "beside_ns", "beside_pct",
+    result = ("device", "stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "beside_ns", "beside_pct",
             "idle_ns", "copies_ns", "start_ns", "end_ns")  # fmt: skip
-    assert rows.select(told).rows() == [
+    assert rows.select(result).rows() == [
         (0, 7, 1, 1, 100, 100, 50, 50.0, 200, 0, 0, 100),
         (0, 8, 2, 1, 150, 150, 50, 100 * 50 / 150, 150, 50, 50, 300),
         (1, 7, 1, 1, 10, 10, 0, 0.0, 290, 0, 0, 10),

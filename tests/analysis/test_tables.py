@@ -92,9 +92,9 @@ def test_metrics_name_their_gpu() -> None:
 
 
 def test_rows_without_lines_are_distinguished() -> None:
-    said = {"severity": "warning", "reason": "reported by Nsight Systems"}
-    told = issues(profile(issues=[{**said, "text": "No NVTX events"}, {**said, "text": "The driver is old"}]))
-    assert not told.select(ISSUES.key).is_duplicated().any()
+    expected = {"severity": "warning", "reason": "reported by Nsight Systems"}
+    result = issues(profile(issues=[{**expected, "text": "No NVTX events"}, {**expected, "text": "The driver is old"}]))
+    assert not result.select(ISSUES.key).is_duplicated().any()
     measured = [
         {"kernel": kernel, "metric": "metric 128", "device": device, "grid_x": grid, "avg": 1.0}
         for kernel in ("a", "b")

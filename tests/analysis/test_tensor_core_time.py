@@ -41,8 +41,8 @@ def use(found: Profile) -> TensorCoreUse:
 
 def ops(*rows: tuple[str, int | None], **more: Any) -> list[Row]:
     """Ops by name and parent."""
-    told = {"op_source": "recorded", **more}
-    return [{"op": number, "name": name, "parent": parent, **told} for number, (name, parent) in enumerate(rows)]
+    result = {"op_source": "recorded", **more}
+    return [{"op": number, "name": name, "parent": parent, **result} for number, (name, parent) in enumerate(rows)]
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,8 @@ def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_
 )
 def test_recordings(name: str, efficiency: float | None, share: float | None) -> None:
     figures = use(registry.load_one(recording_file(name)))
-    told = [None if value is None else round(value, 1) for value in (figures.efficiency_pct, figures.share_pct)]
-    assert told == [efficiency, share]
+    result = [None if value is None else round(value, 1) for value in (figures.efficiency_pct, figures.share_pct)]
+    assert result == [efficiency, share]
 
 
 def test_a_trace_with_0_percent_in_the_plugin() -> None:

@@ -166,8 +166,8 @@ def test_recordings_in_single_precision_use_tensor_cores_too_where_tf32_is_allow
 def test_names_say_what_an_h200_measured() -> None:
     """Kernels of two training steps (PyTorch 2.11), and whether Nsight Compute 2025.3 counted matrix instructions."""
     measured = pl.read_csv(MEASURED, separator="\t")
-    told = tensor_cores_by_name(measured["kernel"]).with_columns(pl.col("name").cast(pl.String))
-    both = measured.join(told, left_on="kernel", right_on="name", how="left")
+    result = tensor_cores_by_name(measured["kernel"]).with_columns(pl.col("name").cast(pl.String))
+    both = measured.join(result, left_on="kernel", right_on="name", how="left")
     wrong = both.filter(pl.col("uses_tensor_core_right").ne_missing(pl.col("uses_tensor_core") == "yes"))
     assert measured["uses_tensor_core"].value_counts(sort=True).rows() == [("no", 46), ("yes", 11)]
     assert wrong["kernel"].to_list() == []

@@ -61,8 +61,8 @@ def test_names_of_the_public_agree_with_a_prototype_or_are_unknown() -> None:
     improved = pl.col("name").str.contains("execute_split_k_kernel")
     assert both.filter(improved)["uses_tensor_core"].to_list() == [False, False, False]
     both = both.filter(~improved)
-    said = {"yes": True, "no": False}
-    verdicts = [(said.get(proto), ours) for proto, ours in both.select("proto_tc", "uses_tensor_core").rows()]
+    expected = {"yes": True, "no": False}
+    verdicts = [(expected.get(proto), ours) for proto, ours in both.select("proto_tc", "uses_tensor_core").rows()]
     assert len(verdicts) == 972
     assert not [pair for pair in verdicts if None not in pair and pair[0] != pair[1]]
     assert sum(ours is None for _, ours in verdicts) <= 45

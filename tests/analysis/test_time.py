@@ -140,8 +140,8 @@ def test_rounded_starts_are_adjusted_to_the_reported_busy_time(work: list[tuple[
     ends = starts + lengths
     before = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
     begun = np.where(before - starts < 10, starts, before)
-    told = min(int((np.maximum(ends, begun) - begun).sum()), int(ends.max() - starts[0]))
-    assert union_of(placed.starts, placed.ends).length == busy_time(made)["busy_ns"][0] == told
+    result = min(int((np.maximum(ends, begun) - begun).sum()), int(ends.max() - starts[0]))
+    assert union_of(placed.starts, placed.ends).length == busy_time(made)["busy_ns"][0] == result
     assert placed.starts.min() >= line.starts[0]
     assert placed.ends.max() <= line.ends.max()
     assert (np.diff(placed.starts) >= 0).all()

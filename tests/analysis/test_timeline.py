@@ -170,10 +170,10 @@ def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int])
     window = whole_window(int(gpu.starts[0]), int(gpu.reached[-1]), count, least_ns=1)
     edges = np.append(window.edges(), gpu.reached[-1] + 1000)
     row = busy_time(made).row(0, named=True)
-    told = timeline_lanes(made).row(0, named=True)
+    result = timeline_lanes(made).row(0, named=True)
     slices = bins(gpu, edges)
-    assert min(int(slices.busy_ns.sum()), row["span_ns"]) == row["busy_ns"] == told["busy_ns"]
-    assert slices.begun.sum() == row["activities"] == told["count"]
+    assert min(int(slices.busy_ns.sum()), row["span_ns"]) == row["busy_ns"] == result["busy_ns"]
+    assert slices.begun.sum() == row["activities"] == result["count"]
     if gpu.resolution_ns == 1:
         # What slices say is the union of what lies in each.
         union = union_of(gpu.starts, gpu.ends)

@@ -37,9 +37,9 @@ def test_a_stream_is_busy_no_longer_than_from_its_first_start_to_its_last_end() 
         sessions=[{"session": 0, "start_resolution_ns": 100}],
         activities=[*twice, kernel("k", 10, start_ns=1000, device=0, stream=20)],
     )
-    told = timeline_lanes(made)
-    assert told.select("lane", "busy_ns").rows() == [("GPU 0", 130), ("GPU 0 stream 7", 60), ("GPU 0 stream 20", 10)]
-    assert told["busy_ns"].to_list()[1:] == streams(made)["busy_ns"].to_list()
+    result = timeline_lanes(made)
+    assert result.select("lane", "busy_ns").rows() == [("GPU 0", 130), ("GPU 0 stream 7", 60), ("GPU 0 stream 20", 10)]
+    assert result["busy_ns"].to_list()[1:] == streams(made)["busy_ns"].to_list()
 
 
 def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:

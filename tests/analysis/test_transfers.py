@@ -91,9 +91,9 @@ def test_of_a_gpu_that_is_not_known_no_rate_is_impossible_or_possible() -> None:
 
 
 def test_a_copy_without_a_rate_has_no_plausibility() -> None:
-    told = {row["copy_kind"]: row for row in single_transfers(MADE).iter_rows(named=True)}
-    assert (told["PtoP"]["rate"], told["PtoP"]["is_impossible"]) == (None, None)
-    assert (told["DtoD"]["rate"], told["DtoD"]["is_impossible"]) == (1e11, False)
+    result = {row["copy_kind"]: row for row in single_transfers(MADE).iter_rows(named=True)}
+    assert (result["PtoP"]["rate"], result["PtoP"]["is_impossible"]) == (None, None)
+    assert (result["DtoD"]["rate"], result["DtoD"]["is_impossible"]) == (1e11, False)
 
 
 def test_impossible_rates_are_reported_with_the_limit() -> None:
@@ -164,8 +164,8 @@ def test_tiny_copies_back_to_back_are_a_run() -> None:
         ]
     )
     found = tiny_runs(made)
-    told = ("copy_kind", "activity", "start_ns", "duration_ns", "calls", "size_bytes", "total_ns")
-    assert found.select(told).rows() == [
+    result = ("copy_kind", "activity", "start_ns", "duration_ns", "calls", "size_bytes", "total_ns")
+    assert found.select(result).rows() == [
         ("DtoD", 14, 4_000_000, 900_002, 3, 150, 6),
         ("HtoD", 0, 0, 32, 4, 400, 8),
     ]  # fmt: skip

@@ -50,5 +50,5 @@ def proftui(
 def run(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """Run it in this process: status, standard output, standard error."""
     status = main([str(argument) for argument in arguments])
-    said = capfd.readouterr()
-    return status, said.out, said.err
+    messages = capfd.readouterr()
+    return status, messages.out, messages.err

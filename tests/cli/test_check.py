@@ -71,11 +71,11 @@ def test_text_has_advice_costs_and_rules_that_do_not_apply() -> None:
 
 def test_json_holds_every_answer_with_its_figures() -> None:
     content = json.loads(Check(MADE).as_json())
-    told: dict[str, Any] = {row["rule"]: row for row in content["findings"]}
-    assert told["T1"]["numbers"]["copy_ns"] == 30 * MS
-    assert told["T1"]["thresholds"][0]["name"] == "copy_pct"
-    assert told["T1"]["evidence"][0]["calls"] == 1
-    assert told["U6"]["state"] == "not applicable"
+    result: dict[str, Any] = {row["rule"]: row for row in content["findings"]}
+    assert result["T1"]["numbers"]["copy_ns"] == 30 * MS
+    assert result["T1"]["thresholds"][0]["name"] == "copy_pct"
+    assert result["T1"]["evidence"][0]["calls"] == 1
+    assert result["U6"]["state"] == "not applicable"
     assert content["counts"]["clean"] == sum(row["state"] == "clean" for row in content["findings"])
 
 
@@ -109,8 +109,8 @@ def sarif_of(made: Profile) -> dict[str, Any]:
     for result in run_of_it["results"]:
         if "ruleIndex" in result:
             assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
-    told: dict[str, Any] = run_of_it
-    return told
+    answer: dict[str, Any] = run_of_it
+    return answer
 
 
 def test_sarif_is_what_code_hosts_take() -> None:

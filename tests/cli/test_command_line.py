@@ -24,8 +24,8 @@ def test_version_and_help(capfd: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    told = capfd.readouterr().out
-    assert all(f"\n  {name} " in told for name in COMMANDS)
+    text = capfd.readouterr().out
+    assert all(f"\n  {name} " in text for name in COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_keys_lists_each_action(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_empty_name(capfd: pytest.CaptureFixture[str]) -> None:
-    said = "proftui: empty file name\n         is a shell variable unset?\n"
-    assert run(capfd, "report", "") == (2, "", said)
-    assert run(capfd, "") == (2, "", said)
+    expected = "proftui: empty file name\n         is a shell variable unset?\n"
+    assert run(capfd, "report", "") == (2, "", expected)
+    assert run(capfd, "") == (2, "", expected)
 
 
 def test_a_command_that_is_mistyped(capfd: pytest.CaptureFixture[str], log: Path) -> None:

@@ -24,8 +24,8 @@ CAFFE = sample("caffe_conv1.nvprof.log")
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
     assert main(["diff", *arguments]) == status
-    said = capfd.readouterr()
-    return said.out, said.err
+    messages = capfd.readouterr()
+    return messages.out, messages.err
 
 
 def steps(capfd: pytest.CaptureFixture[str], before: int, now: int, *more: str, status: int = 0) -> tuple[str, str]:
@@ -39,15 +39,15 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_steps_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
-    assert told["per_iteration"]
-    assert [side.rsplit(", ", 1)[1] for side in (told["baseline"], told["candidate"])] == [
+    content = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
+    assert content["per_iteration"]
+    assert [side.rsplit(", ", 1)[1] for side in (content["baseline"], content["candidate"])] == [
         "iterations 4",
         "iterations 5",
     ]
-    figures = {figure["name"]: figure for figure in told["figures"]}
-    assert figures["gpu_ns"]["baseline"] == pytest.approx(sum(row["a_total_ns"] or 0 for row in told["kernels"]))
-    assert figures["gpu_ns"]["candidate"] == pytest.approx(sum(row["b_total_ns"] or 0 for row in told["ops"]))
+    figures = {figure["name"]: figure for figure in content["figures"]}
+    assert figures["gpu_ns"]["baseline"] == pytest.approx(sum(row["a_total_ns"] or 0 for row in content["kernels"]))
+    assert figures["gpu_ns"]["candidate"] == pytest.approx(sum(row["b_total_ns"] or 0 for row in content["ops"]))
     text = steps(capfd, 4, 5)[0]
     assert "Median iteration" in text
     assert "\nKernels (first 15 of " in text
@@ -57,111 +57,111 @@ def test_two_steps_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_markdown_lists_what_is_not_compared(capfd: pytest.CaptureFixture[str]) -> None:
-    told = run(capfd, TRACE, TRACE, "--format", "markdown")[0]
-    assert "Outside iterations, and not compared: baseline 754.65 µs, candidate 754.65 µs.\n\n|" in told
+    text = run(capfd, TRACE, TRACE, "--format", "markdown")[0]
+    assert "Outside iterations, and not compared: baseline 754.65 µs, candidate 754.65 µs.\n\n|" in text
 
 
 def test_a_build_does_not_pass_where_the_slower_side_is_unknown(capfd: pytest.CaptureFixture[str]) -> None:
     layers = sample("paleo_vgg16.txt")
     assert run(capfd, layers, layers)[1] == ""
-    _, said = run(capfd, layers, layers, "--fail-on-regression", "5%", status=2)
-    assert said.startswith("proftui: no verdict: the profiles have no time in common to compare\n")
+    _, messages = run(capfd, layers, layers, "--fail-on-regression", "5%", status=2)
+    assert messages.startswith("proftui: no verdict: the profiles have no time in common to compare\n")
 
 
 def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
-    figures = {figure["name"]: figure for figure in told["figures"]}
+    content = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
+    figures = {figure["name"]: figure for figure in content["figures"]}
     is_slower = figures["median_iteration_ns"]["delta"] > 0
     one, other = (4, 5) if is_slower else (5, 4)
-    _, said = steps(capfd, one, other, "--fail-on-regression", "0%", status=1)
-    first, *_, second, third = said.splitlines()
+    _, messages = steps(capfd, one, other, "--fail-on-regression", "0%", status=1)
+    first, *_, second, third = messages.splitlines()
     assert first.startswith("proftui: FAIL: median iteration ")
     assert first.endswith(", slower by more than 0%")
     assert second.startswith("         grew most per iteration: kernel ")
     assert third.startswith("         of kernels, copies and memsets ")
-    _, said = steps(capfd, other, one, "--fail-on-regression", "0%")
-    assert "proftui: PASS: median iteration " in said
-    assert "not slower by more than 0%" in said
+    _, messages = steps(capfd, other, one, "--fail-on-regression", "0%")
+    assert "proftui: PASS: median iteration " in messages
+    assert "not slower by more than 0%" in messages
 
 
 def test_the_spread_of_the_iterations_is_named_and_whether_the_difference_may_be_noise(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     judge = (sample("resnet50_training.nvprof.log"), TRACE, "--fail-on-regression", "1%")
-    text, said = run(capfd, *judge, "--format", "json")
+    text, messages = run(capfd, *judge, "--format", "json")
     halves = "middle half of the iterations: baseline 37.000 ms to 51.049 ms, candidate 36.969 ms to 50.999 ms"
-    assert said.splitlines()[1].strip() == f"{halves}; the difference may be noise"
+    assert messages.splitlines()[1].strip() == f"{halves}; the difference may be noise"
     assert json.loads(text)["judged"]["middle_half_ns"] == [[37_000_000, 51_049_000], [36_969_324, 50_999_126]]
-    _, said = steps(capfd, 4, 5, "--fail-on-regression", "99%")
-    assert "too few iterations to estimate noise (1 baseline, 1 candidate; 4 needed)" in said
+    _, messages = steps(capfd, 4, 5, "--fail-on-regression", "99%")
+    assert "too few iterations to estimate noise (1 baseline, 1 candidate; 4 needed)" in messages
 
 
 def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cut = tmp_path / "cut.json"
     with gzip.open(TRACE) as whole:
         cut.write_bytes(whole.read(9_000_000))
-    text, said = run(capfd, TRACE, str(cut), "--fail-on-regression", "5%", "--format", "markdown", status=2)
+    text, messages = run(capfd, TRACE, str(cut), "--fail-on-regression", "5%", "--format", "markdown", status=2)
     assert "\nPartial results: cut off after 24,124 events (candidate).\n" in text
     assert "- No verdict: a part of one run is missing" in text
     assert (
-        said.splitlines()[0]
+        messages.splitlines()[0]
         == "proftui: no verdict: a part of one run is missing, so times of whole runs do not compare"
     )
-    told = json.loads(run(capfd, TRACE, str(cut), "--format", "json")[0])
-    assert told["partial"] == ["", "cut off after 24,124 events"]
+    content = json.loads(run(capfd, TRACE, str(cut), "--format", "json")[0])
+    assert content["partial"] == ["", "cut off after 24,124 events"]
 
 
 def test_unknown_figures_have_a_reason_in_every_format(capfd: pytest.CaptureFixture[str]) -> None:
     pair = (CAFFE, sample("gpt_summary.nvprof.log"))
     why = "no API calls: record with nvprof --print-api-trace"
-    said = f"API time and API calls of the baseline are unknown: {why}.\n"
-    assert f"\n{said}" in run(capfd, *pair)[0]
-    assert f"\n- {said}" in run(capfd, *pair, "--format", "markdown")[0]
-    told = json.loads(run(capfd, *pair, "--frame", "figures", "--format", "json")[0])
-    assert {row["name"]: row["unknown_reason"] for row in told}["api_ns"] == f"baseline: {why}"
+    expected = f"API time and API calls of the baseline are unknown: {why}.\n"
+    assert f"\n{expected}" in run(capfd, *pair)[0]
+    assert f"\n- {expected}" in run(capfd, *pair, "--format", "markdown")[0]
+    content = json.loads(run(capfd, *pair, "--frame", "figures", "--format", "json")[0])
+    assert {row["name"]: row["unknown_reason"] for row in content}["api_ns"] == f"baseline: {why}"
 
 
 def test_rows_that_are_not_shown_are_added_up(capfd: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])["kernels"]
+    content = json.loads(steps(capfd, 4, 5, "--format", "json")[0])["kernels"]
     rest, whole = ([sum(row[name] or 0 for row in some) for name in ("a_total_ns", "b_total_ns")]
-                   for some in (told[15:], told))  # fmt: skip
+                   for some in (content[15:], content))  # fmt: skip
     words = steps(capfd, 4, 5, "--format", "markdown")[0]
     line = next(line for line in words.splitlines() if line.startswith("The other "))
     other, every = line.split("; ")
     assert other.startswith(
-        f"The other {len(told) - 15}: baseline {duration(rest[0])}, candidate {duration(rest[1])} ("
+        f"The other {len(content) - 15}: baseline {duration(rest[0])}, candidate {duration(rest[1])} ("
     )
-    assert every.startswith(f"all {len(told)}: baseline {duration(whole[0])}, candidate {duration(whole[1])} (")
+    assert every.startswith(f"all {len(content)}: baseline {duration(whole[0])}, candidate {duration(whole[1])} (")
 
 
 def test_a_file_that_cannot_be_read_is_named(capfd: pytest.CaptureFixture[str]) -> None:
-    _, said = run(capfd, CAFFE, "nowhere.log", status=2)
-    assert said == "proftui: nowhere.log: no such file\n"
+    _, messages = run(capfd, CAFFE, "nowhere.log", status=2)
+    assert messages == "proftui: nowhere.log: no such file\n"
     with pytest.raises(AssertionError):
         run(capfd, CAFFE, "nowhere.log")
 
 
 @pytest.mark.parametrize("share", ["x", "-1%", "nan", "inf"])
 def test_a_share_is_a_number(share: str, capfd: pytest.CaptureFixture[str]) -> None:
-    _, said = run(capfd, CAFFE, CAFFE, f"--fail-on-regression={share}", status=2)
+    _, messages = run(capfd, CAFFE, CAFFE, f"--fail-on-regression={share}", status=2)
     first = f"proftui: argument --fail-on-regression: {share}: expected a percentage of at least 0%, such as 5%"
-    assert said.splitlines() == [first, "         proftui diff --help"]
+    assert messages.splitlines() == [first, "         proftui diff --help"]
 
 
 def test_a_share_below_one_takes_its_sign(capfd: pytest.CaptureFixture[str]) -> None:
-    _, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05", status=2)
+    _, messages = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05", status=2)
     first = "proftui: argument --fail-on-regression: 0.05: ambiguous: 0.05% or 5%? Write the % sign"
-    assert said.splitlines() == [first, "         proftui diff --help"]
+    assert messages.splitlines() == [first, "         proftui diff --help"]
     assert "not slower by more than 0.05%\n" in run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05%")[1]
 
 
 def test_the_same_log_twice_differs_in_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    text, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
+    text, messages = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
     assert "Times of the whole runs: no iterations in" in text
-    assert said == "proftui: NO CHANGE: span 993.83 ms to 993.83 ms (0.00%), not slower by more than 0%\n"
-    told = json.loads(run(capfd, CAFFE, CAFFE, "--format", "json")[0])
-    assert {row["delta_ns"] for row in told["kernels"]} == {0}
-    assert {row["change"] for row in told["findings"]} <= {""}
+    assert messages == "proftui: NO CHANGE: span 993.83 ms to 993.83 ms (0.00%), not slower by more than 0%\n"
+    content = json.loads(run(capfd, CAFFE, CAFFE, "--format", "json")[0])
+    assert {row["delta_ns"] for row in content["kernels"]} == {0}
+    assert {row["change"] for row in content["findings"]} <= {""}
 
 
 def trace_of(path: Path, *microseconds: int) -> str:
@@ -179,8 +179,8 @@ def trace_of(path: Path, *microseconds: int) -> str:
 
 def test_what_grew_is_named_although_the_total_did_not(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     files = trace_of(tmp_path / "before.log", 800, 100, 100), trace_of(tmp_path / "now.log", 200, 700, 100)
-    text, said = run(capfd, *files, "--whole-runs", "--fail-on-regression", "5%")
-    first, second, third = said.splitlines()
+    text, messages = run(capfd, *files, "--whole-runs", "--fail-on-regression", "5%")
+    first, second, third = messages.splitlines()
     assert first == "proftui: NO CHANGE: span 2.100 ms to 2.100 ms (0.00%), not slower by more than 5%"
     assert second == "         grew most: kernel fast(int*) by 600.00 \u00b5s (600.00% more)"
     assert third == "         of kernels, copies and memsets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
@@ -201,8 +201,8 @@ def test_the_judged_figure_is_in_every_format(capfd: pytest.CaptureFixture[str],
     second = "Also longer by more than 5%: GPU time (+100.00%), kernel time (+100.00%)."
     assert f"- {first}\n- {second}\n" in run(capfd, *judge, "--format", "markdown")[0]
     assert f"\n{first}\n{second}\n" in run(capfd, *judge)[0]
-    told = json.loads(run(capfd, *judge, "--format", "json")[0])
-    assert told["judged"] == {
+    content = json.loads(run(capfd, *judge, "--format", "json")[0])
+    assert content["judged"] == {
         "figure": "span_ns",
         "than_pct": 5.0,
         "fails": False,
@@ -215,8 +215,10 @@ def test_the_judged_figure_is_in_every_format(capfd: pytest.CaptureFixture[str],
 def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     files = trace_of(tmp_path / "before.log", 800, 100, 100), trace_of(tmp_path / "now.log", 200, 700, 100)
     whole = json.loads(run(capfd, *files, "--format", "json")[0])
-    text, said = run(capfd, *files, "--format", "csv")
-    assert said == "proftui: csv holds one table: kernels; with --frame also ops, op_types, api, findings, figures\n"
+    text, messages = run(capfd, *files, "--format", "csv")
+    assert (
+        messages == "proftui: csv holds one table: kernels; with --frame also ops, op_types, api, findings, figures\n"
+    )
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(row["name"], float(row["delta_ns"])) for row in rows] == [
         ("slow(int*)", -600_000),
@@ -231,10 +233,10 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
         "name,baseline,candidate,delta,delta_pct,unknown_reason",
         "span_ns,2100000.0,2100000.0,0.0,0.0,",
     ]
-    _, said = run(capfd, *files, "--frame", "ops", "--format", "text", status=2)
-    assert said.startswith("proftui: text covers the whole comparison\n")
-    _, said = run(capfd, *files, "-o", str(tmp_path / "all.md"), status=2)
-    assert said.startswith("proftui: -o writes one table, not the whole comparison as markdown\n")
+    _, messages = run(capfd, *files, "--frame", "ops", "--format", "text", status=2)
+    assert messages.startswith("proftui: text covers the whole comparison\n")
+    _, messages = run(capfd, *files, "-o", str(tmp_path / "all.md"), status=2)
+    assert messages.startswith("proftui: -o writes one table, not the whole comparison as markdown\n")
 
 
 def test_markdown_shortens_names_and_distinguishes_them(capfd: pytest.CaptureFixture[str]) -> None:
@@ -249,8 +251,8 @@ def test_ops_recorded_on_one_side_only_are_of_another_kind(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     log = sample("resnet50_training.nvprof.log")
-    said = "Ops of the baseline are inferred from kernel names, those of the candidate are recorded."
-    assert f"{said} Op types compares like with like.\n" in run(capfd, log, TRACE, "--format", "markdown")[0]
+    expected = "Ops of the baseline are inferred from kernel names, those of the candidate are recorded."
+    assert f"{expected} Op types compares like with like.\n" in run(capfd, log, TRACE, "--format", "markdown")[0]
 
 
 def test_findings_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:

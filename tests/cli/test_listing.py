@@ -10,15 +10,15 @@ PIPED = Format("toy", "Toy traces", "the line 'a|b'", ("activities", "issues"), 
 
 
 def test_formats_for_people_fit_the_width() -> None:
-    told = formats_text([PIPED, *formats()], width=60)
-    assert told.startswith(
+    result = formats_text([PIPED, *formats()], width=60)
+    assert result.startswith(
         "toy  Toy traces\n"
         "  recognized by  the line 'a|b'\n"
         "  feeds          activities, issues\n"
         "  record with    toy record | tee run.log\n"
     )
-    words = max(cell_width(word) for word in told.split())
-    assert max(map(cell_width, told.splitlines())) <= max(60, 17 + words)
+    words = max(cell_width(word) for word in result.split())
+    assert max(map(cell_width, result.splitlines())) <= max(60, 17 + words)
 
 
 def test_formats_for_the_readme_are_a_table() -> None:
@@ -42,5 +42,5 @@ def test_keys_without_a_name_for_people_are_written_as_they_are() -> None:
 
 
 def test_what_inspect_found_is_harmless() -> None:
-    told = inspect_text({"source": "a\x1b[2J.log", "error": "no\x1bprofile found; looked for nvprof"}, width=80)
-    assert told == "a·[2J.log\n  cannot be opened: no·profile found; looked for nvprof\n\n"
+    result = inspect_text({"source": "a\x1b[2J.log", "error": "no\x1bprofile found; looked for nvprof"}, width=80)
+    assert result == "a·[2J.log\n  cannot be opened: no·profile found; looked for nvprof\n\n"

@@ -28,12 +28,12 @@ def test_standard_input_is_a_file() -> None:
 
 
 def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.CaptureFixture[str], log: Path) -> None:
-    status, told, _err = run(capfd, "report", log)
+    status, text, _err = run(capfd, "report", log)
     assert status == 0
-    assert told.startswith(f"{log}\n\nExpert Systems (")
-    assert "\nPerformance summary\n" in told
+    assert text.startswith(f"{log}\n\nExpert Systems (")
+    assert "\nPerformance summary\n" in text
     hint = "standard output is not a terminal: printing the text report; open the file in a terminal to explore it"
-    assert run(capfd, log) == (0, told, f"proftui: {hint}\n")
+    assert run(capfd, log) == (0, text, f"proftui: {hint}\n")
     gone = log.with_name("gone.log")
     assert run(capfd, gone) == (2, "", f"proftui: {gone}: no such file\n")
 
@@ -208,8 +208,8 @@ def test_interrupting_the_wait_for_a_silent_pipe_is_status_130() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdin is not None
         sample = Path(__file__).parents[2] / "sample_logs" / "resnet50_training.nvprof.log"
-        said = sample.read_bytes()[: 1 << 20]
-        running.stdin.write(said)
+        expected = sample.read_bytes()[: 1 << 20]
+        running.stdin.write(expected)
         running.stdin.flush()
         # The writer is through; what the pipe itself holds has been taken as well once nothing is left to read.
         while int.from_bytes(fcntl.ioctl(running.stdin, termios.FIONREAD, bytes(4)), sys.byteorder):

@@ -51,9 +51,9 @@ def test_the_report_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_dashboard_states_the_source_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
     text = run(capfd, "report", NAME)
     assert "Top ops (recorded; GPU self time)" in text
-    told = json.loads(run(capfd, "report", NAME, "--format", "json"))
-    assert sum(row["total_ns"] for row in told["top_ops"]) == GPU_NS
-    assert sum(row["total_ns"] for row in told["split"]) == GPU_NS
+    content = json.loads(run(capfd, "report", NAME, "--format", "json"))
+    assert sum(row["total_ns"] for row in content["top_ops"]) == GPU_NS
+    assert sum(row["total_ns"] for row in content["split"]) == GPU_NS
 
 
 @pytest.mark.parametrize(

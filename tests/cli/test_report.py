@@ -70,9 +70,9 @@ def test_the_dashboard_of_a_narrow_terminal_without_utf8(
 ) -> None:
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("COLUMNS", "60")
-    told = run(capfd, "report", "resnet50_training.nvprof.log")
-    assert told.isascii()
-    assert told == golden
+    text = run(capfd, "report", "resnet50_training.nvprof.log")
+    assert text.isascii()
+    assert text == golden
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: st
             assert max(map(cell_width, as_text(profile, view, Style(width)).splitlines())) <= width
     shown = json.loads(as_json(profile, "kernels"))["rows"]
     dashboard = DashboardReport(profile)
-    told = json.loads(dashboard.as_json())
+    content = json.loads(dashboard.as_json())
     total_ns = sum(row["total_ns"] or 0 for row in shown)
-    assert (told["performance"]["gpu_ns"] or 0) == total_ns
-    assert sum(part["total_ns"] or 0 for part in told["split"]) == total_ns
+    assert (content["performance"]["gpu_ns"] or 0) == total_ns
+    assert sum(part["total_ns"] or 0 for part in content["split"]) == total_ns
     assert sum(row["total_ns"] or 0 for row in json.loads(as_json(profile, "ops"))["rows"]) == total_ns
-    assert told["top_kernels"] == sorted(told["top_kernels"], key=lambda row: -row["total_ns"])
+    assert content["top_kernels"] == sorted(content["top_kernels"], key=lambda row: -row["total_ns"])
     # A row of the Markdown table and a line of the text for each row, whatever the format.
     assert len(as_markdown(profile, "kernels").splitlines()) == (len(shown) + 4 if shown else 3)
 
@@ -161,8 +161,8 @@ def test_headings_are_bold_only_where_asked_for() -> None:
 
 
 def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
-    told = run(capfd, "report", "caffe_conv1.nvprof.log", "--gpu", "Tesla V100-SXM2-16GB", "--format", "json")
-    assert json.loads(told)["devices"][0]["compute_capability"] == "7.0"
+    text = run(capfd, "report", "caffe_conv1.nvprof.log", "--gpu", "Tesla V100-SXM2-16GB", "--format", "json")
+    assert json.loads(text)["devices"][0]["compute_capability"] == "7.0"
     assert main(["report", "caffe_conv1.nvprof.log", "--gpu", "abacus"]) == 2
     assert capfd.readouterr().err.startswith("proftui: --gpu abacus: unknown GPU\n")
 
@@ -170,10 +170,10 @@ def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_dashboard_tells_the_worst_issues_in_full(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("==5== NVPROF is profiling process 5, command: ./a\nNo kernels were profiled.\n")
-    told = run(capfd, "report", str(log))
-    assert "1 warning: proftui report --view issues lists them" in told
-    assert "line 2: no kernels were profiled: nvprof saw no GPU work." in told
-    assert "--profile-child-processes" in told
+    text = run(capfd, "report", str(log))
+    assert "1 warning: proftui report --view issues lists them" in text
+    assert "line 2: no kernels were profiled: nvprof saw no GPU work." in text
+    assert "--profile-child-processes" in text
 
 
 def test_group_ops_says_which_trees_are_left_out(capfd: pytest.CaptureFixture[str]) -> None:
@@ -189,5 +189,5 @@ def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) ->
     for screen in SCREEN_OF_REPORT.values():
         view = report_of_screen(screen)
         assert screen_of_report(view) == screen
-        told = run(capfd, "report", "caffe_conv1.nvprof.log", "--view", screen)
-        assert told == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)
+        text = run(capfd, "report", "caffe_conv1.nvprof.log", "--view", screen)
+        assert text == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)

@@ -25,8 +25,8 @@ CAFFE = "caffe_conv1.nvprof.log"
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
     assert main(["sql", sample(CAFFE), *arguments]) == status
-    said = capfd.readouterr()
-    return said.err if status else said.out
+    messages = capfd.readouterr()
+    return messages.err if status else messages.out
 
 
 def test_the_columns_of_all_tables_are_learned_from_one_empty_profile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +76,9 @@ def test_a_file_is_written_and_not_replaced(capfd: pytest.CaptureFixture[str], t
 
 @pytest.mark.parametrize("text", ["DROP TABLE kernels", "SELECT * FROM nowhere", "SELECT * FROM read_csv('x')"])
 def test_invalid_queries_are_one_line_and_a_hint(text: str, capfd: pytest.CaptureFixture[str]) -> None:
-    said = run(capfd, text, status=2).splitlines()
-    assert len(said) == 2
-    assert said[0].startswith("proftui: ")
+    messages = run(capfd, text, status=2).splitlines()
+    assert len(messages) == 2
+    assert messages[0].startswith("proftui: ")
 
 
 def test_notes_are_a_table_too(capfd: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_declared_columns_of_every_table_are_those_that_it_has(name: str) -> Non
     profile = load_one(sample(name))
     tables = sql_tables(profile, lambda: notes_frame({}, None))
     tables.learn_columns()
-    told = {table: tables.columns(table) for table in tables.names}
-    assert told["kernels"][:3] == ("session", "kind", "name")
+    result = {table: tables.columns(table) for table in tables.names}
+    assert result["kernels"][:3] == ("session", "kind", "name")
     for table in tables.names:
-        assert tuple(tables.frame(table).columns) == told[table], table
+        assert tuple(tables.frame(table).columns) == result[table], table

@@ -47,8 +47,8 @@ def as_strings(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_texts_that_a_spreadsheet_would_evaluate_give_a_warning(frame: pl.DataFrame) -> None:
-    said = "2 values start like formulas: use xlsx for spreadsheets"
-    assert [formula_warning(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [said, said, "", ""]
+    expected = "2 values start like formulas: use xlsx for spreadsheets"
+    assert [formula_warning(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [expected, expected, "", ""]
     harmless = pl.DataFrame({"name": ["gemm", "-", "a=b", None], "total_ns": [-1, 2, 3, 4]})
     assert formula_warning(harmless, "csv") == formula_warning(harmless.select("total_ns"), "csv") == ""
 
@@ -256,11 +256,11 @@ def test_the_clipboard_gets_a_line_of_metadata(frame: pl.DataFrame) -> None:
 def test_parquet_has_metadata_and_rows(frame: pl.DataFrame) -> None:
     content = told(frame, "parquet")
     assert_frame_equal(pl.read_parquet(io.BytesIO(content)), as_strings(frame))
-    said = pl.read_parquet_metadata(io.BytesIO(content))
-    assert said["proftui.profile"] == "a&b [1].log"
-    assert (said["proftui.shown"], said["proftui.filter"]) == ("5 of 7 rows", "x|y")
+    expected = pl.read_parquet_metadata(io.BytesIO(content))
+    assert expected["proftui.profile"] == "a&b [1].log"
+    assert (expected["proftui.shown"], expected["proftui.filter"]) == ("5 of 7 rows", "x|y")
     # The same rows are the same file, whenever they are written.
-    assert "proftui.exported" not in said
+    assert "proftui.exported" not in expected
 
 
 def test_markdown_begins_with_what_it_is_of(frame: pl.DataFrame) -> None:

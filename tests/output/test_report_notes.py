@@ -37,8 +37,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_report_has_the_notes_of_its_view_below_it(capsys: pytest.CaptureFixture[str]) -> None:
     plain = run(capsys, "report", "--view", "kernels", CAFFE)
     with_notes = run(capsys, "report", "--view", "kernels", "--notes", CAFFE)
-    said = "\nNotes (1 note)\n\na (2026-01-02 03:04)\n    slow\n    | ·[31mask Kim\n"
-    assert with_notes == plain + said
+    expected = "\nNotes (1 note)\n\na (2026-01-02 03:04)\n    slow\n    | ·[31mask Kim\n"
+    assert with_notes == plain + expected
     assert run(capsys, "report", "--view", "memory", "--notes", CAFFE) == run(
         capsys, "report", "--view", "memory", CAFFE
     )

@@ -42,9 +42,9 @@ def test_columns_that_matter_above_zero_are_uninformative_at_0() -> None:
 
 
 def test_a_session_stays_with_the_names_that_it_distinguishes() -> None:
-    told = priorities(rows(session=[0, 1], kind=["kernel", "memset"]))
-    assert told["session"] == SESSION_PRIORITY
-    assert told["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")
+    result = priorities(rows(session=[0, 1], kind=["kernel", "memset"]))
+    assert result["session"] == SESSION_PRIORITY
+    assert result["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")
 
 
 def test_an_empty_table_keeps_its_columns() -> None:

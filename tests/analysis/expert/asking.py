@@ -19,5 +19,5 @@ def of_rule(rows: pl.DataFrame, rule: str, session: int = 0) -> dict[str, Any]:
 
 
 def figures(row: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(row["numbers"])
-    return told
+    content: dict[str, Any] = json.loads(row["numbers"])
+    return content

@@ -33,9 +33,9 @@ JAX: Final = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.
 def test_copies_are_held_to_the_generation_of_their_link(name: str, capability: str, ceiling: float) -> None:
     """At 5 GB/s copies are healthy over PCIe 2 alone."""
     device = {"device": 0, "name": name, "compute_capability": capability}
-    told = ask("T5", traced(run(0, MS), moved(0, 2 * MS, size=10 * MS), devices=[device]))
-    assert isinstance(told, Clean if ceiling == 6e9 else Found)
-    assert (told.numbers["rate"], told.numbers["ceiling"]) == (5e9, ceiling)
+    text = ask("T5", traced(run(0, MS), moved(0, 2 * MS, size=10 * MS), devices=[device]))
+    assert isinstance(text, Clean if ceiling == 6e9 else Found)
+    assert (text.numbers["rate"], text.numbers["ceiling"]) == (5e9, ceiling)
 
 
 def test_blocking_copies_of_several_threads_count_once() -> None:
@@ -54,9 +54,9 @@ def test_blocking_copies_of_several_threads_count_once() -> None:
 
 
 def test_copies_that_a_recording_of_jax_calls_asynchronous_block_nobody() -> None:
-    told = ask("T8", as_shown(str(JAX)))
-    assert isinstance(told, Clean)
-    assert told.numbers == {"calls": 0, "call_ns": 0, "share_pct": 0.0}
+    result = ask("T8", as_shown(str(JAX)))
+    assert isinstance(result, Clean)
+    assert result.numbers == {"calls": 0, "call_ns": 0, "share_pct": 0.0}
     assert isinstance(ask("T9", as_shown(str(JAX))), Clean)
 
 
@@ -64,6 +64,6 @@ def test_totals_of_blocking_copies_are_over_all_threads() -> None:
     totals = profile(
         summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 40 * MS), printed("api", "cudaMemcpy", 9, 60 * MS)]
     )
-    told = ask("T8", totals)
-    assert isinstance(told, Found)
-    assert "60 ms (150% of the GPU time) in 9 calls. Times of all threads are added up." in told.problem
+    result = ask("T8", totals)
+    assert isinstance(result, Found)
+    assert "60 ms (150% of the GPU time) in 9 calls. Times of all threads are added up." in result.problem

@@ -130,9 +130,9 @@ def test_losses_of_several_gpus_are_described_as_their_sum(rule: str, cost_ns: i
             moved(149 * MS, MS, device=device),
         )
     ]
-    told = ask(rule, traced(*work, devices=[A100, {**A100, "device": 1}]))
-    assert isinstance(told, Found)
-    assert (told.cost_ns, told.basis) == (cost_ns, basis)
+    result = ask(rule, traced(*work, devices=[A100, {**A100, "device": 1}]))
+    assert isinstance(result, Found)
+    assert (result.cost_ns, result.basis) == (cost_ns, basis)
 
 
 def test_the_reason_of_a_slow_iteration_needs_busy_times_of_others() -> None:
@@ -145,9 +145,9 @@ def test_the_reason_of_a_slow_iteration_needs_busy_times_of_others() -> None:
         (work, " (the GPU is idle longer). "),
         (untimed, ". "),
     ):
-        told = ask("I3", traced(*rows, ranges=marks))
-        assert isinstance(told, Found)
-        assert told.problem.startswith(f"Iteration 2 takes 40 ms, the median is 10 ms{why}")
+        result = ask("I3", traced(*rows, ranges=marks))
+        assert isinstance(result, Found)
+        assert result.problem.startswith(f"Iteration 2 takes 40 ms, the median is 10 ms{why}")
 
 
 @pytest.mark.parametrize(("held", "rule", "pct"), [(4 << 30, "I7", 10.0), (38 << 30, "I8", 95.0)])

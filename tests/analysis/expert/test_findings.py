@@ -157,10 +157,10 @@ def test_each_rule_counts_once_over_all_sessions() -> None:
     assert {"clean", "not applicable"} in by_rule.values()
     inapplicable = [rule for rule, states in by_rule.items() if states == {"not applicable"}]
     clean = [rule for rule, states in by_rule.items() if "clean" in states and "found" not in states]
-    told = counts(rows)
-    assert (told["not applicable"], told["clean"]) == (len(inapplicable), len(clean))
+    result = counts(rows)
+    assert (result["not applicable"], result["clean"]) == (len(inapplicable), len(clean))
     listed = " ".join(expert_rows(rows, unfolded=True).filter(pl.col("state") == "not applicable")["all_rules"]).split()
-    assert told["not applicable"] + told["partly applicable"] == len(set(listed)) > len(inapplicable)
+    assert result["not applicable"] + result["partly applicable"] == len(set(listed)) > len(inapplicable)
     heading = expert_rows(rows).filter(pl.col("state") == FOLDED, pl.col("verdict") == "clean").row(0, named=True)
     assert sorted(heading["all_rules"].split()) == sorted(clean)
     partly = sum({"found", "clean"} <= states for states in by_rule.values())

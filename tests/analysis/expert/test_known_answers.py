@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 def test_seed_000(corpus: Callable[[str], str]) -> None:
     rows = findings(as_shown(corpus("seeds/000_eb78dec59201d654.txt")))
-    told = found(rows)
+    result = found(rows)
     assert figures(of_rule(rows, "U1"))["busy_pct"] == pytest.approx(73.2, abs=0.05)
     assert of_rule(rows, "U1")["state"] == "clean"
-    hole = figures(told["U2"])
+    hole = figures(result["U2"])
     assert hole["longest_ns"] == pytest.approx(263.8e6, abs=0.05e6)
     assert hole["longest_pct"] == pytest.approx(26.5, abs=0.05)
-    assert figures(told["L1"])["low_time_pct"] == pytest.approx(95.1, abs=0.05)
-    evidence = {row["name"].split("<")[0]: row for row in json.loads(told["L1"]["evidence"])}
+    assert figures(result["L1"])["low_time_pct"] == pytest.approx(95.1, abs=0.05)
+    evidence = {row["name"].split("<")[0]: row for row in json.loads(result["L1"]["evidence"])}
     convolve = evidence["void cudnn::detail::precomputed_convolve_sgemm"] if (
         "void cudnn::detail::precomputed_convolve_sgemm" in evidence
     ) else next(row for name, row in evidence.items() if "precomputed" in name)  # fmt: skip
     assert (convolve["occupancy_pct"], convolve["limiter"]) == (37.5, "registers and shared memory")
-    impossible = json.loads(told["Q1"]["evidence"])
+    impossible = json.loads(result["Q1"]["evidence"])
     assert [round(row["rate"] / 1e12, 1) for row in impossible if row["duration_ns"] == 1025] == [24.6]
     assert "compute capability 3.5 has none" in of_rule(rows, "P1")["reason"]
     assert of_rule(rows, "T6")["reason"].startswith("5 of 6 copies")

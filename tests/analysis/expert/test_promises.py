@@ -122,11 +122,11 @@ def test_the_steady_iterations_of_the_rules_are_those_that_the_view_of_them_prop
     made = traced(*work, ranges=steps)
     times = iteration_times(made).row(0, named=True)
     assert (times["steady_first"], times["steady_last"]) == (1, 3)
-    said = "--iterations 1:3, or p in Iterations."
+    expected = "--iterations 1:3, or p in Iterations."
     for rule in ("U1", "I2", "I10"):
         verdict = ask(rule, made)
         assert isinstance(verdict, Found)
-        assert said in verdict.advice
+        assert expected in verdict.advice
     assert [action.keys for action in ACTIONS if action.id == "iterations.steady"] == ["p"]
 
 
@@ -160,11 +160,11 @@ def test_the_cost_of_cudas_start_is_what_its_calls_take() -> None:
     """Of the calls that CUDA starts in, all that take long are named."""
     calls = [("cudaFree", 42), ("cudaMemGetInfo", 32), ("cudaStreamCreate", 25), ("cudaGetDeviceProperties", 1)]
     rows = [printed("api", name, 1, took * MS, max_ns=took * MS) for name, took in calls]
-    told = ask("A10", profile(summary=rows))
-    assert isinstance(told, Found)
-    assert told.problem.endswith("`cudaMemGetInfo` and `cudaStreamCreate` belong to it.")
-    assert told.advice == "CUDA starts once. Profile more iterations, or leave start-up out of what you compare."
-    assert (told.cost_ns, told.basis) == (99 * MS, "these calls, which a longer run pays only once")
+    result = ask("A10", profile(summary=rows))
+    assert isinstance(result, Found)
+    assert result.problem.endswith("`cudaMemGetInfo` and `cudaStreamCreate` belong to it.")
+    assert result.advice == "CUDA starts once. Profile more iterations, or leave start-up out of what you compare."
+    assert (result.cost_ns, result.basis) == (99 * MS, "these calls, which a longer run pays only once")
 
 
 def test_recorded_data_is_not_advised_for_long_gaps() -> None:
@@ -172,17 +172,17 @@ def test_recorded_data_is_not_advised_for_long_gaps() -> None:
         (with_calls(launched(0, MS, 0, US, 1), launched(90 * MS, MS, 89 * MS, US, 2)), " name it."),
         (traced(run(0, MS), run(90 * MS, MS)), " and record API calls name it."),
     ):
-        told = ask("U2", made)
-        assert isinstance(told, Found)
-        assert told.advice.endswith(f"NVTX ranges{words}")
+        result = ask("U2", made)
+        assert isinstance(result, Found)
+        assert result.advice.endswith(f"NVTX ranges{words}")
 
 
 def test_a_late_first_iteration_names_its_start() -> None:
     steps = [step(n, 900 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
     work = [launched(900 * MS + n * 10 * MS, MS, 900 * MS + n * 10 * MS, US, n) for n in range(4)]
-    told = ask("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps))
-    assert isinstance(told, Found)
-    assert told.problem == "The first iteration begins 900 ms after the first API call (96% of the recording)."
+    result = ask("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps))
+    assert isinstance(result, Found)
+    assert result.problem == "The first iteration begins 900 ms after the first API call (96% of the recording)."
 
 
 def test_one_rank_alone_may_wait_for_another() -> None:
@@ -232,10 +232,10 @@ def test_long_gaps_during_data_loading_are_reported_as_data_loading() -> None:
         for n in range(3)
     ]
     for rule in ("U2", "U6"):
-        told, inapplicable = ask(rule, with_calls(*holes, ranges=loads)), ask(rule, with_calls(*holes))
-        assert isinstance(told, Found)
+        result, inapplicable = ask(rule, with_calls(*holes, ranges=loads)), ask(rule, with_calls(*holes))
+        assert isinstance(result, Found)
         assert isinstance(inapplicable, Found)
-        assert told.advice.startswith("Input loading takes 27 ms of these gaps.")
+        assert result.advice.startswith("Input loading takes 27 ms of these gaps.")
         assert not inapplicable.advice.startswith("Input loading")
 
 
@@ -312,9 +312,9 @@ def test_slow_calls_before_a_busy_gpu_cost_nothing() -> None:
 
 def test_launches_that_a_trace_calls_by_their_kernels_are_launches() -> None:
     named = [{**made, "name": "[kernel launch]"} for _, made in SLOW_CALLS]
-    told = ask("A4", with_calls(*zip((work for work, _ in SLOW_CALLS), named, strict=True)))
-    assert isinstance(told, Clean)
-    assert (told.numbers["slow"], told.numbers["calls"]) == (4, 4)
+    result = ask("A4", with_calls(*zip((work for work, _ in SLOW_CALLS), named, strict=True)))
+    assert isinstance(result, Clean)
+    assert (result.numbers["slow"], result.numbers["calls"]) == (4, 4)
     waits = [call(made["start_ns"] + 61 * US, US, "cuStreamSynchronize") for made in named]
     taking_turns = ask("A13", with_calls(*zip((work for work, _ in SLOW_CALLS), named, strict=True), calls=waits))
     assert isinstance(taking_turns, Found)

@@ -74,9 +74,9 @@ def test_recordings_keep_what_their_names_promise(promise: Promise) -> None:
 
 
 def test_tiny_kernels_are_counted() -> None:
-    told = found(findings(as_shown(recording_file("tiny_kernels.pt.trace.json.gz"))))
-    assert figures(told["A2"])["short"] == 6404
-    assert figures(told["A3"])["bound_pct"] == 100.0
+    result = found(findings(as_shown(recording_file("tiny_kernels.pt.trace.json.gz"))))
+    assert figures(result["A2"])["short"] == 6404
+    assert figures(result["A3"])["bound_pct"] == 100.0
 
 
 def test_replays_of_a_graph_are_one_launch() -> None:
