@@ -114,7 +114,7 @@ _OF_ACTIVITY: Final = (
 def moves(profile: Profile) -> pl.DataFrame:
     """Every copy and memset, and every migration of unified memory whose direction is known, by session and start.
 
-    Columns: those of ``activities`` that tell of it, copy_kind (`SET` for memsets), src_memory, dst_memory, known
+    Columns: those of ``activities``, copy_kind (`SET` for memsets), src_memory, dst_memory, known
     (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: is unknown,
     since the limit, the size or the duration is not known).
     """

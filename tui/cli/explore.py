@@ -71,7 +71,7 @@ def open_app(options: argparse.Namespace) -> int:
                 cache=not options.no_cache,
                 mouse=not (options.no_mouse or keeps_escape(os.environ)),
             ),
-            _told,
+            _report_error,
         )
     finally:
         # Long switched on where something was read: see `LoadingApp.load`.
@@ -88,7 +88,7 @@ def _refuse_mistyped(first: str) -> None:
         raise ProftuiError(f"{first}: no such file or command", f"did you mean: proftui {suggestion}")
 
 
-def _told(fault: Exception) -> int:
+def _report_error(fault: Exception) -> int:
     """Report what ended the explorer, and return the exit status."""
     if isinstance(fault, ProftuiError):
         # As where a file of the user's own rules was changed to what cannot be read.

@@ -80,7 +80,7 @@ def report(options: argparse.Namespace) -> int:
         written = with_notes(written, _notes(options), options.view, options.format, style)
         if options.view != "findings":
             view = None if options.view == "dashboard" else options.view
-            left, stamp = _left(options)
+            left, stamp = _saved_workspace(options)
             marks = MarksReport(profile, left, view, options.gpu, stamp=stamp)
             written = with_marks(written, marks, options.format, style)
     (write_text if options.format == "text" else write_data)(written)
@@ -101,8 +101,8 @@ def _notes(options: argparse.Namespace) -> SavedNotes:
     return saved
 
 
-def _left(options: argparse.Namespace) -> tuple[Workspace | None, str]:
-    """How the user left the explorer with the files, and the stamp of these as they are."""
+def _saved_workspace(options: argparse.Namespace) -> tuple[Workspace | None, str]:
+    """The saved workspace of the files, and their current stamp."""
     from tui.state import workspace
     from tui.state.store import files
 

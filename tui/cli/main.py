@@ -53,7 +53,7 @@ def _main(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         if is_out_of_memory(error):
-            return _lacked(error)
+            return _out_of_memory(error)
         if is_out_of_files(error):
             return _too_many_files()
         if error.filename is None and error.errno != errno.ENOSPC:
@@ -62,11 +62,11 @@ def _main(arguments: list[str]) -> int:
         console.error(ProftuiError(f"{where}: {error.strerror}"))
         return BAD_INPUT
     except Exception as error:
-        return _lacked(error) if is_out_of_memory(error) else _crashed(error, arguments)
+        return _out_of_memory(error) if is_out_of_memory(error) else _crashed(error, arguments)
     except BaseException as error:
         # A panic of Polars, which is no plain error.
         if is_out_of_memory(error):
-            return _lacked(error)
+            return _out_of_memory(error)
         if is_out_of_files(error):
             return _too_many_files()
         if type(error).__name__ != _PANIC:
@@ -88,7 +88,7 @@ def _replace_closed_streams() -> None:
         raise ProftuiError("standard output is closed", "use for example: proftui report FILE > report.txt")
 
 
-def _lacked(error: BaseException) -> int:
+def _out_of_memory(error: BaseException) -> int:
     """Report that there is not enough memory."""
     console.error(out_of_memory_error(error))
     return BAD_INPUT
@@ -109,8 +109,8 @@ def _crashed(error: BaseException, arguments: Sequence[str]) -> int:
     return report_crash(error, arguments)
 
 
-def _tell_libraries() -> None:
-    """What they must know before they are loaded, and before threads begin."""
+def _configure_libraries() -> None:
+    """Configure libraries before they are loaded, and before threads begin."""
     from tui.runtime import use_one_arena
 
     disable_slow_avx512()
@@ -121,12 +121,12 @@ def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     if command is None:
         options = open_parser().parse_intermixed_args(arguments)
-        _tell_libraries()
+        _configure_libraries()
         from tui.cli.explore import open_app
 
         return open_app(options)
     options = command_parser(command).parse_intermixed_args(arguments[1:])
-    _tell_libraries()
+    _configure_libraries()
     if command == "formats":
         from tui.loaders.registry import formats
         from tui.output.listing import formats_text

@@ -291,8 +291,8 @@ def apply(
     Sorting keeps rows of equal value in the order of the frame, puts unknown values last in either direction, and
     texts in alphabetical order without regard to case.
     """
-    query, error = _understood(state.filter, frame, spec, state, units, excluded_sessions)
-    find, find_error = _understood(state.find, frame, spec, state, units, excluded_sessions)
+    query, error = _compiled_filter(state.filter, frame, spec, state, units, excluded_sessions)
+    find, find_error = _compiled_filter(state.find, frame, spec, state, units, excluded_sessions)
     mask = query.mask(frame) if query else None
     global_mask, global_filter_reason = apply_global_filter(global_filter, frame, spec, units, excluded_sessions)
     if global_mask is not None:
@@ -326,7 +326,7 @@ def apply(
     )
 
 
-def _understood(
+def _compiled_filter(
     text: str,
     frame: pl.DataFrame,
     spec: TableSpec,

@@ -142,11 +142,11 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     Raises:
         ProftuiError: The user's thresholds cannot be read, or nothing is known of ``gpu``.
     """
-    return _remembered(gpu, thresholds.stamp())(profile)
+    return _memoized_findings(gpu, thresholds.stamp())(profile)
 
 
 @lru_cache(maxsize=4)
-def _remembered(gpu: str | None, stamp: tuple[str, int] | None) -> Callable[[Profile], pl.DataFrame]:
+def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callable[[Profile], pl.DataFrame]:
     """`findings` for a GPU and a state of the user's file, which remembers its results."""
 
     @once_per_profile(*_FRAMES)

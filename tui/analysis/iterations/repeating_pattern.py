@@ -330,7 +330,7 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
             loop = repetition.interrupted
             cut, places = _cut(repetition, main, calls) if loop is None else _loop_cut(loop, main, calls)
             where = "" if len(streams) == 1 else f" on stream {stream}" if stream is not None else ""
-            return _worded(cut, repetition, where), _pieces(work, calls, cut, rows, places)
+            return _worded(cut, repetition, where), _phases(work, calls, cut, rows, places)
         if at == 0:
             reason = _why_not(main)
             if len(streams) > 1 and stream is not None:
@@ -367,7 +367,7 @@ def loop_cut(work: pl.DataFrame, calls: pl.DataFrame, period: int) -> tuple[Cut,
         return None
     cut, places = _loop_cut(loop, main, calls)
     words = f"{count(period)} launches repeat {count(len(loop.starts))} times, as chosen"
-    return replace(cut, source="key", reason=words), _pieces(work, calls, cut, rows, places)
+    return replace(cut, source="key", reason=words), _phases(work, calls, cut, rows, places)
 
 
 def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
@@ -385,7 +385,7 @@ def _loop_cut(loop: Loop, main: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut,
     return Cut(kinds, numbers, gpu, rising(launch_times(firsts, calls)), "found", ""), places[order]
 
 
-def _pieces(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, places: Ints) -> Ints:
+def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, places: Ints) -> Ints:
     """The phase of each activity: in the stream by its place there, elsewhere by launch or start."""
     phases = np.empty(work.height, np.int64)
     phases[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")

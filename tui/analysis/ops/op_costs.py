@@ -282,10 +282,10 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
 
 def merged_spans(spans: pl.DataFrame) -> pl.DataFrame:
     """The union of the spans of each op and device."""
-    return pl.concat([_filled(part) for part in apart(spans)])
+    return pl.concat([_merged(part) for part in spans_by_thread(spans)])
 
 
-def apart(spans: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def spans_by_thread(spans: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Spans in parts that are small enough to be sorted and grouped without much memory, each op in one of them."""
     if spans.height <= _OPS_AT_ONCE:
         yield spans
@@ -297,7 +297,7 @@ def apart(spans: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield spans.filter(pl.Series((op >= first) & (op < end)))
 
 
-def _filled(spans: pl.DataFrame) -> pl.DataFrame:
+def _merged(spans: pl.DataFrame) -> pl.DataFrame:
     op, device = spans["op"].to_numpy(), spans["device"].fill_null(-1).to_numpy()
     start, end = spans["start"].to_numpy(), spans["end"].to_numpy()
     order = np.lexsort((start, device, op))
@@ -362,7 +362,7 @@ def self_times(profile: Profile) -> pl.DataFrame:
             .agg(
                 (pl.col("end") - pl.col("start")).sum().alias("busy"), span=pl.col("end").max() - pl.col("start").min()
             )
-            for part in apart(work)
+            for part in spans_by_thread(work)
         ]
     )
     at = per_gpu["op"].to_numpy()

@@ -89,7 +89,7 @@ def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> TimeInterva
     # The gap before item i starts where all before it have ended.
     side: Literal["left", "right"] = "right" if step > 0 else "left"
     here = int(np.searchsorted(lane.reached, at_ns, side=side)) + 1
-    for first, last in _pieces(lane, here, step, least):
+    for first, last in _ranges_with_gaps(lane, here, step, least):
         lengths = lane.starts[first:last] - lane.reached[first - 1 : last - 1]
         found = np.flatnonzero(lengths >= least)
         if len(found):
@@ -98,7 +98,7 @@ def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> TimeInterva
     return None
 
 
-def _pieces(lane: Lane, here: int, step: int, least_ns: int) -> Iterator[tuple[int, int]]:
+def _ranges_with_gaps(lane: Lane, here: int, step: int, least_ns: int) -> Iterator[tuple[int, int]]:
     """Ranges of items with such a gap among them: from one item on, or (-1) from the one before it back."""
     low, high = (here, len(lane.starts)) if step > 0 else (1, min(here, len(lane.starts)))
     blocks = np.flatnonzero(lane.widest_gaps_ns >= least_ns)
