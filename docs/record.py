@@ -46,6 +46,7 @@ SCENES: Final = (
     Scene(("tab",), 1.5, "tab: its kernels"),
     Scene(("i",), 3.0, "i: the details of a kernel"),
     Scene(("7",), 2.5, "7: how long each iteration took"),
+    Scene(("T",), 3.0, "T: this iteration on the timeline"),
     Scene(("1",), 1.5, "1: back to the dashboard"),
 )
 

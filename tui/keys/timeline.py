@@ -69,8 +69,8 @@ TIMELINE: Final = (
         footer=1,
         shown_keys="+ =",
     ),
-    Action("timeline.zoom-out", "underscore", "zoom_out", "zoom out", "Zoom out.", Z, GO, shown_keys="_"),
-    Action("timeline.fit", "z", "fit", "fit", "Fit the whole time.", Z, GO),
+    Action("timeline.zoom-out", "underscore", "zoom_out", "zoom out", "Zoom out.", Z, GO, footer=2, shown_keys="_"),
+    Action("timeline.fit", "z", "fit", "fit", "Fit the whole time.", Z, GO, footer=3),
     Action(
         "timeline.zoom-to",
         "Z",
@@ -88,8 +88,9 @@ TIMELINE: Final = (
         "Jump between a kernel and its launch.",
         Z,
         GO,
+        footer=5,
     ),
-    Action("timeline.row", "T", "show_row_of", "row", "Go to the row of the item.", Z, GO),
+    Action("timeline.row", "T", "show_row_of", "row", "Go to the row of the item.", Z, GO, footer=7),
     Action("timeline.line", "L", "source_line", "source line", "Go to the source line of the item in the log.", Z, GO),
     Action(
         "timeline.find",
@@ -115,6 +116,7 @@ TIMELINE: Final = (
         "Go to the next gap of at least one cell; zoom in for shorter ones.",
         Z,
         FIND,
+        footer=4,
         shown_keys="}",
     ),
     Action(
@@ -145,6 +147,7 @@ TIMELINE: Final = (
         "Show ranges and ops of all depths, or as many as fit.",
         Z,
         FIND,
+        footer=8,
     ),
     Action(
         "timeline.mark",
@@ -154,6 +157,7 @@ TIMELINE: Final = (
         "Measure from here: time, and how busy the lane is.",
         Z,
         WORK,
+        footer=6,
     ),
     Action(
         "timeline.write-note",
