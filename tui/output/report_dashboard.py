@@ -16,7 +16,7 @@ from tui.analysis.issues import issues
 from tui.analysis.iterations.chosen_iterations import words
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.fitting import bar, cell_width, pad
-from tui.fmt import count, duration, percent
+from tui.fmt import brief_duration, count, duration, percent
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.view import TableSpec
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -376,7 +376,7 @@ def _cost(row: Mapping[str, Any]) -> str:
     """What a finding costs, and its share of the wall time; empty where that is unknown."""
     if row["cost_ns"] is None:
         return ""
-    cost = duration(row["cost_ns"])
+    cost = brief_duration(row["cost_ns"])
     return f"{cost}, {brief_percent(row['cost_pct'])}" if row["cost_pct"] is not None else cost
 
 

@@ -140,8 +140,17 @@ class Case:
         known = next((words for name, words in _COMPILERS.items() if name in framework), "")
         if known or framework:
             return known
-        is_torch = any(self.names(frame, r"^aten::|at::native").len() for frame in ("ops", "activities"))
-        return _COMPILERS["torch"] if is_torch else ""
+        return _COMPILERS["torch"] if self.is_torch else ""
+
+    @cached_property
+    def is_torch(self) -> bool:
+        """Whether PyTorch ran it."""
+        framework = str(self.about["framework"] or "").lower()
+        if framework:
+            return "torch" in framework
+        if any(self.names(frame, r"^aten::|at::native").len() for frame in ("ops", "activities")):
+            return True
+        return bool(self.kernels["name"].cast(pl.String).str.contains("at::native", literal=True).any())
 
     @cached_property
     def missing(self) -> Mapping[str, str]:

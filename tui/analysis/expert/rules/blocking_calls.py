@@ -75,7 +75,8 @@ def waits(case: Case) -> Verdict:
     return Found(
         f"The CPU waits {duration(taken)} ({of}) in synchronizing calls, mostly "
         f"{called(first['name'])}, {counted(first['calls'] or 0, 'call')}.{after}",
-        "Use events and stream waits instead. .item(), .cpu() and print wait too: read results back later.",
+        "Use events and stream waits instead."
+        + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else ""),
         numbers,
         lost,
         "not estimated: work on the GPU goes on while the CPU waits"

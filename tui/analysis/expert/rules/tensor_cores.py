@@ -172,7 +172,9 @@ def layout(case: Case) -> Verdict:
         f"mostly {called(first['name'])}.",
         "channels_last is already in use: find the ops that change back (contiguous, custom layers)."
         if case.in_use.channels_last
-        else "Keep one layout: model and input .to(memory_format=torch.channels_last), with half precision.",
+        else "Keep one layout: model and input .to(memory_format=torch.channels_last), with half precision."
+        if case.is_torch
+        else "Keep one layout: NHWC with half precision.",
         numbers,
         taken,
         "all of these kernels",
