@@ -231,6 +231,11 @@ class Case:
         named = self.facts["vendor"].drop_nulls()
         return str(named[0]) if named.len() else known.get(self.tool, "NVIDIA")
 
+    @property
+    def api_name(self) -> str:
+        """What the calls to its GPUs are called."""
+        return {"AMD": "HIP", "Huawei": "CANN", "Intel": "Level Zero"}.get(self.vendor, "CUDA")
+
     @cached_property
     def facts(self) -> pl.DataFrame:
         """`tui.analysis.inputs.devices.device_facts` of the devices that it names or uses."""

@@ -70,7 +70,7 @@ def long_gaps(case: Case) -> Verdict:
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
         f"{counted(number, 'gap')} of {duration(least)} or more. "
         f"The longest, {duration(longest)}, is before {called(first['after'])}"
-        f"{_meanwhile(first['cpu_in'], first['call'])}.",
+        f"{_meanwhile(case, first['cpu_in'], first['call'])}.",
         advice,
         numbers,
         idle,
@@ -98,11 +98,11 @@ def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
     return Cause.PAUSES, otherwise
 
 
-def _meanwhile(host: str | None, call: str | None) -> str:
+def _meanwhile(case: Case, host: str | None, call: str | None) -> str:
     """What the CPU did in a gap, in words."""
     if host is None:
         return ""
-    return "; the CPU was outside CUDA calls" if host == NO_CALL else f"; the CPU was in {called(call)}"
+    return f"; the CPU was outside {case.api_name} calls" if host == NO_CALL else f"; the CPU was in {called(call)}"
 
 
 def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -232,7 +232,7 @@ def silent_pauses(case: Case) -> Verdict:
     elif 2 * loading > idle:
         cause, advice = Cause.INPUT.value, f"Input loading takes {duration(loading)} of them. {load_faster(case)}"
     return Found(
-        f"The GPU and CUDA calls were both idle for {duration(idle)} in "
+        f"The GPU and {case.api_name} calls were both idle for {duration(idle)} in "
         f"{counted(pauses.height, 'pause')} of {duration(least)} or more. "
         f"The longest, {duration(longest['gap_ns'])}, starts at {duration(longest['start_ns'])}.",
         advice,
@@ -318,12 +318,12 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     in_calls = (case.in_calls & idle).length
     if 2 * in_calls > idle.length:
         return (
-            f"For {duration(in_calls)} of the idle time the CPU was in CUDA calls.",
+            f"For {duration(in_calls)} of the idle time the CPU was in {case.api_name} calls.",
             f"{fewer_launches(case)} Avoid synchronize calls in the loop.",
             "",
         )
     return (
-        f"For {duration(idle.length - in_calls)} of the idle time the CPU was outside CUDA calls.",
+        f"For {duration(idle.length - in_calls)} of the idle time the CPU was outside {case.api_name} calls.",
         f"{fewer_launches(case)} Move input and logging off the launching thread.",
         "",
     )
