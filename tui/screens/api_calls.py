@@ -187,9 +187,10 @@ class ApiCallsScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "API functions by the time the CPU spent in them, their calls, what a call launched; . goes to the threads.\n"
-        "This is CPU time: it overlaps GPU time; a call that waits (synchronize, a blocking copy) counts its wait.\n"
-        "Failed are calls that returned an error; not ready (600), which queries return, is none."
+        "API functions by CPU time, their calls, and what each call launched. . switches to threads and failed "
+        "calls.\n"
+        "CPU time overlaps GPU time. Calls that wait (synchronize, blocking copies) include the wait.\n"
+        "Failed: calls that returned an error; not ready (600), the answer of queries, does not count."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

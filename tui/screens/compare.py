@@ -157,7 +157,7 @@ class CompareScreen(ViewScreen):
     VIEW = "compare"
     HELP: ClassVar = (
         "Baseline and candidate. Where both have iterations, times and calls are per iteration.\n"
-        "The largest changes come first. What only one side has is new or removed. Differences add up.\n"
+        "The largest changes come first. Rows of one side only are new or removed. Differences add up.\n"
         ", and . switch tabs; o swaps baseline and candidate; a also matches kernels, ops and API calls whose names\n"
         "differ by version, library or GPU. Such rows are marked similar; enter shows the names of both sides."
     )

@@ -57,9 +57,10 @@ class GroupOpsScreen(ViewScreen):
     VIEW = "group-ops"
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
-        "Ops in the groups that they ran in; every group shows the sum of what it holds. , and . change the grouping.\n"
-        "h and l fold and unfold, z and Z all by a level. left and right change the column; enter goes to the op.\n"
-        "Sorting sorts what lies in one group; a filter keeps the groups around what matches."
+        "Ops by module, caller, range, layer or type; a group shows the sum of its ops. , and . change the "
+        "grouping.\n"
+        "h and l fold and unfold, z and Z all of a level. left and right change the column; enter opens the op.\n"
+        "Sorting applies within each group. A filter keeps the groups around its matches."
     )
 
     def __init__(self) -> None:
@@ -140,7 +141,7 @@ class GroupOpsScreen(ViewScreen):
         chosen = fed[(fed.index(self.grouping.name) + step) % len(fed)]
         if chosen == self.grouping.name:
             others = "; ".join(f"{tree.title}: {tree.why_not(self.profile)}" for tree in TREES if tree.name not in fed)
-            self.explorer.say(f"grouped {self.grouping.title} alone; {others}")
+            self.explorer.say(f"Only the grouping {self.grouping.title} applies; {others}")
         self.group_by(chosen)
 
     @on(TabBar.Chosen)
@@ -170,7 +171,7 @@ class GroupOpsScreen(ViewScreen):
             .sort("gpu_self_ns", descending=True, nulls_last=True, maintain_order=True)
         )
         if found.is_empty():
-            self.explorer.say(f"{op} is not in the tree {self.grouping.title}", severity="warning")
+            self.explorer.say(f"{op} is not in the tree {self.grouping.title}.", severity="warning")
             return
         self.pane.reveal(int(found["row"][0]))
         if found.height > 1:

@@ -48,9 +48,10 @@ class IterationsScreen(ViewScreen):
     VIEW = "iterations"
     BINDINGS: ClassVar = bindings_for(Scope.ITERATIONS)
     HELP: ClassVar = (
-        "All iterations as recorded, else the outermost loop of launches found (E: another loop, or a key).\n"
-        "A bar is the time from start to end: a GPU in kernels or memory work, else the CPU at work; other: the rest.\n"
-        "b begins and ends a span, a shows only that in every view, p the steady iterations, A what was shown before."
+        "Iterations as recorded, else as detected: the outermost loop of launches (E chooses another loop or a "
+        "key).\n"
+        "A bar is the time of an iteration: kernels and memory work on a GPU, else CPU work, else other.\n"
+        "b starts and ends a span, a restricts every view to it, p to the steady iterations; A goes back."
     )
 
     def __init__(self) -> None:
@@ -205,7 +206,7 @@ class IterationsScreen(ViewScreen):
             numbered = self._pane.frame.with_row_index("row").drop_nulls(["iteration", "duration_ns"])
             self._slowest = numbered.sort("duration_ns", "row", descending=[True, False])["row"]
         if self._slowest.is_empty():
-            self.explorer.say("no iteration has a time")
+            self.explorer.say("No iteration has a recorded time.")
             return
         at = self._worst % len(self._slowest)
         self._worst += 1
@@ -224,7 +225,7 @@ class IterationsScreen(ViewScreen):
         first, last = chart.marked or (chart.cursor, chart.cursor)
         numbers = chart.rows["iteration"].slice(first, last - first + 1).drop_nulls()
         if numbers.is_empty():
-            self.explorer.say("this work belongs to no iteration", severity="warning")
+            self.explorer.say("This work is outside the iterations.", severity="warning")
             return
         first, last = int(numbers.min()), int(numbers.max())  # type: ignore[arg-type]
         self._choose(Aggregation(first, last, self.explorer.profile_session.aggregation.key))
@@ -233,7 +234,7 @@ class IterationsScreen(ViewScreen):
         """Show the longest stretch of steady iterations in every view."""
         times = self._times.get(self._session)
         if times is None or times["steady_first"] is None:
-            self.explorer.say("no three iterations one after the other take about the same time", severity="warning")
+            self.explorer.say("No three iterations in a row take about the same time.", severity="warning")
             return
         self._choose(
             Aggregation(times["steady_first"], times["steady_last"], self.explorer.profile_session.aggregation.key)
@@ -255,7 +256,7 @@ class IterationsScreen(ViewScreen):
         except CommandError as error:
             self.explorer.say(str(error), severity="error")
             return
-        self.explorer.say(f"every view shows {wanted.words or 'all iterations'}; A goes back")
+        self.explorer.say(f"Every view now shows {wanted.words or 'all iterations'}. A goes back.")
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Show only the span where there is one; else what ran in the iteration."""
@@ -272,7 +273,7 @@ class IterationsScreen(ViewScreen):
             self.action_aggregate()
             return
         if row["aggregated"] is False:
-            self.explorer.say("the other views leave this iteration out: a shows it, A shows all again")
+            self.explorer.say("Other views leave this iteration out. a shows it, A shows all.")
             return
         session, iteration = row["session"], row["iteration"]
 

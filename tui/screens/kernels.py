@@ -161,10 +161,9 @@ class KernelsScreen(ViewScreen):
 
     VIEW = "kernels"
     HELP: ClassVar = (
-        "Kernels, copies and memsets by name; below, the launches of the one under the cursor.\n"
-        "Time% is the share of all GPU time of the session; durations of different streams can overlap in time.\n"
-        "enter on a launch shows its configuration and theoretical occupancy; "
-        "L shows its line, where the input has lines."
+        "Kernels, copies and memsets by name; below, the launches of the selected one.\n"
+        "Time% is the share of all GPU time of the session. Work of different streams can overlap.\n"
+        "enter on a launch shows its configuration and theoretical occupancy; L shows its line in a log."
     )
 
     def make_body(self) -> LinkedTables:

@@ -100,9 +100,10 @@ class KernelsByIterationScreen(ViewScreen):
 
     VIEW = "kernels-by-iteration"
     HELP: ClassVar = (
-        "Iterations; below, all GPU work launched in the one under the cursor, in order of time, whenever it ran.\n"
-        "GPU% and TC% are the share of its time in which a kernel, or one on tensor cores, ran: mean over the GPUs.\n"
-        "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
+        "Iterations; below, the GPU work launched in the selected one, in order of time.\n"
+        "GPU% and TC% are the shares of its time with any kernel, and with one that uses tensor cores; mean over "
+        "GPUs.\n"
+        "enter on a launch shows its configuration and theoretical occupancy. q goes back."
     )
 
     def make_body(self) -> LinkedTables:
@@ -150,9 +151,9 @@ class KernelsByOpScreen(ViewScreen):
 
     VIEW = "kernels-by-op"
     HELP: ClassVar = (
-        "Iterations, the ops of the one under the cursor, and the launches of the op under the cursor in it.\n"
-        "Where ops are not recorded (From: inferred), rules on kernel names infer them (op_types.toml).\n"
-        "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
+        "Iterations, the ops of the selected iteration, and the launches of the selected op in it.\n"
+        "Where ops are not recorded, they are inferred from kernel names by the rules of op_types.toml.\n"
+        "enter on a launch shows its configuration and theoretical occupancy. q goes back."
     )
 
     def make_body(self) -> LinkedTables:

@@ -93,10 +93,10 @@ class LayersScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "Times of a model's layers as a framework measured them and as a model predicted them; . goes to the totals.\n"
-        "Pred/meas is predicted over measured; unknown where one of them was not run.\n"
-        "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the layer; "
-        "where none are recorded, of kernels whose names tell for sure that they are the layer's."
+        "Times of a model's layers, measured by a framework or predicted by a model. . switches to the totals.\n"
+        "Pred/meas is predicted / measured time; unknown where one of them is not recorded.\n"
+        "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the "
+        "layer; where none are recorded, of kernels whose names tell for sure that they are the layer's."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

@@ -263,9 +263,9 @@ class LogScreen(ViewScreen):
 
     VIEW = "log"
     HELP: ClassVar = (
-        "The input as it stands, read again from where it lies.\n"
-        "• marks a line that a row came from, ! one that is in the list of issues; dim lines are other output.\n"
-        "i tells what was read from the line under the cursor."
+        "The file itself, line by line.\n"
+        "• marks a parsed line, ! a line with an issue; dim lines are other output.\n"
+        "i shows what was read from the line under the cursor."
     )
 
     def __init__(self) -> None:
@@ -417,7 +417,7 @@ class LogScreen(ViewScreen):
         if self._source == source and isinstance(line, int) and 0 < line <= self.log_view.line_count:
             self.log_view.go_to(line)
         else:
-            self.explorer.say("the line is not there any more", severity="warning")
+            self.explorer.say("The line is no longer in the file.", severity="warning")
 
     def show_details_again(self) -> None:
         """Tell the note on the line anew."""
@@ -450,7 +450,7 @@ class LogScreen(ViewScreen):
     def action_next_match(self, direction: int) -> None:
         """Go to the next match, or the previous one."""
         if not self._needle or not self._source:
-            self.explorer.say("nothing to find yet: / begins")
+            self.explorer.say("Nothing searched yet. Press /.")
             return
         self._search(self.log_view.cursor_line, direction, include_start=False)
 

@@ -474,10 +474,10 @@ class MemoryScreen(ViewScreen):
         ),
     )
     HELP: ClassVar = (
-        "Memcpy and memset by direction and kind of memory, by size, and bursts of small copies; . goes on.\n"
-        "Rates above the GPU's peak are marked and left out of achieved rates; an unknown peak shows its reason.\n"
-        "Allocator is what PyTorch's own memory events say: the curve is what was allocated, on the CPU's clock.\n"
-        "At the peak: what was alive when most was active, by call stack; . goes on to single allocations.\n"
+        "Memcpy and memset by direction and memory kind, by size, and bursts of small copies. . switches tabs.\n"
+        "Rates above the GPU's peak are marked and left out of achieved rates.\n"
+        "Allocator: PyTorch's own memory events. The curve is allocated memory over time, on the CPU clock.\n"
+        "At the peak: what was alive when most memory was active, by call stack.\n"
         "Segments: what the allocator holds at the end, with its free blocks; Lifetimes: allocations, largest first."
     )
 

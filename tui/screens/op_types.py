@@ -92,9 +92,9 @@ class OpTypesScreen(ViewScreen):
     VIEW = "op-types"
     BINDINGS: ClassVar = bindings_for(Scope.TYPES)
     HELP: ClassVar = (
-        "Ops by what they do. z folds or unfolds average, least and most of the time under the cursor.\n"
-        "Times are what ops spent themselves, without ops within them: the types add up to all GPU time.\n"
-        "enter goes to the ops of a type. Where ops are not recorded, launches of one type in a row count as a call."
+        "Ops by type. z shows or hides average, minimum and maximum of the time under the cursor.\n"
+        "Times are self times, without nested ops: the types add up to all GPU time.\n"
+        "enter opens the ops of a type. Where ops are not recorded, consecutive launches of one type count as a call."
     )
 
     def __init__(self) -> None:

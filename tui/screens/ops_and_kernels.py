@@ -171,10 +171,10 @@ class OpsAndKernelsScreen(ViewScreen):
     VIEW = "ops-and-kernels"
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
-        "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.\n"
-        ". groups the first table by input shape, launch config, your own classes of kernels (kernel_classes.toml) or "
-        "op instance.\n"
-        "Where ops are not recorded (nvprof), kernel names tell them by rules (op_types.toml) that you can extend."
+        "Ops, the kernels of the selected op, and the launches of the selected kernel.\n"
+        ". groups the ops by input shape, launch config, kernel class (kernel_classes.toml) or op instance.\n"
+        "Where ops are not recorded, they are inferred from kernel names by rules that you can extend "
+        "(op_types.toml)."
     )
 
     def __init__(self) -> None:
@@ -301,7 +301,7 @@ class OpsAndKernelsScreen(ViewScreen):
                 return
         op = self.tables.selected.get("ops")
         if op is None or op.get("op") is None:
-            self.explorer.say("that is no op: the tree is one of ops", severity="warning")
+            self.explorer.say("Not an op: the tree holds ops.", severity="warning")
             return
         self.explorer.go("group-ops", lambda screen: _reveal(screen, op["session"], op["op"], None))
 

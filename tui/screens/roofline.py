@@ -53,11 +53,10 @@ class RooflineScreen(ViewScreen):
 
     VIEW = "roofline"
     HELP: ClassVar = (
-        "How close each op ran to what the GPU can do. FLOPs and bytes are inferred from recorded shapes and types by "
-        "the formula that the details show.\n"
-        "Of roof % is the least time that the peaks allow / GPU time. Above roof is the rest: what the op could be "
-        "faster at most.\n"
-        "The plot has FLOP/byte to the right and TFLOP/s upwards, both logarithmic; the line is the roof."
+        "How close each op is to the GPU's peak. FLOPs and bytes are inferred from recorded shapes and types.\n"
+        "Of roof % is the least time that the peaks allow / GPU time. Above roof is the time that could be saved "
+        "at most.\n"
+        "The plot shows TFLOP/s over FLOP/byte, both logarithmic; the line is the roof."
     )
 
     def make_body(self) -> LinkedTables:

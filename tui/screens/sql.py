@@ -162,9 +162,9 @@ class SqlScreen(ViewScreen):
     VIEW = "sql"
     AUTO_FOCUS = ""
     HELP: ClassVar = (
-        "SELECT over the frames of the profile and what is computed from them; times are in ns, sizes in bytes.\n"
-        "enter runs the query, tab goes to its rows and back; up and down recall, the right arrow completes.\n"
-        "SHOW TABLES lists tables and columns; enter on one of them shows its first rows. Nothing can be changed."
+        "SELECT over the tables of the profile; times are in ns, sizes in bytes.\n"
+        "enter runs the query, tab switches to its rows and back; up and down recall queries, right completes.\n"
+        "SHOW TABLES lists tables and columns; enter on a table shows its first rows. Queries only read."
     )
 
     def __init__(self) -> None:

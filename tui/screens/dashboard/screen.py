@@ -300,11 +300,9 @@ class DashboardScreen(ViewScreen):
     VIEW = "dashboard"
     AUTO_FOCUS = ""
     HELP: ClassVar = (
-        "The profile at a glance. j and k go through the lines of all panels, tab from panel to panel, enter to the "
-        "rows behind a line.\n"
-        "i explains a figure and how it is computed; s sorts the top ops and kernels by time, calls or "
-        "average.\n"
-        "What the input does not hold is unknown, and the last panel says which command records it."
+        "The profile at a glance. j and k move by line, tab by panel; enter opens the rows behind a line.\n"
+        "i explains a figure and how it is computed. s sorts the top ops and kernels by time, calls or average.\n"
+        "Values that are not recorded are unknown; the last panel has the commands that record them."
     )
 
     BINDINGS: ClassVar = [
@@ -348,7 +346,7 @@ class DashboardScreen(ViewScreen):
     @on(ChartPanel.Opened)
     def _open(self, event: ChartPanel.Opened) -> None:
         if event.entry.link is None:
-            self.explorer.say("there are no rows behind this line; i tells what it is")
+            self.explorer.say("No rows behind this line. i explains it.")
         else:
             event.entry.link.go(self.explorer)
 
@@ -431,7 +429,7 @@ class DashboardScreen(ViewScreen):
             if panel.id == key[0] and panel.display and lines is not None:
                 lines.focus()
                 return
-        self.explorer.say("the panel is not there any more", severity="warning")
+        self.explorer.say("The panel is not shown for this profile.", severity="warning")
 
     def show_details_again(self) -> None:
         """Tell the notes on panels anew."""
