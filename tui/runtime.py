@@ -138,8 +138,13 @@ YOUNG_BEFORE_FULL: Final = 10
 class GarbageCollection:
     """Collects garbage on request: in pauses, not while a frame is drawn.
 
-    Left to itself Python looks through the hundred thousand objects of all views while the next picture is drawn: 0.1 s
-    for one key in some hundred. Checked with CPython 3.11 to 3.13.
+    Reason: left to itself Python looks through the hundred thousand objects of all views while the next frame is drawn.
+
+    Gain: of 300 row steps with six views open, the slowest hundredth takes 82 and 77 ms of processor time with it, 183
+    and 210 ms without; collections take 0.5 and 0.4 s in all, without it 1.6 and 1.9 s (runs in turns at 120x40, on a
+    loaded machine).
+
+    Checked with CPython 3.11 to 3.13.
     """
 
     def __init__(self) -> None:

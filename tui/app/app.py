@@ -177,7 +177,7 @@ class ProftuiApp(App[None]):
         self.navigator.idle.stop()
 
     async def on_event(self, event: Event) -> None:
-        """Take note of every key, and let it act in its turn."""
+        """Queue every key, so that keys act in their order."""
         if isinstance(event, InputEvent):
             self.navigator.idle.busy()
             if isinstance(event, Key | MouseDown):
@@ -188,7 +188,7 @@ class ProftuiApp(App[None]):
             await super().on_event(event)
 
     async def on_keys_ready(self, event: KeysReady) -> None:
-        """What keys waited for is over."""
+        """What keys waited for has ended."""
         if event.is_void:
             self.key_queue.discard()
         await self.key_queue.release()
@@ -243,7 +243,7 @@ class ProftuiApp(App[None]):
         self.notify(message, severity=severity, markup=False, timeout=seconds)
 
     def run_line(self, line: str) -> None:
-        """Run a line of the command line; what is wrong with it is said."""
+        """Run a line of the command line; an error is shown."""
         try:
             run_command(self, line)
         except CommandError as error:
@@ -269,7 +269,7 @@ class ProftuiApp(App[None]):
         self.loading_files.open_other(str(user_path(path).absolute()), show)
 
     def forget(self) -> None:
-        """Delete what is kept of these files."""
+        """Delete what is saved for these files."""
         self.notes.forget()
 
     def exit(self, *arguments: Any, **named: Any) -> None:
@@ -278,7 +278,7 @@ class ProftuiApp(App[None]):
         super().exit(*arguments, **named)
 
     def save(self) -> None:
-        """Write what is to be kept."""
+        """Write what is to be saved."""
         self.loading_files.stop_caching()
         self.arrangements.write()
         self.notes.store.write()

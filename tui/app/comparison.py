@@ -197,7 +197,7 @@ class Comparison:
         return self._asked_for[0]
 
     def renew(self) -> None:
-        """Compare anew where something else is shown, or was read, since: the Compare view asks for it."""
+        """Compare again where something else is shown, or was read, since: the Compare view asks for it."""
         words, shown = self._asked_for
         if self.sides is not None and shown is not self._session.profile:
             self._asked_for = (words, self._session.profile)

@@ -64,7 +64,7 @@ def failure_of(error: Exception | None) -> Exception | None:
 
 
 def is_survived(app: App[None], error: Exception) -> bool:
-    """Whether only a worker ran out of memory: its view then says so, and the program goes on.
+    """Whether only a worker ran out of memory: its view then shows that, and the program goes on.
 
     Args:
         app: The application, called in the context of the worker.

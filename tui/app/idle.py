@@ -31,7 +31,7 @@ class IdleWork:
 
     Args:
         app: Whose loop runs the timers.
-        prepare: Prepares something that is wanted later, and says whether there may be more of it.
+        prepare: Prepares something that is wanted later, and returns whether there may be more of it.
     """
 
     def __init__(self, app: App[None], prepare: Callable[[], bool]) -> None:
@@ -60,7 +60,7 @@ class IdleWork:
         self._look_in(IDLE_AFTER_S)
 
     def widgets_made(self) -> None:
-        """Widgets were made that stay: once idle, the collector is told to skip them."""
+        """Widgets were made that stay: once idle, the collector skips them."""
         self._has_new_widgets = True
         self.look_soon()
 

@@ -125,7 +125,7 @@ class Navigator:
         self.history.visit(screen.place())
 
     def show(self, name: str) -> ViewScreen:
-        """Put a view on the screen; it is made on first use and kept."""
+        """Put a view on the screen; it is made on first use, and reused."""
         if name not in self._views:
             made = self._prepared.pop(name, None)
             self._views[name] = made or screen_class(name).for_view(name)

@@ -77,11 +77,11 @@ class RowNotes:
         self._app, self._session, self._navigator = app, session, navigator
         self._restore, self._views, self._say = restore, views, say
         self._is_warned = False
-        """Whether it was said how many notes `:forget` deletes."""
+        """Whether the user was shown how many notes `:forget` deletes."""
 
     @cached_property
     def store(self) -> Notes:
-        """The notes, as they are kept."""
+        """The notes, as they are stored."""
         from tui.state.notes import Notes
 
         return Notes(self._restore.files)
@@ -110,7 +110,7 @@ class RowNotes:
         ]
 
     def note_place(self, pane: TablePane, row: Row) -> RowPlace | None:
-        """Where a row is, as a note is kept by it; None where it cannot be told from others."""
+        """The place of a row, which a note is stored under; None where the row is not unique."""
         from tui.state.notes import RowPlace
 
         above = self._above(pane)
@@ -301,7 +301,7 @@ class RowNotes:
     def _step_to(self, screen: ViewScreen, place: RowPlace, step: int) -> None:
         """Put the cursor of the tables on the way to a row on its place, each once it has followed the one before."""
         if isinstance(screen, ShowsComparison) and screen.compared_key[:1] != place.trail[0][2][:1]:
-            # It was said why there is no such comparison.
+            # A message said why there is no such comparison.
             return
         pane_id, table, key = place.trail[step]
         pane = next((pane for pane in screen.panes if pane.id == pane_id and pane.spec.name == table), None)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE: Final = 300_000
 """With more launches, calls and ops than this, other iterations are computed in a thread."""
 BUSY_AFTER: Final = 0.15
-"""Seconds before the first line says that they are."""
+"""Seconds before the first line shows that they are being computed."""
 CHOOSE: Final = "choose"
 """The worker group that computes what the views are to show."""
 MAX_CACHED_CUTS: Final = 3
-"""So many ways to cut the sessions into iterations are kept, to return to at once."""
+"""So many ways to cut the sessions into iterations are cached, to return to at once."""
 
 
 class Say(Protocol):

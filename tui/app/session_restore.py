@@ -1,4 +1,4 @@
-"""Where the user was in a file: kept when it is closed, offered when it is opened again."""
+"""Where the user was in a file: saved when it is closed, offered when it is opened again."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class SessionRestore:
         self._navigator.once_filled(screen, partial(self._say_missing_rows, screen, saved))
 
     def _spot(self, saved: SavedPlace) -> tuple[int, ...]:
-        """A place in the timeline: that of another recording says nothing."""
+        """A place in the timeline: that of another recording means nothing."""
         is_as_before = self.left is not None and self.files is not None and self.left.stamp == self.files.stamp
         return saved.spot if is_as_before else ()
 

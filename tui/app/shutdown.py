@@ -43,7 +43,7 @@ def run_app_loop(app: App[Any], *, mouse: bool, save: Callable[[], None], finish
         app: The application.
         mouse: Whether it takes the mouse.
         save: Writes what is to be remembered.
-        finish: Called when the terminal is as it was: saves, says what is to be said, gives the exit status.
+        finish: Called when the terminal is restored: saves, prints messages, returns the exit status.
 
     Returns:
         The exit status.

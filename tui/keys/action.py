@@ -1,4 +1,4 @@
-"""What a key is: where it works, what it does, how it is told of."""
+"""What a key is: where it works, what it does, how it is described."""
 
 from __future__ import annotations
 

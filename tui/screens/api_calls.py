@@ -125,7 +125,7 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
 
 
 def why_no_results(profile: Profile) -> str:
-    """Why it cannot be told which calls failed; empty where it can."""
+    """Why it is not known which calls failed; empty where it is."""
     return "" if records_results(profile) else why_no_calls(profile) or why_none(profile, API_RESULTS)
 
 

@@ -332,7 +332,7 @@ class ViewScreen(Screen[None]):
         return isinstance(focused, DrawsAhead) and focused.draw_ahead()
 
     def has_to_wait(self, key: str) -> bool:
-        """Whether what a key acts on is still being worked out: it is typed again when the view says so.
+        """Whether what a key acts on is still being computed: it is typed again once the view is ready.
 
         Args:
             key: Its name.
@@ -368,7 +368,7 @@ class ViewScreen(Screen[None]):
         return self.body.path()
 
     def show_crumbs(self) -> None:
-        """Write the first line anew."""
+        """Update the first line."""
         whole = self.explorer.profile_session.whole_profile
         if whole is None or not self.has_widgets:
             return
@@ -457,7 +457,7 @@ class ViewScreen(Screen[None]):
         return pane is not None and pane.undo_smallest()
 
     def help_entries(self) -> list[tuple[str, str]]:
-        """What the help says first: what is under the cursor, and what that means."""
+        """What the help shows first: what is under the cursor, and what that means."""
         return []
 
     def signs(self) -> list[tuple[str, str, str]]:
@@ -542,7 +542,7 @@ class ViewScreen(Screen[None]):
     # --- details of a row --------------------------------------------------------------------------------------------
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """What the details pane says of a row: every value of it, whole. Called in a thread where there is much."""
+        """What the details pane shows of a row: every value of it, whole. Called in a thread where there is much."""
         return row_details(pane.spec, row, frame_columns=pane.frame.columns)
 
     @on(TablePane.DetailRequested)
@@ -569,7 +569,7 @@ class ViewScreen(Screen[None]):
             self._make_details(event.pane, event.row, detail.show)
 
     def show_details_again(self) -> None:
-        """Show the details anew, where they are open: what was written on the row is another."""
+        """Update the details, where they are open: the note on the row has changed."""
         detail, pane = self.query_one(DetailPane), self.table
         if detail.is_open and pane is not None and pane.current_row is not None:
             self._make_details(pane, pane.current_row, detail.show)
@@ -579,7 +579,7 @@ class ViewScreen(Screen[None]):
         return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
 
     def _make_details(self, pane: TablePane, row: dict[str, Any], take: Callable[[Details], None]) -> None:
-        """Work out the details of a row, below what the user wrote on it."""
+        """Compute the details of a row, below what the user wrote on it."""
         self._detail_request += 1
         if self._detail_busy_timer is not None:
             self._detail_busy_timer.stop()
@@ -595,7 +595,7 @@ class ViewScreen(Screen[None]):
         self.call_after_refresh(self._make_if_wanted, self._detail_request, make)
 
     def _make_if_wanted(self, request: int, make: Callable[[], object]) -> None:
-        # Of rows that the cursor has passed nothing is worked out.
+        # Of rows that the cursor has passed nothing is computed.
         if request == self._detail_request:
             make()
 

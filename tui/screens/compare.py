@@ -221,7 +221,7 @@ class CompareScreen(ViewScreen):
             self.query_one(f"#{one.spec.name}").display = one is part
         pane = self.query_one(f"#{part.spec.name}", TablePane)
         if part.spec is CHANGED_FINDINGS and pane.frame.is_empty():
-            # What was said before stands before what is said now.
+            # The earlier finding stands before the present one.
             pane.state = replace(pane.state, name_last=True)
         made = self._made.get((self._place, self._tolerant))
         if self._of is None or made is None:

@@ -157,7 +157,7 @@ def _threshold(name: str, value: float) -> str:
 
 
 def written(name: str, value: object) -> str:
-    """A figure in the unit that the end of its name tells.
+    """A figure in the unit that the end of its name gives.
 
     >>> written("busy_pct", 73.16), written("idle_ns", 1500), written("copies", 1678), written("compute", None)
     ('73.16%', '1.500 µs', '1,678', '?')

@@ -76,7 +76,7 @@ class NoteKeeping(Protocol):
 
     @property
     def store(self) -> Notes:
-        """The notes, as they are kept."""
+        """The notes, as they are stored."""
 
     def note_on(self, pane: TablePane, row: Row) -> Note | None:
         """The note on a row."""
@@ -101,7 +101,7 @@ class NoteKeeping(Protocol):
 
 
 class FileState(Protocol):
-    """What is kept between runs for the files that are open."""
+    """What is saved between runs for the files that are open."""
 
     @property
     def files(self) -> Files | None:
@@ -161,7 +161,7 @@ class Explorer(Protocol):
 
     @property
     def session_restore(self) -> FileState:
-        """What is kept between runs."""
+        """What is saved between runs."""
 
     @property
     def comparison(self) -> Comparing:
@@ -187,7 +187,7 @@ class Explorer(Protocol):
         """Open another file in place of this one."""
 
     def forget(self) -> None:
-        """Delete what is kept of these files."""
+        """Delete what is saved for these files."""
 
     def run_action(
         self, action: str, default_namespace: DOMNode | None = None, namespaces: Mapping[str, DOMNode] | None = None

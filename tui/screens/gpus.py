@@ -61,7 +61,7 @@ class GpuBar:
 
 
 def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], width: int) -> list[Content]:
-    """A bar a GPU, the legend, and what is said of them.
+    """A bar a GPU, the legend, and sentences below them.
 
     Args:
         bars: The GPUs.
@@ -100,7 +100,7 @@ def gpu_lines(bars: Sequence[GpuBar], sentences: Sequence[tuple[str, str]], widt
 
 
 SHARED: Final = ("comm_ns", "comm_hidden_pct", "copies_ns", "copy_hidden_pct", "both_ways_pct", "concurrent_ns")
-"""What of a GPU's overlap its details tell, beside the parts that add up."""
+"""What of a GPU's overlap its details show, beside the parts that add up."""
 ADDED_UP: Final = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 """They add up to the time from its first start to its last end."""
 

@@ -83,7 +83,7 @@ class IterationsScreen(ViewScreen):
         return self.query_one("#table", TablePane)
 
     def populate(self) -> None:
-        """Fill chart and table, at once or as soon as a thread has worked out what they need."""
+        """Fill chart and table, at once or as soon as a thread has computed what they need."""
         profile = self.profile
         if profile["activities"].height > ROWS_AT_ONCE:
             if self._pane.frame.is_empty():
@@ -95,7 +95,7 @@ class IterationsScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="iterations")
     def _work_out(self, profile: Profile) -> None:
-        # What it finds is kept for as long as the profile is.
+        # Its result is cached for as long as the profile is there.
         iterations_with_uses(profile)
         self.app.call_from_thread(self._fill_if_wanted, profile)
 

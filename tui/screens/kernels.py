@@ -98,7 +98,7 @@ def spread_not_known(profile: Profile, need: Need) -> list[tuple[str, list[Line]
 
     Args:
         profile: What was read.
-        need: What tells single launches or calls.
+        need: What records single launches or calls.
     """
     line = ("p50, p90, p99, Std", "totals do not tell one from another", how_to_record(profile, need))
     return [("Not known", [line])]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 OTHERS_SHOWN = 12
-"""Further rows of the same layer that its details tell."""
+"""Further rows of the same layer that its details show."""
 
 
 def work_of_selected(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

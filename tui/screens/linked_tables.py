@@ -171,7 +171,7 @@ class Level:
     """Its rows, from the profile and the selected row of every level above it (by level name)."""
 
     crumb: Callable[[Row], str]
-    """What the path says once a row of it has been gone into."""
+    """What the path shows once a row of it has been opened."""
 
     empty: Callable[[Profile], str]
     """What to say where there are no rows: why, and what would record them."""
@@ -358,7 +358,7 @@ class LinkedTables(ViewBody):
             self.fill(index + 1)
 
     def _why_empty(self, index: int) -> str:
-        """Why a table has no rows; what a table above says of itself is not said again."""
+        """Why a table has no rows; a reason that a table above shows is not repeated."""
         why = self.levels[index].empty(self.view.profile)
         above = (level for level in self.levels[:index] if self._rows_of[level.name].is_empty())
         return NOTHING_ABOVE if any(level.empty(self.view.profile) == why for level in above) else why

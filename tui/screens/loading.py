@@ -284,8 +284,8 @@ def state_words(progress: LoadProgress, received_s: float, seconds: float, *, is
     """How much has been read, how fast, and for how long; after the last byte the second step, and no speed.
 
     Args:
-        progress: What the loader said last.
-        received_s: When it said so, from the beginning.
+        progress: The latest report of the loader.
+        received_s: When it came, from the beginning.
         seconds: The time from the beginning to now.
         is_past: Whether it has been silent for so long that the reading is over.
     """

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 MAX_WIDTH = 5_000
-"""Cells of a line that can be scrolled to; the rest is said to be there."""
+"""Cells of a line that can be scrolled to; beyond it a sign shows that there is more."""
 
 
 class LogView(ScrollView, can_focus=True):
@@ -197,7 +197,7 @@ class LogView(ScrollView, can_focus=True):
         return max(1, min(line, max(1, self.line_count)))
 
     def watch_cursor_line(self, _old: int, line: int) -> None:
-        """Bring the line into view and tell of it."""
+        """Bring the line into view and post a message."""
         top, height = int(self.scroll_offset.y), max(1, self.size.height)
         if line <= top:
             self.scroll_to(y=line - 1, animate=False)
@@ -420,7 +420,7 @@ class LogScreen(ViewScreen):
             self.explorer.say("The line is no longer in the file.", severity="warning")
 
     def show_details_again(self) -> None:
-        """Tell the note on the line anew."""
+        """Update the note on the line."""
         self._show_status(self.log_view.cursor_line)
 
     # --- finding -----------------------------------------------------------------------------------------------------

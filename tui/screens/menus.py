@@ -117,7 +117,7 @@ class MenuScreen(Dialog[str]):
         self.dismiss(event.option_id)
 
     def on_key(self, event: Key) -> None:
-        """Choose by the key that stands before a line; of a dim one it is said why it cannot be gone to."""
+        """Choose by the key that stands before a line; of a dim one a message says why it is not available."""
         if event.key in self._keys:
             event.stop()
             self.dismiss(self._keys[event.key])
@@ -184,7 +184,7 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
     for row in session_times(profile).iter_rows(named=True):
         time = brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
         holds = row["holds"] if row["gpu_ns"] is None else ""
-        # What tells two of them apart must not be cut off.
+        # What distinguishes two of them must not be cut off.
         named = row["short"].startswith("pid ") or row["label"] == f"process {row['pid']}"
         pid = f"pid {row['pid']}" if row["pid"] is not None and not named else ""
         rank = row["rank_words"] or ""
@@ -272,7 +272,7 @@ class Palette(CommandPalette):
     """Textual's own, without the picture of a lens, which few terminals have in black or in ASCII.
 
     Args:
-        in_reverse: The line under the cursor is told by reverse, not by a color.
+        in_reverse: The line under the cursor is shown in reverse, not by a color.
     """
 
     def __init__(self, *, in_reverse: bool) -> None:

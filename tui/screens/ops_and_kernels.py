@@ -63,7 +63,7 @@ def is_recorded(row: Row) -> bool:
 
 
 def selection(row: Row) -> dict[str, Any]:
-    """What tells a recorded op, or work without an op, apart: arguments of `tui.analysis.ops.op_instances`."""
+    """What identifies a recorded op, or work without an op: arguments of `tui.analysis.ops.op_instances`."""
     reason = row["why_no_op"]
     return {"session": row["session"], "op": None if reason else row["op"], "why_no_op": reason}
 
@@ -200,7 +200,7 @@ class OpsAndKernelsScreen(ViewScreen):
         yield from super().compose_body()
 
     def populate(self) -> None:
-        """Fill the tables; a grouping that says nothing of another input is left."""
+        """Fill the tables; a grouping that another input cannot feed is left."""
         if self.grouping is not None and self.grouping.why_not(self.profile):
             self._take(BY_NAME)
         self._show_groupings()
@@ -327,7 +327,7 @@ class OpsAndKernelsScreen(ViewScreen):
             self.populate()
         super().restore(replace(place, level=level))
 
-    # --- what is said of a row ---------------------------------------------------------------------------------------
+    # --- details -----------------------------------------------------------------------------------------------------
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a recorded op what its calls were like, of other groups what they would gain; the rest as for launches."""

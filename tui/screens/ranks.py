@@ -152,7 +152,7 @@ def ops_head(profile: Profile) -> Draw | None:
 
 
 def collectives_head(profile: Profile) -> Draw | None:
-    """How much of the time in collectives is waiting, and whether the clocks can tell."""
+    """How much of the time in collectives is waiting, and whether the clocks are good enough."""
     if not several_ranks(profile):
         return None
     rows, known, left = collective_kinds(profile), clocks(profile), unmatched_note(profile)

@@ -50,7 +50,7 @@ def skip_small_layouts(screen_class: ScreenClass) -> ScreenClass:
 
 
 class TooSmallScreen(ModalScreen[None]):
-    """Asks for a larger terminal, and says how to quit; it closes when there is room."""
+    """Asks for a larger terminal, and shows how to quit; it closes when there is room."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("Q,ctrl+q", "app.quit", "Quit")]
     DEFAULT_CSS = """
@@ -62,7 +62,7 @@ class TooSmallScreen(ModalScreen[None]):
     """
 
     def compose(self) -> ComposeResult:
-        """What it says."""
+        """The request."""
         yield Static(self._words())
 
     def _words(self) -> Content:

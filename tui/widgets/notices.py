@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NoteLine(Static):
-    """Words, wrapped where they lack the room; without any it takes no line."""
+    """Words, wrapped where the room is too small; without any it takes no line."""
 
     DEFAULT_CSS = """
     NoteLine { height: auto; max-height: 2; padding: 0 1; color: $text-muted; display: none; }
@@ -30,7 +30,7 @@ class NoteLine(Static):
 
 
 class WarningLine(NoteLine):
-    """What is lacking, and what to do about it; without any it takes no line."""
+    """What is missing, and what to do about it; without any it takes no line."""
 
     DEFAULT_CSS = """
     WarningLine { color: $text-error; }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 MANY_COLORS: Final = ("truecolor", "256")
-"""What is drawn in one of many colors needs no pattern to be told apart."""
+"""What is drawn in one of many colors needs no pattern to be distinguished."""
 PATTERNS: Final = "▓▞▒▦▩▨▤▧▚░▥"
 _SOLID: Final = str.maketrans(dict.fromkeys(PATTERNS, "█"))
 _ALLOWED: Final = frozenset(PATTERNS + "▁▂▃▄▅▆▇█ ")

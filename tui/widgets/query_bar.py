@@ -58,7 +58,7 @@ class _FaultHighlighter(Highlighter):
 
 class _Completion(Suggester):
     def __init__(self, complete: Callable[[str], str | None]) -> None:
-        # What completes a text depends on the rows shown, so nothing is kept from one time to the next.
+        # What completes a text depends on the rows shown, so nothing is cached.
         super().__init__(use_cache=False, case_sensitive=True)
         self._complete = complete
 
@@ -195,7 +195,7 @@ class QueryBar(Horizontal):
         Args:
             words: A few words, or nothing.
             fault: Which characters are at fault.
-            wrong: Whether the words tell of an error.
+            wrong: Whether the words are an error.
         """
         self._highlighter.span = fault
         self._answer.set_class(wrong, "-wrong")
@@ -203,7 +203,7 @@ class QueryBar(Horizontal):
         if answer_text != self._answer_text:
             self._answer_text = answer_text
             self._answer.update(Content(answer_text), layout=False)
-            # Its width follows the words in steps, so that most of them do not lay out the screen anew.
+            # Its width follows the words in steps, so that most of them do not lay out the screen again.
             self._answer.styles.width = -(-cell_width(answer_text) // ANSWER_STEP) * ANSWER_STEP + 2
         self._input.refresh()
 

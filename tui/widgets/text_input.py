@@ -73,7 +73,7 @@ class EnteredLine(Input):
 
     cursor_blink = Reactive(False, init=False)
     virtual_size = Reactive(Size(0, 0))
-    """As Textual's, but that the screen is not laid out anew for every letter."""
+    """As Textual's, but that the screen is not laid out again for every letter."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)

@@ -83,11 +83,11 @@ class Link:
 def link_of_fact(
     fact: Fact, facts: Sequence[Fact], *, left_out: Sequence[int] = (), iterated: int | None = None
 ) -> Link:
-    """To the rows that a figure is worked out from, and no others.
+    """To the rows that a figure is computed from, and no others.
 
     Args:
         fact: The figure.
-        facts: All figures of the profile: they tell what there is.
+        facts: All figures of the profile.
         left_out: Sessions that the figures leave out.
         iterated: The session whose iterations the figures are of.
     """
@@ -135,12 +135,12 @@ def link_of_finding(row: Row) -> Link:
 
 
 def link_of_reason(reason: str) -> Link:
-    """To the rules that cannot be told for a reason."""
+    """To the rules that do not apply for a reason."""
     return Link("expert-systems", equals_filter("message", reason, ColumnKind.TEXT))
 
 
 def link_of_system(name: str) -> Link:
-    """To what each session says of the system, a column of the frame of sessions: no other view has these rows."""
+    """To the system of each session, a column of the frame of sessions: no other view has these rows."""
     if name == "sessions":
         return Link()
     return Link("sql", query=f"SELECT session, {name}, source FROM sessions")
@@ -194,7 +194,7 @@ def link_of_name(view: str, row: Row) -> Link:
 
 
 def link_of_copies(row: Row) -> Link:
-    """To the copies of a direction, by GPU and kinds of memory: names of copies need not tell the direction."""
+    """To the copies of a direction, by GPU and kinds of memory: names of copies need not have the direction."""
     return Link("memory", f"kind={row['kind']} {equals_filter('copy_kind', row['copy_kind'], ColumnKind.TEXT)}")
 
 
@@ -216,7 +216,7 @@ def link_of_gap(row: Row) -> Link:
 
 
 def iteration_filter(first: object, last: object, session: int | None) -> str:
-    """The iterations from one number to another, of a session where it is told."""
+    """The iterations from one number to another, of a session where it is known."""
     return f"iteration>={first} iteration<={last}{'' if session is None else f' session={session}'}"
 
 

@@ -1,4 +1,4 @@
-"""Lines of the panels about the input: sessions, layers, what the tool says, issues, files, the system."""
+"""Lines of the panels about the input: sessions, layers, what the tool reports, issues, files, the system."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def session_entries(whole: Profile) -> list[Entry]:
 
 
 def layer_entries(profile: Profile) -> list[Entry]:
-    """The time of all layers by phase and executor; where any was predicted, `layers_note` says which is which."""
+    """The time of all layers by phase and executor; where any was predicted, `layers_note` explains which is which."""
     totals = layer_totals(profile)
     most = max((value for value in totals["measured_ns"] if value is not None), default=None)
     row_of = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
@@ -91,7 +91,7 @@ def layers_note(profile: Profile) -> str:
 
 
 def tool_entries(board: Dashboard) -> list[Entry]:
-    """What the recording tool says itself: its figures, then its findings, apart from ours."""
+    """What the recording tool reports: its figures, then its findings."""
     link = Link("tool-report")
     entries = []
     for row in board.tool_headlines.iter_rows(named=True):
@@ -138,7 +138,7 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
 
 
 def system_entries(board: Dashboard) -> tuple[list[Entry], list[Details]]:
-    """What the input says of the system, the GPUs first, and how each is written."""
+    """What the input records of the system, the GPUs first, and how each is written."""
     found: dict[Line, Entry] = {}
 
     def add(line: Line, link: Link, values: Mapping[str, Any]) -> None:
@@ -167,7 +167,7 @@ def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[
 
     Args:
         needs: What is missing.
-        reasons: Why rules could not be told, as far as that has been worked out.
+        reasons: Why rules do not apply, as far as that has been computed.
     """
     entries = [
         Entry(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 WAITING: Final = "…"
-"""What stands where something is still being worked out."""
+"""What stands where something is still being computed."""
 
 
 class ChartPanel(Panel):
@@ -103,7 +103,7 @@ class ChartPanel(Panel):
         return orders[self._order]
 
     def wait(self, lines: int = 1) -> None:
-        """Say that it is being worked out, in the room of so many lines."""
+        """Say that it is being computed, in the room of so many lines."""
         self.fill([])
         self._order = 0
         self.bars.wait(WAITING + "\n" * (lines - 1))
@@ -235,7 +235,7 @@ class StatPanel(Panel):
         return fact_details(self.current) if self.current is not None else None
 
     def wait(self) -> None:
-        """Say that the figures are being worked out."""
+        """Say that the figures are being computed."""
         self._strip.show([])
         self.annotate(WAITING)
 
@@ -260,7 +260,7 @@ class StatPanel(Panel):
 
 
 def fact_details(fact: Fact) -> Details:
-    """A figure with what it was worked out from, and what it means."""
+    """A figure with what it was computed from, and what it means."""
     known = definition(fact.name)
     value = format_value(fact.kind, fact.value)
     return sections(

@@ -432,7 +432,7 @@ class DashboardScreen(ViewScreen):
         self.explorer.say("The panel is not shown for this profile.", severity="warning")
 
     def show_details_again(self) -> None:
-        """Tell the notes on panels anew."""
+        """Update the notes on panels."""
         super().show_details_again()
         self._show_remarks()
 

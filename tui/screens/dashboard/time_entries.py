@@ -37,11 +37,11 @@ LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
 """What each use of wall time is drawn as."""
 TOOLS_OWN: Final = ">"
 MAX_SEPARATE: Final = 3
-"""Of so many sessions each one's use of its time is told in full; of more, a line."""
+"""Of so many sessions each one's use of its time is shown in full; of more, a line."""
 WORK_CELLS: Final = 30
 """Cells for the name of the work after a gap."""
 FEW: Final = 2
-"""Beside more kinds of use that cannot be told than this there is no room for a word."""
+"""Beside more unknown kinds of use than this there is no room for a word."""
 
 
 def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
@@ -66,7 +66,7 @@ def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
 
 
 def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
-    """What the wall time of one session was used for; what cannot be told has no line."""
+    """What the wall time of one session was used for; what is not recorded has no line."""
     known = rows.drop_nulls("time_ns")
     most = known["time_ns"].max()
     with_ops, with_api = profile["ops"].height > 0, profile["api_calls"].height > 0
@@ -88,7 +88,7 @@ def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
 
 
 def wall_note(rows: pl.DataFrame) -> str:
-    """The wall time, and which of its uses cannot be told."""
+    """The wall time, and which of its uses are not recorded."""
     if rows.is_empty():
         return ""
     unknown = rows.filter(rows["time_ns"].is_null())["category"].to_list()

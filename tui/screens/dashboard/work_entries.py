@@ -39,7 +39,7 @@ LOOK_OF: Final[Mapping[str, str]] = dict(zip(Use, _LOOKS, strict=True))
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLAIMED: Final = "unclassified"
 UNKNOWN_CALLS: Final = "–"
-"""In place of a number of calls that the input does not tell."""
+"""In place of a number of calls that the input does not hold."""
 
 
 def op_entries(board: Dashboard, order: str) -> list[Entry]:
@@ -64,7 +64,7 @@ def _top_entries(
     Args:
         all_rows: The largest total first.
         order: One of `ORDERS`.
-        counted: The column that says how often.
+        counted: The column of counts.
         label: The column of names.
         link: Where a row leads.
     """
@@ -149,7 +149,7 @@ def _parts(
     words: Mapping[str, str] | None = None,
     looks: Mapping[str, str] | None = None,
 ) -> list[Entry]:
-    """Parts of a whole, to be told apart by their fills."""
+    """Parts of a whole, to be distinguished by their fills."""
     most = rows["total_ns"].max()
     return [
         Entry(
@@ -190,7 +190,7 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
 
 
 def tensor_core_note(board: Dashboard) -> str:
-    """Why there is nothing to tell; else what the figures are shares of."""
+    """Why nothing is known; else what the figures are shares of."""
     if board.tensor_cores.reason:
         return board.tensor_cores.reason
     return "share of eligible; share of all kernel time"

@@ -137,7 +137,7 @@ TEXT_SHOWN: Final = 300
 """Characters of a value; the shapes of an op on hundreds of tensors take thousands."""
 
 FRAMES_SHOWN: Final = 6
-"""Source lines of a stack, the innermost ones; module and file tell the rest."""
+"""Source lines of a stack, the innermost ones; module and file show the rest."""
 
 _WHERE_FROM: Final = {
     "recorded": "recorded by the profiler",

@@ -40,7 +40,7 @@ def launch_details(
     gains: Sequence[Saving] = (),
     further: ProfilingCommand | None = None,
 ) -> Details:
-    """Everything that is known of a launch, in blocks; what is unknown says why.
+    """Everything that is known of a launch, in blocks; what is unknown has its reason.
 
     Args:
         config: What it was, and how it was launched.
@@ -99,7 +99,7 @@ def _what(config: LaunchConfig, *, has_log: bool) -> list[Line]:
 
 
 def _origin(origin: LaunchOrigin) -> list[Line]:
-    """The call, the op and the iteration; only what the input says."""
+    """The call, the op and the iteration; only what the input records."""
     lines: list[Line] = []
     if origin.call is not None:
         thread = ", ".join(
@@ -176,7 +176,7 @@ def _launch(config: LaunchConfig) -> list[Line]:
 
 
 def _shared(config: LaunchConfig) -> list[Line]:
-    """Static and dynamic shared memory, or both in one where the input does not tell them apart."""
+    """Static and dynamic shared memory, or both in one where the input does not distinguish them."""
     if config.shared_bytes is not None and config.static_shared_bytes is None:
         return [("shared", size(config.shared_bytes), "per block, static and dynamic together")]
     return [

@@ -1,4 +1,4 @@
-"""The pane that tells everything about the row under the cursor."""
+"""The details pane: everything about the row under the cursor."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class DetailText(Widget):
 
 
 def whole_value(kind: ColumnKind, value: object) -> str:
-    """A value by itself, with all the digits that its kind is told apart by."""
+    """A value by itself, with all the digits that its kind is distinguished by."""
     largest = value if isinstance(value, int | float) and not isinstance(value, bool) else None
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
 
@@ -126,7 +126,7 @@ def row_details(
         spec: The table.
         row: The row.
         frame_columns: All columns of its frame.
-        more: What else is to be said of it, right below its first value.
+        more: Further lines, right below its first value.
     """
     titled = {**COLUMNS, **{column.name: column for column in spec.columns}}
     shown = [column.name for column in spec.columns]

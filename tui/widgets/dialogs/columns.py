@@ -37,7 +37,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
     Args:
         columns: All columns of the table, in the table's own order.
         choice: How they are arranged now.
-        always: The column that tells the rows apart: it cannot be hidden, and stands first or last.
+        always: The column that distinguishes the rows: it cannot be hidden, and stands first or last.
     """
 
     TITLE_TEXT: ClassVar[str] = "Columns"
@@ -80,7 +80,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
         self._columns.sort(key=lambda column: (column.name == self._always) is not (not self._name_last))
 
     def compose_body(self) -> ComposeResult:
-        """The list, and the whole of what it says of the column under the cursor."""
+        """The list, and the whole description of the column under the cursor."""
         yield MenuLines(*self._options())
         yield Static(id="about")
 

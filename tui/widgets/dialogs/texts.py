@@ -59,7 +59,7 @@ class CellDialog(Dialog[None]):
         with VerticalScroll():
             if self._shown and self._shown != self._text:
                 yield Static(Content(self._shown), id="cell-shown")
-            # Line ends of the text are kept: here it stands alone.
+            # Line ends of the text stay: here it stands alone.
             lines = [plain(line) for line in self._text.splitlines()]
             unit = BASE_UNIT.get(self._column.kind, "") if self._text else ""
             yield Static(Content(f"{chr(10).join(lines)} {unit}".rstrip() or " "), id="cell-text")
@@ -88,7 +88,7 @@ class NoteEditor(PlainEditor):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "keep", "keep", priority=True),
-        # Terminals tell ctrl+j from enter, where they send the same for enter with any other key.
+        # Terminals distinguish ctrl+j from enter, where they send the same for enter with any other key.
         Binding("ctrl+j", "new_line", "new line", priority=True),
     ]
     DEFAULT_CSS = """
@@ -97,7 +97,7 @@ class NoteEditor(PlainEditor):
     """
 
     class Accepted(Message):
-        """The text is to be kept."""
+        """The text is accepted."""
 
     def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(text, placeholder="what you know of this row", id=id)
@@ -121,7 +121,7 @@ class NoteDialog(Dialog[str]):
     Args:
         row: What the row is called.
         text: The present note.
-        about: What is to be said of the present note.
+        about: A sentence about the present note.
     """
 
     TITLE_TEXT: ClassVar[str] = "Note"
@@ -141,7 +141,7 @@ class NoteDialog(Dialog[str]):
         self._about = about
 
     def compose_body(self) -> ComposeResult:
-        """What it is on, the text, what is to be said of it."""
+        """What it is on, the text, and a sentence about it."""
         yield Static(Content(plain(self._row)), id="note-row")
         # What was written by another program of the user must not act on the terminal either.
         yield NoteEditor("\n".join(plain(line) for line in self._text.splitlines()), id="note-text")

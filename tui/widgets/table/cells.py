@@ -78,7 +78,7 @@ class CellWriter:
     ) -> None:
         self.column = column
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
-        # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
+        # Pieces of other texts, as of lines of the input or of shapes, would mean nothing by themselves.
         are_distinct = (is_pinned and not column.is_prose) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
             (lambda: _few_names(facts)) if are_distinct else tuple,
@@ -176,7 +176,7 @@ class CellWriter:
         return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
 
     def fitted(self, value: object, width: int) -> str:
-        """A value in at most ``width`` cells; a number that lacks the room is shown as ``#``, never cut."""
+        """A value in at most ``width`` cells; a number without enough room is shown as ``#``, never cut."""
         if not self.is_text or value is None:
             text = self.whole(value)
             return text if cell_width(text) <= width else "#" * width
@@ -193,7 +193,7 @@ class CellWriter:
 
 
 def _few_names(facts: ColumnFacts) -> list[str]:
-    """The distinct names of a column, to be told apart; none where there are too many to compare them all."""
+    """The distinct names of a column, to be distinguished; none where there are too many to compare them all."""
     names = facts.few(NAMES_COMPARED)
     if names is None:
         return []
@@ -258,7 +258,7 @@ def writers(
 
 
 def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
-    """Work out what drawing a table needs to know of all its rows, so that it is there when it is shown.
+    """Compute what drawing a table needs to know of all its rows, so that it is there when it is shown.
 
     Args:
         spec: The table.
@@ -266,5 +266,5 @@ def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
     """
     writers(prioritized(spec, frame), frame, TableState(), pinned=spec.pinned)
     if spec.weight in frame.columns:
-        # The first mark is told with its share of all.
+        # The first mark shows its share of all.
         _ = facts_of(frame)[spec.weight].total

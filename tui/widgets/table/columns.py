@@ -78,7 +78,7 @@ class ArrangementController:
         if name not in sequence:
             name = self._model.cursor_column
         if name not in sequence:
-            # The rows are still being worked out.
+            # The rows are still being computed.
             return
         place = sequence.index(name) + step
         if 0 <= place < len(sequence):
@@ -142,7 +142,7 @@ class ArrangementController:
 
     def hide_column(self) -> None:
         """Hide the column under the cursor."""
-        column = self._column_to_move("stays: it tells the rows apart")
+        column = self._column_to_move("stays: it distinguishes the rows")
         if column is None:
             return
         sequence = self._pane.table.table_layout.sequence
@@ -165,7 +165,7 @@ class ArrangementController:
         self._pane.notify(plain(f"{column.title} {'scrolls again' if is_pinned else 'is pinned'}"), markup=False)
 
     def _column_to_move(self, why_not: str) -> Column | None:
-        """The column under the cursor, if it is not the one that tells rows apart."""
+        """The column under the cursor, if it is not the one that distinguishes rows."""
         column = self._model.current_column()
         if column is not None and column.name == self._model.spec.pinned:
             self._pane.notify(plain(f"{column.title} {why_not}"), markup=False)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 SETTLED_AFTER: Final = 0.05
-"""Seconds that the cursor rests before others are told of the row: holding a key down must not cost a query a row."""
+"""Seconds that the cursor rests before others learn of the row: holding a key down must not cost a query a row."""
 BUSY_AFTER: Final = 0.15
-"""Seconds before rows or details give way to a message that others are being worked out."""
+"""Seconds before rows or details give way to a message that others are being computed."""
 MESSAGE_AFTER: Final = 0.06
 """Seconds before the status line says that the table is being filtered: each key is answered within 0.1 s."""
 ROWS_AT_ONCE: Final = 50_000
@@ -49,7 +49,7 @@ class Filtering:
         self._timer: Timer | None = None
 
     def apply(self, *, keep_row: bool = False) -> None:
-        """Filter, search and order as the wanted state says.
+        """Apply the filter, search and order of the wanted state.
 
         Args:
             keep_row: Where the row under the cursor goes away, stay at the same height of the table.

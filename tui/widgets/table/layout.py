@@ -27,7 +27,7 @@ HELD_SHARE: Final = 0.6
 BAR_MIN: Final = 8
 """Cells of a bar, beside which less important columns have to do."""
 BAR_LEAST: Final = 5
-"""Cells of each of several bars where the numbers leave no more: in eighths of a cell they still tell shares apart."""
+"""Cells of each of several bars where the numbers leave no more: in eighths of a cell shares can still be compared."""
 BAR_MAX: Final = 20
 TEXT_WIDEST: Final = 28
 """A text that is not the name takes no more cells until all columns, names and bars have theirs."""
@@ -65,7 +65,7 @@ class TableLayout:
 
     placed: tuple[PlacedColumn, ...]
     sequence: tuple[str, ...]
-    """All columns that the cursor can reach, left to right: first those that fit, then those that lack the room."""
+    """All columns that the cursor can reach, left to right: first those that fit, then those without room."""
     before: int
     """How many columns are scrolled out at the left."""
     after: int
@@ -91,7 +91,7 @@ def _columns_that_fit(
     name_more: int,
     text_more: Mapping[str, int],
 ) -> set[str]:
-    """The most important columns, up to the first that lacks the room; then what is free beside a whole name and bars.
+    """The most important columns, up to the first without room; then what is free beside a whole name and bars.
 
     What says nothing comes beside whole texts only.
 
@@ -118,7 +118,7 @@ def _columns_that_fit(
             is_filling = True
             room -= name_more
         if is_silent and is_full:
-            # What says nothing comes when all else is there.
+            # Columns without information come when all else is there.
             break
         if is_silent and not is_silent_reached:
             is_silent_reached = True
@@ -148,7 +148,7 @@ def _shared(names: Sequence[str], whole: Mapping[str, int], room: int) -> Mappin
 
 
 def _grown(names: Sequence[str], widths: Mapping[str, int], whole: Mapping[str, int], spare: int) -> Mapping[str, int]:
-    """The widths where cut texts share what is left on the line, those that lack least first."""
+    """The widths where cut texts share what is left on the line, those that need least first."""
     grown = dict(widths)
     missing = {name: whole[name] - widths[name] for name in names}
     for place, name in enumerate(sorted(missing, key=missing.__getitem__)):
@@ -199,7 +199,7 @@ def lay_out(
         whole_name: With ``name_last``: all columns but one make way until the pinned one is whole.
         first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
         bar_columns: Columns that a share bar follows where there is room, the first of them before the others.
-        unknown: Columns without a single value: of those that lack the room they come last, and are not counted. So
+        unknown: Columns without a single value: of those without room they come last, and are not counted. So
             are those that tell something only above 0 where they are nowhere above it.
     """
     by_name = {column.name: column for column in columns}
@@ -212,7 +212,7 @@ def lay_out(
     widths = _cut(columns, head, widths, pinned_least)
     least = max(pinned_least, round(width * PINNED_SHARE))
     if name_last and whole_name:
-        # A name without a figure beside it says little: the most important one stays.
+        # A name without a figure beside it means little: the most important one stays.
         figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
         least = max(least, width - GUTTER - (widths[figure.name] + GAP if figure else 0))
     head_least = min(widths[pinned], least, width) if head else 0

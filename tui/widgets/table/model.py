@@ -109,7 +109,7 @@ class TableRows:
             try:
                 same = (values.is_null() if value is None else values == value).fill_null(False).to_numpy()
             except (pl.exceptions.PolarsError, TypeError, OverflowError):
-                # Keys that were kept from another input can hold values of another type: they match nothing here.
+                # Keys that were saved with another input can hold values of another type: they match nothing here.
                 return None
             found = np.flatnonzero(same) if found is None else found[same]
         return int(found[0]) if found is not None and len(found) else None
@@ -125,7 +125,7 @@ class TableRows:
         try:
             wanted = pl.DataFrame(known, schema=schema, orient="row")
         except (pl.exceptions.PolarsError, TypeError, OverflowError):
-            # Keys that were kept from another input can hold values of another type: they match nothing here.
+            # Keys that were saved with another input can hold values of another type: they match nothing here.
             half = len(known) // 2
             if not half:
                 return []
@@ -138,7 +138,7 @@ class TableRows:
 class TableModel:
     """The rows of a table and how the user has arranged them.
 
-    The wanted state can be ahead of the shown one: of many rows, filter and order are worked out in a thread.
+    The wanted state can be ahead of the shown one: of many rows, filter and order are computed in a thread.
 
     Args:
         spec: What the table shows.
@@ -151,7 +151,7 @@ class TableModel:
         self.excluded_sessions: Collection[int] = ()
         """Sessions whose times are added to those of no other."""
         self.state = TableState()
-        """The arrangement that the user wants; cursor and marks are not kept here."""
+        """The arrangement that the user wants; cursor and marks are not part of it."""
         self.shown_state = TableState()
         """The arrangement of the rows that are shown."""
         self.applied: Applied | None = None
@@ -184,7 +184,7 @@ class TableModel:
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def load(self, frame: pl.DataFrame) -> None:
-        """Take over other rows; cursor and marks are kept by key."""
+        """Take over other rows; cursor and marks stay, by key."""
         cursor, marks = self.cursor_key() or self._wanted_cursor, self.mark_keys() or self._wanted_marks
         self.frame = frame
         self.place(cursor, marks)
@@ -334,7 +334,7 @@ class TableModel:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that tell rows apart."""
+        """The columns that distinguish rows."""
         return tuple(column for column in self.spec.key if column in self.frame.columns)
 
     def row_key(self, row: Row) -> Key:
@@ -368,7 +368,7 @@ class TableModel:
         return TableRows(self.frame).keys(self.marks, self.key_columns) if self.marks else frozenset()
 
     def place(self, cursor: Key | None, marks: frozenset[Key]) -> None:
-        """Find cursor and marks in the frame; what it does not hold is kept for one that does."""
+        """Find cursor and marks in the frame; what it does not hold waits for one that does."""
         places = self.find_keys([cursor]) if cursor is not None else []
         self.cursor_source_row = places[0] if places else None
         self._wanted_cursor = None if places else cursor

@@ -160,7 +160,7 @@ class TablePane(Vertical):
         self.is_folded = False
         """Its status line is all that there is room for."""
         self.is_loading = True
-        """Its rows are being worked out: before any are shown how many there are is not known."""
+        """Its rows are being computed: before any are shown how many there are is not known."""
         self._empty = ""
         self._settle_timer: TimerHandle | None = None
 
@@ -193,7 +193,7 @@ class TablePane(Vertical):
             self.show_status()
 
     def describe_folded(self, *, at: str, way: str) -> None:
-        """Set what its status line says while that is all of it.
+        """Set the text of its status line while that is all of it.
 
         Args:
             at: What is selected in it, or nothing.
@@ -224,7 +224,7 @@ class TablePane(Vertical):
         Args:
             frame: The rows, with the columns of the spec and those of its key.
             empty: What stands in place of the rows when there are none: why, and what to record.
-            is_loading: There are rows or not: they are being worked out.
+            is_loading: There are rows or not: they are being computed.
             spec: How it is to be shown from now on; None: as before.
         """
         model = self.model
@@ -264,7 +264,7 @@ class TablePane(Vertical):
 
     @property
     def lines_of_use(self) -> int | None:
-        """The lines that it takes to see every row; None where it has none and says why."""
+        """The lines that it takes to see every row; None where it has none and shows why."""
         if self.frame.is_empty():
             return None
         beside = sum(child.display for child in self.children if child is not self.table)
@@ -283,7 +283,7 @@ class TablePane(Vertical):
         self.table.note(self.model.find_keys(keys) if keys else ())
 
     def show_status(self) -> None:
-        """Write the status line anew."""
+        """Update the status line."""
         self.status_line.status = self._status.status(
             self.table, self.global_filter, self.filtering.message, is_folded=self.is_folded, is_loading=self.is_loading
         )
@@ -324,7 +324,7 @@ class TablePane(Vertical):
         self.change(sort=by)
 
     def set_filter(self, text: str) -> None:
-        """Keep the rows that match; an empty text keeps all. What is wrong with a text is said in the query bar."""
+        """Keep the rows that match; an empty text keeps all. The query bar shows what is wrong with a text."""
         self.search.set_filter(text)
 
     def set_find(self, text: str) -> None:
@@ -332,7 +332,7 @@ class TablePane(Vertical):
         self.search.set_find(text)
 
     def state_changed(self) -> None:
-        """Remember the state for the next run, and tell that it has changed."""
+        """Save the state for the next run, and post that it has changed."""
         self.arrangement.remember()
         self.post_message(self.StateChanged(self))
 
@@ -347,7 +347,7 @@ class TablePane(Vertical):
         return services_of(self).global_filter
 
     def apply_again(self) -> None:
-        """The filter of all views has changed: filter anew."""
+        """The filter of all views has changed: filter again."""
         self.filtering.apply()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -404,7 +404,7 @@ class TablePane(Vertical):
         self._settle_timer = later(self, filtering.SETTLED_AFTER, self.cursor_settled)
 
     def cursor_settled(self) -> None:
-        """Tell of the row that the cursor has come to rest on."""
+        """Post the row that the cursor has come to rest on."""
         self.post_message(self.RowHighlighted(self, self.current_row))
 
     @on(FrameTable.LayoutChanged)
@@ -468,7 +468,7 @@ class TablePane(Vertical):
         self.action_open_row()
 
     def _row_for_key(self) -> Row | None:
-        """The row under the cursor for a key that needs one; where there is none, it is said why."""
+        """The row under the cursor for a key that needs one; where there is none, a message says why."""
         row = self.current_row
         if row is None:
             missing = "computing its rows" if self.is_loading else self._empty or "this table has no rows"

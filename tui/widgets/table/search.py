@@ -90,7 +90,7 @@ class SearchController:
     # --- texts -------------------------------------------------------------------------------------------------------
 
     def set_filter(self, text: str) -> None:
-        """Keep the rows that match; an empty text keeps all. What is wrong with a text is said in the query bar."""
+        """Keep the rows that match; an empty text keeps all. The query bar shows what is wrong with a text."""
         self._set(QueryMode.FILTER, text)
         self.bar.remember(text)
 

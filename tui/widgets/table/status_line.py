@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 SEPARATOR: Final = " · "
 FILTER: Final = "filter "
 FILTER_LEAST: Final = len(FILTER) + 12
-"""In fewer cells a filter tells nothing."""
+"""In fewer cells a filter cannot be read."""
 SEEN_ELSEWHERE: Final = 5
-"""The importance of what the table's head says as well, or what can be asked for: the other parts keep their room."""
+"""The importance of what the table's head shows as well, or what can be asked for: the other parts keep their room."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """What the status line says, as values."""
+    """What the status line shows, as values."""
 
     title: str = ""
     """What the table holds, where several stand on one screen."""
@@ -114,7 +114,7 @@ class TableStatus:
         return parts
 
     def columns_out_of_sight(self, *, short: bool = False) -> str:
-        """How many columns lack the room, and on which side."""
+        """How many columns have no room, and on which side."""
         words = "" if short else " column" if self.columns_after == 1 else " columns"
         after = f"+{self.columns_after}{words} →"
         sides = [f"← {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
@@ -123,7 +123,7 @@ class TableStatus:
     def line(self, width: int) -> str:
         """The whole line.
 
-        Where it lacks the room, what can be seen elsewhere goes first; then columns are counted without the word, a
+        Where the room is too small, what can be seen elsewhere goes first; then columns are counted without the word, a
         long filter is cut, the title goes, and then the least important of the other parts.
         """
         title = f"{self.title}: " if self.title else ""
@@ -163,7 +163,7 @@ class StatusLine(Widget):
 
     @property
     def status(self) -> TableStatus:
-        """What the line says."""
+        """What the line shows."""
         return self._status
 
     @status.setter
@@ -178,7 +178,7 @@ class StatusLine(Widget):
 
 
 class StatusWriter:
-    """Works out what the status line of a table says.
+    """Computes what the status line of a table shows.
 
     Args:
         model: The table.
@@ -204,14 +204,14 @@ class StatusWriter:
     def status(
         self, table: FrameTable, global_filter: str, busy: str, *, is_folded: bool, is_loading: bool
     ) -> TableStatus:
-        """What the line says now.
+        """What the line shows now.
 
         Args:
             table: The view of the table.
             global_filter: The filter of all views.
             busy: What is being done when it takes a while.
             is_folded: The line is all that there is of the table.
-            is_loading: Rows are being worked out.
+            is_loading: Rows are being computed.
         """
         model = self._model
         layout, applied = table.table_layout, model.applied

@@ -1,4 +1,4 @@
-"""A table of rows within rows: their names are indented, with a sign that tells what is unfolded."""
+"""A table of rows within rows: their names are indented, with a sign of what is unfolded."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TreeWriter(CellWriter):
         self.width += STEP * deepest + 2
 
     def fitted(self, value: object, width: int) -> str:
-        """The name behind its indentation: less of that where it lacks the room."""
+        """The name behind its indentation: less of that where the room is too small."""
         if not isinstance(value, TreeText):
             return super().fitted(value, width)
         step = STEP if STEP * self._deepest + NAME_LEAST <= width else 1
@@ -84,7 +84,7 @@ class TreeWriter(CellWriter):
         name, room = self.whole(str(value)), max(1, width - cell_width(before))
         if cell_width(name) > room:
             name = without_prefix(name)
-        # Names of ops begin alike: their ends tell them apart.
+        # Names of ops begin alike: their ends distinguish them.
         return before + clip_middle(name, room, tail=TAIL)
 
 

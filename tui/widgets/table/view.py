@@ -42,7 +42,7 @@ STEPS: Final = 8
 
 
 def thumb_position(top: float, last: float, lines: int, height: int) -> float:
-    """The line to tell a scrollbar, the same for all lines whose thumb is drawn alike: others would be drawn in vain.
+    """The position to give a scrollbar, one for all lines whose thumb is drawn the same way.
 
     Args:
         top: The first line on the screen.
@@ -166,7 +166,7 @@ class FrameTable(ScrollView, can_focus=True):
             self.column = column
 
     virtual_size = Reactive(Size(0, 0))
-    """As Textual's, but that the screen is not laid out anew for other rows."""
+    """As Textual's, but that the screen is not laid out again for other rows."""
 
     def __init__(self, model: TableModel, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name)
         super().__init__(id=id)
@@ -258,7 +258,7 @@ class FrameTable(ScrollView, can_focus=True):
 
     @property
     def table_layout(self) -> TableLayout:
-        """The columns on the line, and how many lack the room."""
+        """The columns on the line, and how many have no room."""
         return self._ensure_painter().layout
 
     def _row_styles(self) -> TableStyles:
@@ -390,7 +390,7 @@ class FrameTable(ScrollView, can_focus=True):
         return self._vertical_scrollbar
 
     def set_height(self, lines: int) -> None:
-        """Tell how many lines there are; only where the scrollbar comes or goes the screen is laid out anew."""
+        """Set how many lines there are; only where the scrollbar comes or goes the screen is laid out again."""
         self.virtual_size = Size(self.size.width, lines)
         if self.show_vertical_scrollbar != (lines > self.container_size.height):
             self.refresh(layout=True)
