@@ -17,6 +17,7 @@ from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIME
 from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.serving import phases
 from tui.analysis.iterations.times import iteration_times
+from tui.analysis.roofline import rooflines
 from tui.analysis.sessions import rank_words
 from tui.fmt import brief_duration, brief_percent, count, format_value, percent, step
 from tui.model.columns import ColumnKind
@@ -173,10 +174,33 @@ def performance(
     names = only_kernels["name"].n_unique() if only_kernels.height else None
     facts.append(fact_of("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
     facts += _tensor_core_facts(use)
+    facts += _roofline_facts(profile)
     facts.append(sum_of("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
     facts += _outside_fact(profile)
     facts.append(sum_of("api_calls", "API calls", calls["calls"], K.COUNT, api_source, api_work))
     return tuple(facts)
+
+
+def _roofline_facts(profile: Profile) -> list[Fact]:
+    """Model FLOPs and their utilization, where shapes are recorded; of one session, since they do not add up."""
+    whole = rooflines(profile)
+    if len(whole) != 1 or not whole[0].flops:
+        return []
+    (one,) = whole
+    covered = f"inferred from shapes and types; covers {brief_percent(one.covered_pct)} of the GPU time"
+    facts = [
+        Fact(
+            "mfu_pct",
+            "MFU",
+            one.mfu_pct,
+            K.PERCENT,
+            covered if one.mfu_pct is not None else "peaks of this GPU unknown",
+        )
+    ]
+    if one.tflops_per_s is not None:
+        words = f"{one.tflops_per_s:.3g} TFLOP/s, {one.flops / 1e12:.3g} TFLOP in all"
+        facts.append(Fact("model_flops", "Model FLOPs", words, K.TEXT, covered))
+    return facts
 
 
 def _unlaunched_facts(profile: Profile) -> list[Fact]:

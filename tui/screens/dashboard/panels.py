@@ -167,6 +167,8 @@ SHOWN: Final = (
     "wall_ns",
     "busy_pct",
     "tc_efficiency_pct",
+    "mfu_pct",
+    "model_flops",
     "gpu_ns",
     "unlaunched_ns",
     "launches",

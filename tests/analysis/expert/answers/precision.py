@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import pytest
 
 from tests.analysis.expert.answers.made import CALLS_ONLY, STEPS, Answer, chains, figures
 from tests.analysis.expert.profiles import (
@@ -17,6 +19,26 @@ from tests.analysis.expert.profiles import (
     traced,
 )
 from tests.analysis.frames import profile
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def multiplied(took_ns: int) -> Profile:
+    """A product of 4096 x 4096 matrices in BF16 that took so long on an A100."""
+    op = {
+        "op": 0,
+        "name": "aten::mm",
+        "start_ns": 0,
+        "duration_ns": 10,
+        "pid": 1,
+        "tid": 1,
+        "input_shapes": "[[4096, 4096], [4096, 4096]]",
+        "input_types": '["bfloat16", "bfloat16"]',
+        "op_source": "recorded",
+    }
+    return traced(run(0, took_ns, op=0, op_join="launch"), ops=[op])
+
 
 ANSWERS: Final = (
     Answer(
@@ -134,5 +156,12 @@ ANSWERS: Final = (
         traced(
             run(0, MS), ops=[{"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 1, "op_source": "recorded"}]
         ),
+    ),
+    Answer(
+        "P14",
+        multiplied(5 * MS),
+        {"saved_pct": pytest.approx(87.4, abs=0.1), "covered_pct": 100.0},
+        multiplied(500 * US),
+        says="At 70 % of the roof, ops would take 4.",
     ),
 )

@@ -8,8 +8,9 @@ import polars as pl
 
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
-from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, duration, percent, ranked, real, total
+from tui.analysis.roofline import op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
     eligible_kernels_by_name,
@@ -21,6 +22,9 @@ from tui.model.text_numbers import number_in
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
+
+ROOF_SHARE: Final = 0.7
+"""What a well tuned op reaches of the roof: gains are counted up to there."""
 
 _HALF: Final = "half of the time of eligible kernels: tensor cores are at least twice as fast"
 _DOUBLE: Final = r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:const )?double\b|\bdouble\s*(?:const\s*)?\*"
@@ -265,4 +269,43 @@ def uneven_kernels(case: Case) -> Verdict:
         excess,
         "what these launches take beyond their median",
         *behind(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
+    )
+
+
+@rule("P14", "below-roof", Family.PRECISION, needs.gpu_work, needs.shapes, severity=Severity.INFO)
+def below_roof(case: Case) -> Verdict:
+    """Ops run far below what the GPU's peaks allow for their FLOPs and bytes."""
+    rows = op_work_by_shape(case.profile)
+    known = rows.drop_nulls("gain_ns")
+    if known.is_empty():
+        return CannotTell("no op with a known formula" if rows.is_empty() else "the peaks of this GPU are not known")
+    # The time of a launch alone keeps short ops from the roof.
+    long = known.filter(pl.col("gpu_ns") >= case.limit("P14", "call_ns") * pl.col("calls"))
+    roof_ns = pl.col("gpu_ns") - pl.col("gain_ns")
+    gains = long.with_columns(
+        (pl.col("gpu_ns") - roof_ns / ROOF_SHARE).clip(0).round().cast(pl.Int64).alias("saved_ns")
+    ).sort("saved_ns", descending=True)
+    saved = total(gains["saved_ns"])
+    numbers = {
+        "saved_ns": saved,
+        "saved_pct": case.share(saved),
+        "covered_pct": case.share(total(known["gpu_ns"])),
+    }
+    if case.share(saved) < case.limit("P14", "saved_pct"):
+        return Clean(f"at 70 % of the roof, ops would take {percent(case.share(saved))} less GPU time", numbers)
+    first = gains.row(0, named=True)
+    iterations = case.iterations.height
+    each = f", {duration(saved / iterations)} an iteration" if iterations > 1 else ""
+    return Found(
+        f"At 70 % of the roof, ops would take {duration(saved)} less GPU time{each}; most: {called(first['op'])} at "
+        f"{percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
+        "Start with the ops that save most: other shapes (multiples of 64), layouts, types or libraries; fuse those "
+        "bound by memory.",
+        numbers,
+        saved,
+        "GPU time above 70 % of the roof, inferred from shapes and types; ops can overlap",
+        gains.filter(pl.col("saved_ns") > 0)
+        .select("op", "shapes", "calls", "gpu_ns", "roof_pct", "bound", "saved_ns")
+        .head(EVIDENCE_ROWS),
+        "roofline",
     )
