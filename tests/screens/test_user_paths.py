@@ -15,11 +15,11 @@ from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
+from tui.screens.dashboard.panels import StatStrip
 from tui.screens.help import HelpScreen
 from tui.screens.log import LogScreen
 from tui.textual_patches.small_terminal import TooSmallScreen
 from tui.widgets.charts.bar_list import BarList
-from tui.widgets.stat_strip import StatStrip
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

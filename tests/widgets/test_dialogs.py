@@ -14,8 +14,8 @@ from tui.fitting import cell_width
 from tui.screens.compare import CompareDialog
 from tui.screens.iterations import KeyPicker
 from tui.widgets.dialogs import export
-from tui.widgets.dialogs.columns import ColumnChooser
 from tui.widgets.dialogs.export import ExportDialog
+from tui.widgets.table.columns import ColumnChooser
 from tui.widgets.table.pane import CellDialog
 
 if TYPE_CHECKING:

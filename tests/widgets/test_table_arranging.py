@@ -13,8 +13,8 @@ from tui.model.columns import columns
 from tui.model.view import TableState
 from tui.state.arrangements import Arrangements
 from tui.widgets.app_services import AppServices, provide_services
-from tui.widgets.dialogs.columns import ColumnChooser
-from tui.widgets.query_bar import QueryMode
+from tui.widgets.table.columns import ColumnChooser
+from tui.widgets.table.search import QueryMode
 
 FLAGGED = KERNELS.with_columns(uses_tensor_core=pl.Series([True, True, False, None, False, False, None, True]))
 FLAGGED_SPEC = replace(SPEC, columns=(*SPEC.columns[:2], *columns("uses_tensor_core"), *SPEC.columns[2:]))

@@ -10,9 +10,9 @@ from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, WIDE, TableApp
 from tui.model.view import TableState
 from tui.query.apply import Applied, apply
-from tui.widgets.query_bar import QueryMode
 from tui.widgets.table import filtering, model
 from tui.widgets.table.pane import TablePane
+from tui.widgets.table.search import QueryMode
 from tui.widgets.table.status_line import TableStatus
 
 if TYPE_CHECKING:

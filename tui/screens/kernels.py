@@ -17,22 +17,255 @@ from tui.analysis.launches.config import launch_config
 from tui.analysis.launches.origin import launch_origin, neighbors
 from tui.analysis.launches.profiling_command import profiling_command
 from tui.analysis.occupancy import advice_for
-from tui.fitting import shorten_symbol
+from tui.fitting import clip, shorten_symbol
+from tui.fmt import count, duration, metric, percent, rate, size
+from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.charts.sparkline import histogram_line
-from tui.widgets.details.kernel import below, gain_lines, next_lines, slow_lines, variant_lines
-from tui.widgets.details.launch import launch_details
-from tui.widgets.details.pane import row_details
+from tui.widgets.details.kernel import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
+from tui.widgets.details.pane import Details, Line, row_details, sections, whole_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from tui.analysis.estimated_savings import Saving
+    from tui.analysis.hardware_metrics import Measured
     from tui.analysis.inputs.needs import Need
+    from tui.analysis.launches.config import LaunchConfig
+    from tui.analysis.launches.origin import LaunchOrigin, Neighbor
+    from tui.analysis.launches.profiling_command import ProfilingCommand
+    from tui.analysis.occupancy import OccupancyAdvice
     from tui.model.profile import Profile
     from tui.widgets.details.pane import Details, Line
     from tui.widgets.table.pane import TablePane
+
+
+NAME_CELLS = 48
+"""Cells that the name of a neighbor may take."""
+ARGUMENT_CELLS = 24
+"""Cells that the name of an argument may take."""
+
+
+def launch_details(
+    config: LaunchConfig,
+    origin: LaunchOrigin,
+    before: Neighbor | None,
+    after: Neighbor | None,
+    measured: Measured | None = None,
+    *,
+    has_log: bool = True,
+    advice: Sequence[OccupancyAdvice] = (),
+    gains: Sequence[Saving] = (),
+    further: ProfilingCommand | None = None,
+) -> Details:
+    """Everything that is known of a launch, in blocks; what is unknown has its reason.
+
+    Args:
+        config: What it was, and how it was launched.
+        origin: Where it came from.
+        before: What ran before it on its stream.
+        after: What ran after it.
+        measured: What Nsight Compute measured of launches like it.
+        has_log: There are lines of text to go to.
+        advice: What would raise its occupancy.
+        gains: What would be gained without it.
+        further: The command that profiles it in depth.
+    """
+    what = _what(config, has_log=has_log)
+    blocks = [(f"{short_name(config.name)}  {config.kind}", what)]
+    # What was asked for stands first: where there is little room, the rest is below the edge.
+    if config.kind == "kernel":
+        blocks.append(("Launch config", _launch(config)))
+    elif config.kind == "graph":
+        blocks.append(("CUDA graph", [("kernels", "unknown", config.occupancy_reason or "")]))
+    else:
+        blocks.append(("Transfer", _transfer(config)))
+    blocks.append(("Launched by", _origin(origin)))
+    if config.kind == "kernel":
+        blocks += [
+            ("Theoretical occupancy", _occupancy(config)),
+            ("To raise the occupancy", advice_lines(advice, config.waves)),
+            ("Tensor cores", _tensor_cores(origin)),
+        ]
+    if measured is not None:
+        blocks.append(("Measured by Nsight Compute", _measured(measured)))
+    if origin.arguments:
+        blocks.append(("Arguments", _arguments(origin.arguments)))
+    blocks.append(("If it were", gain_lines(gains)))
+    if config.kind == "kernel":
+        blocks.append(("To profile it in depth", next_lines(further)))
+    blocks.append(("Neighbors on the stream", [_neighbour("before", before), _neighbour("after", after)]))
+    blocks.append(("Full name", [("", config.name, "")]))
+    return sections(blocks)
+
+
+def _what(config: LaunchConfig, *, has_log: bool) -> list[Line]:
+    goes = "the input has none" if config.line is None else "L goes there" if has_log else "of the input"
+    where = config.device_name or ("unknown" if config.device is None else "")
+    return [
+        ("duration", duration(config.duration_ns), ""),
+        ("start", whole_value(ColumnKind.TIME, config.start_ns), ""),
+        ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
+        ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
+        (
+            "correlation",
+            _number(config.correlation),
+            "" if config.correlation is not None else "the input does not say",
+        ),
+        ("source line", _number(config.line), goes),
+    ]
+
+
+def _origin(origin: LaunchOrigin) -> list[Line]:
+    """The call, the op and the iteration; only what the input records."""
+    lines: list[Line] = []
+    if origin.call is not None:
+        thread = ", ".join(
+            f"{word} {number}"
+            for word, number in (("process", origin.pid), ("thread", origin.tid))
+            if number is not None
+        )
+        lines += [
+            ("call", origin.call, thread),
+            (
+                "call took",
+                duration(origin.call_duration_ns),
+                f"at {whole_value(ColumnKind.TIME, origin.call_start_ns)}",
+            ),
+        ]
+        if origin.delay_ns is not None:
+            lines.append(("delay", duration(origin.delay_ns), "from the begin of the call to the begin on the GPU"))
+    elif origin.call_reason:
+        lines.append(("call", "unknown", origin.call_reason))
+    if origin.op is not None:
+        found = {"launch": "its launch lies in the op", "external id": "by the profiler's id of the op"}
+        lines.append(("op", origin.op, found.get(origin.op_join or "", "as recorded")))
+        if origin.op_path:
+            lines.append(("op within", origin.op_path.replace("/", " / "), ""))
+        if origin.input_shapes:
+            lines.append(("input shapes", origin.input_shapes, ""))
+    elif origin.op_join is not None:
+        lines.append(("op", "none", origin.op_join))
+    if origin.iteration is not None:
+        lines.append(("iteration", str(origin.iteration), ""))
+    if origin.graph_node is not None:
+        lines.append(("graph node", str(origin.graph_node), "of the CUDA graph"))
+    return lines
+
+
+def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
+    """The verdict and who gives it."""
+    verdict = {True: "yes", False: "no", None: "unknown"}[origin.uses_tensor_core]
+    return [("used", verdict, origin.tensor_core_reason or "")]
+
+
+def _measured(measured: Measured) -> list[Line]:
+    lines: list[Line] = [(label, metric(value, unit), "") for label, value, unit in measured.values]
+    launches = f"{count(measured.launches)} launch{'' if measured.launches == 1 else 'es'} of this grid and block"
+    remark = "" if measured.exact_name else ", of a kernel whose short name is the same"
+    lines.append(("measured on", f"{launches}{remark}", "the mean" if measured.launches > 1 else ""))
+    lines.append(("in file", measured.source.rsplit("/", 1)[-1], f"session {measured.session}"))
+    if measured.others:
+        several = "s" if measured.others > 1 else ""
+        lines.append(("more", f"{count(measured.others)} metric{several}", "in the view Metrics"))
+    return lines
+
+
+def _arguments(arguments: str) -> list[Line]:
+    """One line for each ``name: value``."""
+    lines: list[Line] = []
+    for part in arguments.split("; "):
+        name, colon, value = part.partition(": ")
+        lines.append((clip(name, ARGUMENT_CELLS), value, "") if colon else ("", part, ""))
+    return lines
+
+
+def _launch(config: LaunchConfig) -> list[Line]:
+    return [
+        ("grid", _shape(config.grid), _counted(config.blocks, "block")),
+        (
+            "block",
+            _shape(config.block),
+            f"{_counted(config.threads_per_block, 'thread')}, {count(config.threads)} in all",
+        ),
+        ("registers", _number(config.registers), "per thread"),
+        *_shared(config),
+    ]
+
+
+def _shared(config: LaunchConfig) -> list[Line]:
+    """Static and dynamic shared memory, or both in one where the input does not distinguish them."""
+    if config.shared_bytes is not None and config.static_shared_bytes is None:
+        return [("shared", size(config.shared_bytes), "per block, static and dynamic together")]
+    return [
+        ("static shared", size(config.static_shared_bytes), "per block"),
+        ("dynamic shared", size(config.dynamic_shared_bytes), "per block"),
+    ]
+
+
+def _occupancy(config: LaunchConfig) -> list[Line]:
+    if config.occupancy_pct is None:
+        return [("unknown", "", config.occupancy_reason or "")]
+    lines: list[Line] = [
+        ("occupancy", percent(config.occupancy_pct), "an upper bound: assumes the largest shared memory"),
+        ("limited by", config.limiter or "", ""),
+        ("blocks per SM", _number(config.blocks_per_sm), ""),
+    ]
+    lines += [
+        (f"  by {name}", _number(limit) if limit is not None else "no limit", "") for name, limit in config.limits
+    ]
+    waves = f"{config.waves:,.2f}" if config.waves is not None else "unknown"
+    lines.append(("waves", waves, f"on {config.sm_count} SMs" if config.sm_count else "the number of SMs is not known"))
+    if config.tail_pct:
+        full = f"{count(config.full_waves)} whole wave{'' if config.full_waves == 1 else 's'} and a partial one"
+        lines.append(("tail", percent(config.tail_pct), f"of its time, if the last wave takes as long: {full}"))
+    if config.achieved_pct is not None:
+        lines.append(
+            ("est. achieved", percent(config.achieved_pct), "with the blocks that there are (as Kineto has it)")
+        )
+    if config.sm_efficiency_pct is not None and config.sm_efficiency_pct < 100:
+        lines.append(("SMs used", percent(config.sm_efficiency_pct), "the others get no block"))
+    source = {"file": "the input", "table": "the name of the GPU", "option": "--gpu"}.get(config.facts_source, "")
+    lines.append(("capability", config.compute_capability or "", f"from {source}" if source else ""))
+    return lines
+
+
+def _transfer(config: LaunchConfig) -> list[Line]:
+    lines: list[Line] = [
+        ("size", size(config.size_bytes), ""),
+        ("rate", rate(config.throughput), "as the input says, else size by duration"),
+    ]
+    if config.copy_kind:
+        lines.append(("direction", config.copy_kind, ""))
+    if config.src_memory or config.dst_memory:
+        lines.append(("memory", " to ".join(part for part in (config.src_memory, config.dst_memory) if part), ""))
+    return lines
+
+
+def _neighbour(label: str, neighbor: Neighbor | None) -> Line:
+    if neighbor is None:
+        return (label, "none", "")
+    gap = (
+        f"after a gap of {duration(neighbor.gap_ns)}"
+        if neighbor.gap_ns is not None
+        else "no gap that the input can tell"
+    )
+    return (label, shorten_symbol(neighbor.name, NAME_CELLS), f"{duration(neighbor.duration_ns)}, {gap}")
+
+
+def _counted(number: int | None, one: str) -> str:
+    """A number of things."""
+    return f"{count(number)} {one}{'' if number == 1 else 's'}"
+
+
+def _shape(shape: tuple[int, int, int] | None) -> str:
+    return "({} {} {})".format(*shape) if shape is not None else "unknown"
+
+
+def _number(value: int | None) -> str:
+    return "unknown" if value is None else str(value)
 
 
 def details_of_launch(screen: ViewScreen, activity: int) -> Details:

@@ -25,14 +25,13 @@ from tui.screens.dashboard import input_entries as of_input
 from tui.screens.dashboard import time_entries as of_time
 from tui.screens.dashboard import work_entries as of_work
 from tui.screens.dashboard.entries import Link, link_of_fact
-from tui.screens.dashboard.panels import ChartPanel, Guidance, StatPanel
+from tui.screens.dashboard.panels import ChartPanel, Guidance, StatPanel, StatStrip
 from tui.text import plain
 from tui.widgets.charts.bar_list import BarList, SortableBarList
 from tui.widgets.charts.iteration_overview import TimesChart
 from tui.widgets.charts.sparkline import BusyChart, BusyLane
 from tui.widgets.details.pane import DetailPane
 from tui.widgets.panel import Columns, EdgePassed, Panel
-from tui.widgets.stat_strip import StatStrip
 from tui.widgets.text_input import KeysReady
 
 if TYPE_CHECKING:

@@ -21,12 +21,11 @@ from tui.widgets.app_services import HostsTables, copy_text, later, services_of
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.export import ExportDialog, file_name
 from tui.widgets.dialogs.texts import CellDialog
-from tui.widgets.query_bar import QueryBar
 from tui.widgets.table import filtering
 from tui.widgets.table.columns import ArrangementController
 from tui.widgets.table.filtering import Filtering
 from tui.widgets.table.model import Key, Row, TableModel
-from tui.widgets.table.search import SearchController
+from tui.widgets.table.search import QueryBar, SearchController
 from tui.widgets.table.status_line import StatusLine, StatusWriter, sorted_by
 from tui.widgets.table.view import HEADER, MOVE_IDS, FrameTable
 
