@@ -15,6 +15,7 @@ from tui.theme import kind_defaults
 from tui.widgets.charts.bar_list import BarList
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar
 from tui.widgets.charts.sparkline import histogram, histogram_line, sparkline
+from tui.widgets.timeline.top_work import TopWork
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -154,3 +155,24 @@ async def test_no_lines_say_why() -> None:
         await pilot.press("tab", "j", "enter")
         assert "no kernels [here]" in screen_text(app)
         assert app.opened == []
+
+
+async def test_the_top_work_of_a_timeline_that_comes_before_its_panel_is_laid_out_has_all_of_the_width() -> None:
+    rows = pl.DataFrame({"name": ["conv", "relu"], "kind": [1, 1], "time_ns": [6_000_000, 3_000_000], "count": [2, 1]})
+
+    class Panel(App[None]):
+        def get_theme_variable_defaults(self) -> dict[str, str]:
+            return kind_defaults()
+
+        def compose(self) -> ComposeResult:
+            yield TopWork()
+
+    app = Panel()
+    async with app.run_test(size=(60, 10)) as pilot:
+        panel = app.query_one(TopWork)
+        assert panel.content_size.width == 0
+        panel.make_room(4)
+        panel.show(rows)
+        await pilot.pause()
+        drawn = [line.strip() for line in screen_text(app).splitlines()[1:3]]
+        assert [(line.split()[1], cell_width(line)) for line in drawn] == [("conv", 58), ("relu", 58)]

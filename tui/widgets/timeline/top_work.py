@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
-from textual.widgets import Static
+from textual.widget import Widget
 
 from tui.analysis.timeline.lanes import ItemKind
 from tui.fmt import brief_duration, count
@@ -27,7 +27,7 @@ PARTS: Final = {
 """How kinds of items look in charts; all others are memory copies."""
 
 
-class TopWork(Static):
+class TopWork(Widget):
     """Names with their time on the screen, in the lines that the lanes leave."""
 
     DEFAULT_CSS = """
@@ -38,6 +38,7 @@ class TopWork(Static):
         super().__init__(id=id)
         self.lines = 0
         """The lines that there are for it."""
+        self._bars: list[BarRow] = []
 
     def make_room(self, spare: int) -> None:
         """Take so many lines, or none where they are too few."""
@@ -55,7 +56,7 @@ class TopWork(Static):
         """
         whole = int(rows["time_ns"].sum())
         largest = int(rows["time_ns"].max() or 0)  # type: ignore[arg-type]
-        bars = [
+        self._bars = [
             BarRow(
                 str(place),
                 row["name"] or "",
@@ -67,8 +68,11 @@ class TopWork(Static):
             )
             for place, row in enumerate(rows.head(max(0, self.lines - 1)).iter_rows(named=True))
         ]
-        width = self.content_size.width
+        self.refresh()
+
+    def render(self) -> Content:
+        """The lines, in the width that the panel has now: it may have been opened just before its rows came."""
         title = Content.assemble(
             ("Top GPU work in this window", "bold $accent"), ("  share of GPU time", "$text-muted")
         )
-        self.update(Content("\n").join([title, *bar_lines(bars, bar_columns(bars, width))]), layout=False)
+        return Content("\n").join([title, *bar_lines(self._bars, bar_columns(self._bars, self.content_size.width))])
