@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tui.loaders.registry import load_one
+from tests.profiles import load_one
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

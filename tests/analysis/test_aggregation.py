@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.corpus import recording_file
+from tests.profiles import load_one
 from tui.analysis.iterations.candidate_keys import candidate_keys
 from tui.analysis.iterations.chosen_iterations import aggregated, words
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources, with_iterations
 from tui.analysis.kernels import kernels
-from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation, aggregation
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES

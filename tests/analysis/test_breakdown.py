@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
 from tui.analysis.gpu_time.host_calls import HostPhase, phases_of
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.tensor_core_use import with_verdicts
-from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 
 from tests.analysis.frames import copy, kernel, printed, profile
+from tests.profiles import load_one
 from tui.analysis.inputs.capabilities import OK, inspect, views, why_none
 from tui.analysis.inputs.needs import ALLOCATIONS
-from tui.loaders import registry
 from tui.model.profile import Profile, joined
 from tui.views import VIEWS
 
@@ -122,7 +122,7 @@ def test_inspect_reports_that_not_all_was_read() -> None:
 
 
 def test_inspect_of_a_real_trace(corpus: Callable[[str], str]) -> None:
-    result = inspect(registry.load_one(corpus("seeds/000_eb78dec59201d654.txt")))
+    result = inspect(load_one(corpus("seeds/000_eb78dec59201d654.txt")))
     activities = result["sessions"][0]["frames"]["activities"]
     assert (activities["rows"], activities["duration_ns"]) == (32, 753_580_086)
     assert {kind: part["rows"] for kind, part in activities["by_kind"].items()} == {

@@ -11,6 +11,7 @@ import pytest
 from tests.analysis.frames import Row, copy, kernel
 from tests.analysis.frames import profile as made
 from tests.corpus import recording_file
+from tests.profiles import load, load_one
 from tests.screens.opening import sample
 from tui.analysis.compare.changes import (
     CHANGED_KERNELS,
@@ -27,7 +28,6 @@ from tui.analysis.compare.headline import Figure, headline
 from tui.analysis.compare.sides import sides
 from tui.analysis.compare.verdict import judged, verdict_sentence
 from tui.analysis.iterations.iteration_table import iterations
-from tui.loaders.registry import load, load_one
 from tui.model.columns import ColumnKind
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,22 +12,19 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.idle import PATIENCE_S
+from tests.profiles import SAMPLES, load_one
 from tui.analysis.copies import copies
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, dashboard
 from tui.analysis.dashboard_parts import advice
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpus import gpus
 from tui.analysis.memo import once_per_profile
-from tui.loaders import registry
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tui.analysis.dashboard_facts import Fact
     from tui.model.profile import Profile
-
-
-SAMPLES = Path(__file__).parents[2] / "sample_logs"
 
 
 def at(start_ns: int | None, duration_ns: int | None, **more: Any) -> dict[str, Any]:
@@ -284,7 +280,7 @@ def test_results_are_kept_for_the_same_frames_only() -> None:
 
 
 def test_a_real_trace(corpus: Callable[[str], str]) -> None:
-    board = dashboard(registry.load_one(corpus("seeds/000_eb78dec59201d654.txt")))
+    board = dashboard(load_one(corpus("seeds/000_eb78dec59201d654.txt")))
     assert (value(board, "gpu_ns"), value(board, "launches"), value(board, "kernels")) == (753_580_086, 20, 9)
     span, busy, idle = (value(board, name) for name in ("span_ns", "busy_ns", "idle_ns"))
     assert span == busy + idle  # type: ignore[operator]
@@ -293,16 +289,16 @@ def test_a_real_trace(corpus: Callable[[str], str]) -> None:
 
 
 def test_work_without_a_launch_record_is_reported_above_one_percent(corpus: Callable[[str], str]) -> None:
-    board = dashboard(registry.load_one(corpus("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")))
+    board = dashboard(load_one(corpus("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")))
     assert value(board, "unlaunched_ns") == 13_741_827
     (result,) = [known for known in board.performance if known.name == "unlaunched_ns"]
     assert result.source.startswith("30.10% of the GPU time: work launched before recording began")
-    other = dashboard(registry.load_one(corpus("kineto/gaunernst_bert-small-uncased__1016001.json.gz")))
+    other = dashboard(load_one(corpus("kineto/gaunernst_bert-small-uncased__1016001.json.gz")))
     assert "unlaunched_ns" not in {known.name for known in other.performance}
 
 
 def test_whole_graphs_are_counted_separately_from_kernels() -> None:
-    read = registry.load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
+    read = load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
     board = dashboard(read)
     assert (value(board, "launches"), value(board, "graph_launches"), value(board, "kernels")) == (205, 120, 14)
     assert gpus(read)["kernels_launched"].to_list() == [205 + 120]

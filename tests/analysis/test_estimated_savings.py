@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import Row, kernel, profile
 from tests.corpus import corpus_file
+from tests.profiles import load_one
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.launches.profiling_command import PROGRAM, profiling_command
-from tui.loaders import registry
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -111,7 +111,7 @@ def test_gains_are_bounded(rows: list[tuple[int, int, str, int]]) -> None:
 
 
 def test_real_log_copies_of_the_first_run_hide_nothing() -> None:
-    found = registry.load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
+    found = load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
     (all_work,) = estimated_savings(found, found["activities"]["activity"])
     assert all_work.alone_ns == all_work.busy_ns
     kernels = found["activities"].filter(pl.col("kind") == "kernel")

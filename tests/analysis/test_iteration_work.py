@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tests.profiles import load_one
 from tests.screens.opening import sample
 from tui.analysis.iterations.candidate_keys import holding, key_choices
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
@@ -22,7 +23,6 @@ from tui.analysis.iterations.work import (
     ops_of_slowest,
     slowest_iteration,
 )
-from tui.loaders.registry import load_one
 
 
 def made() -> Any:

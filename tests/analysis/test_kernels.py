@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
+from tests.profiles import load_one
 from tui.analysis.api_calls import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
 from tui.analysis.ops.op_instances import KERNELS_OF_OP, kernels_of_recorded_op
 from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
-from tui.loaders import registry
 
 if TYPE_CHECKING:
     from tui.model.view import TableSpec
@@ -266,6 +266,6 @@ def test_percentiles_lie_between_the_extremes(given_durations: list[int]) -> Non
     ],
 )
 def test_real_logs_reconcile(corpus: Callable[[str], str], name: str, total_ns: int) -> None:
-    found = registry.load_one(corpus(name))
+    found = load_one(corpus(name))
     for frame in (kernels(found), ops(found)):
         assert frame["total_ns"].sum() == total_ns

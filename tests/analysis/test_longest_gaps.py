@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from polars.testing import assert_frame_equal
 
 from tests.analysis.frames import kernel, profile
+from tests.profiles import SAMPLES, load_one
 from tui.analysis.gpu_time.idle_gaps import gaps, longest_gaps
-from tui.loaders.registry import load_one
-
-SAMPLES = Path(__file__).parents[2] / "sample_logs"
 
 
 @pytest.mark.parametrize(

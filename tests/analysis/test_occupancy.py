@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tests.profiles import load_one
 from tui.analysis.inputs.devices import device_facts, find_gpu, known_gpus
 from tui.analysis.kernels import launches
 from tui.analysis.launches.config import launch_config
 from tui.analysis.occupancy import capabilities, occupancy
-from tui.loaders import registry
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -236,6 +236,6 @@ def test_an_unknown_gpu_option_is_an_error_that_names_its_neighbours() -> None:
 
 
 def test_real_log_most_time_runs_below_half_occupancy(corpus: Callable[[str], str]) -> None:
-    table = occupancy(registry.load_one(corpus("seeds/000_eb78dec59201d654.txt")))
+    table = occupancy(load_one(corpus("seeds/000_eb78dec59201d654.txt")))
     below = table.filter(pl.col("occupancy_pct") < 50)["total_ns"].sum()
     assert round(100 * below / table["total_ns"].sum(), 1) == 95.1

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
+from tests.profiles import load_one
 from tui.analysis.launches.config import launch_config
 from tui.analysis.occupancy import OccupancyAdvice, capabilities, occupancy, occupancy_advice
-from tui.loaders import registry
 
 KB = 1024
 
@@ -123,7 +123,7 @@ def test_without_the_number_of_sms_only_the_occupancy_is_known() -> None:
 
 
 def test_real_log() -> None:
-    found = registry.load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
+    found = load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
     rows = occupancy(found)
     low = rows.filter(pl.col("occupancy_pct") < 50)["total_ns"].sum()
     assert round(100 * low / rows["total_ns"].sum(), 1) == 95.1

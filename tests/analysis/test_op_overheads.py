@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
+from tests.profiles import load_one
 from tui.analysis.ops.op_costs import op_overheads, overheads_by_name
-from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

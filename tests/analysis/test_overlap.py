@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tests.profiles import load_one
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpus import streams
-from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 
 

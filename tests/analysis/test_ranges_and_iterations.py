@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.corpus import recording_file
+from tests.profiles import load_one
 from tui.analysis.gpus import gpus
 from tui.analysis.iterations.iteration_table import OUTSIDE_WORDS, iterations
 from tui.analysis.iterations.times import iteration_times
@@ -23,7 +24,6 @@ from tui.analysis.ranges import (
     ranges_by_name,
     work_in_range,
 )
-from tui.loaders.registry import load_one
 from tui.query.facts import informative_columns
 
 

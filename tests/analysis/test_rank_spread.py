@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES, load_one
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ranks.rank_summary import iteration_ranks, ranks
 from tui.analysis.ranks.spread import (
@@ -22,7 +22,6 @@ from tui.analysis.ranks.spread import (
     ranks_of_op,
     slowest_ranks,
 )
-from tui.loaders.registry import load_one
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES, load_one
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ranks.collectives import clocks, collectives, matched, stragglers
 from tui.analysis.ranks.rank_summary import ranks
@@ -22,7 +22,6 @@ from tui.analysis.ranks.waits import (
     unmatched_note,
     waits_of_ranks,
 )
-from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import shared_file
+from tests.profiles import load_one
 from tui.analysis.iterations.repeating_pattern import Repetition, find_loops, find_repetition
-from tui.loaders.registry import load_one
 
 
 def found(names: list[int], gaps: dict[int, int] | None = None) -> Repetition | None:

@@ -7,12 +7,12 @@ import pytest
 
 from tests.analysis.frames import copy, printed, profile
 from tests.analysis.test_kernels import assert_has_columns
+from tests.profiles import load_one
 from tui.analysis.copies import UNIFIED, copies, unified_memory
 from tui.analysis.hardware_metrics import METRICS, metrics
 from tui.analysis.issues import ISSUES, issue_counts, issues
 from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers
 from tui.analysis.tool_report import OTHER_SUMMARIES, other_summaries
-from tui.loaders import registry
 
 
 def layer(name: str, time_ns: int | None, predicted_ns: int | None = None, **more: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_totals_compare_like_with_like() -> None:
 
 
 def test_layers_of_paleo(corpus: Callable[[str], str]) -> None:
-    found = registry.load_one(corpus("seeds/001_c245d485069c24cb.txt"))
+    found = load_one(corpus("seeds/001_c245d485069c24cb.txt"))
     first = layers(found).row(0, named=True)
     assert (first["layer"], first["measured_ns"], first["predicted_ns"]) == ("conv1-1", 9_857_393, 6_758_356)
     assert first["ratio"] == pytest.approx(0.685613, abs=1e-6)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import Row, copy, kernel, printed, profile
 from tests.corpus import corpus_file, recording_file
+from tests.profiles import load_one
 from tui.analysis.dashboard import dashboard
 from tui.analysis.ops.op_costs import recorded_ops
 from tui.analysis.tensor_core_efficiency import (
@@ -23,7 +24,6 @@ from tui.analysis.tensor_core_efficiency import (
     tensor_core_time,
     tensor_core_use,
 )
-from tui.loaders import registry
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -256,14 +256,14 @@ def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_
     ],
 )
 def test_recordings(name: str, efficiency: float | None, share: float | None) -> None:
-    figures = use(registry.load_one(recording_file(name)))
+    figures = use(load_one(recording_file(name)))
     result = [None if value is None else round(value, 1) for value in (figures.efficiency_pct, figures.share_pct)]
     assert result == [efficiency, share]
 
 
 def test_a_trace_with_0_percent_in_the_plugin() -> None:
     name = "kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"
-    assert use(registry.load_one(corpus_file(name))).share_pct == 0.0
+    assert use(load_one(corpus_file(name))).share_pct == 0.0
 
 
 def test_a_kernel_that_lost_its_name_may_be_anything() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.analysis.frames import Row, copy, kernel, printed, profile
 from tests.corpus import corpus_file, recording_file
+from tests.profiles import load_one
 from tui.analysis import tensor_core_use
 from tui.analysis.kernels import kernels, launches
 from tui.analysis.launches.origin import launch_origin
@@ -23,7 +24,6 @@ from tui.analysis.tensor_core_use import (
     tensor_cores_by_name,
     verdicts_by_name,
 )
-from tui.loaders import registry
 
 MEASURED = Path(__file__).parents[1] / "data/measured/tensor_cores_h200.tsv"
 HALF = "turing_fp16_s1688cudnn_fp16_256x128_ldg8_relu_f2f_exp_medium_nhwc_tn_v1"
@@ -143,7 +143,7 @@ def test_rules_of_the_user_come_first(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_real_log_of_a_kepler_uses_none() -> None:
-    rows = kernels(registry.load_one(corpus_file("seeds/000_eb78dec59201d654.txt")))
+    rows = kernels(load_one(corpus_file("seeds/000_eb78dec59201d654.txt")))
     assert set(rows.filter(pl.col("kind") == "kernel").select("uses_tensor_core", "tensor_core_reason").rows()) == {
         (False, "compute capability 3.5 has none")
     }
@@ -152,7 +152,7 @@ def test_a_real_log_of_a_kepler_uses_none() -> None:
 def test_recordings_in_single_precision_use_tensor_cores_too_where_tf32_is_allowed() -> None:
     def shares(name: str) -> tuple[float, float]:
         """Of kernel time: in kernels that use them, in kernels of which it is not known."""
-        rows = kernels(registry.load_one(recording_file(name))).filter(pl.col("kind") == "kernel")
+        rows = kernels(load_one(recording_file(name))).filter(pl.col("kind") == "kernel")
         by_verdict = dict(rows.group_by("uses_tensor_core").agg(pl.col("total_ns").sum()).rows())
         whole = sum(by_verdict.values())
         return round(100 * by_verdict[True] / whole, 1), 100 * by_verdict.get(None, 0) / whole

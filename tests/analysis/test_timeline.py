@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tests.profiles import load_one
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
@@ -36,7 +37,6 @@ from tui.analysis.timeline.lookup import (
 from tui.analysis.timeline.shown import fitting_lanes, label, shown_lanes, timeline_lanes, title
 from tui.analysis.timeline.tracks import tracks
 from tui.analysis.timeline.window import ruler, whole_window
-from tui.loaders.registry import load_one
 from tui.text import to_ascii
 from tui.widgets.timeline.view import lane_heights
 

@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
+from tests.profiles import load_one
 from tui.analysis.copies import (
     NO_BANDWIDTH,
     NO_LINK,
     NO_PEER_LINK,
+    NO_SIZE,
+    SIZE_CLASSES,
     TINY_RUNS,
     TRANSFER_SIZES,
     TRANSFERS,
@@ -24,7 +27,6 @@ from tui.analysis.copies import (
     transfer_sizes,
     transfers,
 )
-from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -178,6 +180,21 @@ def test_runs_do_not_go_on_from_one_gpu_or_session_to_another() -> None:
         activities=[tiny(0), tiny(10), tiny(20, device=1), tiny(30, device=1), tiny(40, session=1), tiny(50, session=1)]
     )
     assert tiny_runs(made).is_empty()
+
+
+def test_the_single_copies_of_a_size_class_begin_with_its_least_size_and_end_below_the_next() -> None:
+    sizes = [4095, 4096, 65_535, 65_536, 1 << 20, 256 << 20, None]
+    made = profile(devices=[GPU], activities=[copy("HtoD", 1000, size_bytes=size, device=0) for size in sizes])
+    found = {name: single_transfers(made, size_class=name)["size_bytes"].to_list() for _, name in SIZE_CLASSES}
+    assert found == {
+        "< 4 KiB": [4095],
+        "4 to 64 KiB": [4096, 65_535],
+        "64 KiB to 1 MiB": [65_536],
+        "1 to 16 MiB": [1 << 20],
+        "16 to 256 MiB": [],
+        "256 MiB and more": [256 << 20],
+    }
+    assert single_transfers(made, size_class=NO_SIZE)["size_bytes"].to_list() == [None]
 
 
 def test_known_answers_of_real_logs(corpus: Callable[[str], str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES
 from tui.cache import cache as caching
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES
 from tui.cache import secure_files
 from tui.cache.cache import Cache
 from tui.loaders.registry import load_one

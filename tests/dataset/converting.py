@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES
 from tui.dataset.write_dataset import finish, prepare, write_part
 
 if TYPE_CHECKING:

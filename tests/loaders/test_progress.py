@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import recording_file
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES
 from tui.loaders import progress, raw_input, registry
 from tui.loaders import source as sources
 from tui.loaders.chrome_trace import frames

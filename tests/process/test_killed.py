@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.idle import PATIENCE_S
+from tests.profiles import SAMPLES
 from tests.pseudo_terminal import PROGRAM, Program
-from tests.screens.opening import SAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.profiles import SAMPLES
 from tests.pseudo_terminal import PROGRAM, Program
-from tests.screens.opening import SAMPLES
 
 if not sys.platform.startswith("linux"):
     pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)

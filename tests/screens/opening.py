@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 from tests.idle import PATIENCE_S, Patience, at_work, until, until_idle
+from tests.profiles import SAMPLES
 from tests.snapshots import assert_picture, assert_text, screen_text
 from tui import opening, runtime
-from tui.app import ProftuiApp, app, key_queue, loading
-from tui.app.navigator import Navigator
+from tui.app import ProftuiApp, app, key_queue, loading, navigator
+from tui.model.history import Place
 from tui.options import OpenOptions
 from tui.state import store
 from tui.widgets.table import filtering
@@ -31,22 +32,25 @@ if TYPE_CHECKING:
 SIZES: Final = ((80, 24), (120, 40), (200, 50))
 """Columns and lines of a terminal: the least usual one, a common one, a large one."""
 
+QUICK: Final = "issues"
+"""A view that is quick to open, for tests to which it does not matter."""
+
 SETTLED_AFTER = 0.002
 """Seconds that the cursor rests before others are told of the row, in tests."""
 
 filtering.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
+# So soon that `until_idle` waits for it: what is to be done when a view has its rows is done when it has settled.
+navigator.LOOK_AGAIN_AFTER_S = SETTLED_AFTER  # type: ignore[misc]
 # A message is there until the next: on a loaded machine it would be gone before the test looks.
 app.MESSAGE_SECONDS = app.WARNING_SECONDS = 2 * PATIENCE_S  # type: ignore[misc]
 # There, too, a key is under way until it has had its effect, and a thread waits for another that writes.
 key_queue.LONGEST_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
-Navigator.PREPARES_VIEWS = False  # type: ignore[misc]
+navigator.Navigator.PREPARES_VIEWS = False  # type: ignore[misc]
 # A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
 runtime.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
     enable=gc.enable, get_count=gc.get_count, get_threshold=gc.get_threshold, set_threshold=gc.set_threshold,
     collect=lambda _generation=2: 0, freeze=lambda: None, unfreeze=lambda: None,
 )  # fmt: skip
-
-SAMPLES = Path(__file__).parents[2] / "sample_logs"
 
 _read = opening.open_profiles
 
@@ -71,15 +75,36 @@ def sample(name: str) -> str:
 
 @asynccontextmanager
 async def opened(
-    *paths: str, size: tuple[int, int] = (120, 40), notifications: bool = False, anew: bool = False, **options: Any
+    *paths: str,
+    view: str = app.FIRST_VIEW,
+    size: tuple[int, int] = (120, 40),
+    notifications: bool = False,
+    anew: bool = False,
+    **options: Any,
 ) -> AsyncIterator[Pilot[None]]:
-    """The explorer with files (sample names, or paths) open at its first view; ``anew``: read for this test alone."""
+    """The explorer with files open, as soon as its first view is shown.
+
+    Args:
+        paths: Names of samples, or paths.
+        view: The view to open, as if it had been gone to from the dashboard, which is not waited for.
+        size: Columns and lines of the terminal.
+        notifications: Whether messages are shown.
+        anew: Whether the files are read for this test alone.
+        options: Further fields of `OpenOptions`.
+    """
     given = tuple(path if "/" in path else sample(path) for path in paths)
     explorer = ProftuiApp(OpenOptions(paths=given, **options))
+    if view != app.FIRST_VIEW:
+        explorer.navigator.history.visit(Place(app.FIRST_VIEW))
     read = _read if anew else _open_profiles
-    with patch.object(opening, "open_profiles", read):
+
+    def is_open() -> bool:
+        assert (why := explorer.navigator.availability.get(view, "ok")) == "ok", f"{view}: {why}"
+        return explorer.view_screen is not None and explorer.view_screen.is_mounted
+
+    with patch.object(opening, "open_profiles", read), patch.object(app, "FIRST_VIEW", view):
         async with explorer.run_test(size=size, notifications=notifications) as pilot:
-            await until(pilot, lambda: explorer.view_screen is not None and explorer.view_screen.is_mounted, "a view")
+            await until(pilot, is_open, f"the view {view}")
             await settled(pilot)
             yield pilot
 

@@ -17,6 +17,7 @@ from tui.screens.api_calls import no_instances
 from tui.screens.api_calls import no_work as no_call_work
 from tui.screens.kernels import no_launches
 from tui.screens.ranges import no_work, no_work_meanwhile
+from tui.tables import screen_of_report
 from tui.widgets.details.pane import DetailPane
 
 if TYPE_CHECKING:
@@ -24,29 +25,27 @@ if TYPE_CHECKING:
 
 TORCH, PALEO, METRICS = "resnet50_training.pt.trace.json.gz", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
 NEXT = "full_stop"
-RANGES, LAYERS, METRIC = (("colon", *name, "enter") for name in ("ranges", "layers", "metrics"))
 MOST_MEANWHILE = ("backward", 5, 2_175)
 STATES = {
-    "calls-of-a-function": (TORCH, ("0", "enter", "i")),
-    "threads": (TORCH, ("0", NEXT)),
-    "ranges-by-depth": (TORCH, (*RANGES, NEXT)),
-    "ranges-by-other-threads": (TORCH, (*RANGES, NEXT, NEXT, "enter")),
-    "totals-of-layers": (PALEO, (*LAYERS, NEXT)),
-    "details-of-a-metric": (METRICS, (*METRIC, "i")),
+    "calls-of-a-function": (TORCH, "api-calls", ("enter", "i")),
+    "threads": (TORCH, "api-calls", (NEXT,)),
+    "ranges-by-depth": (TORCH, "ranges", (NEXT,)),
+    "ranges-by-other-threads": (TORCH, "ranges", (NEXT, NEXT, "enter")),
+    "totals-of-layers": (PALEO, "layers", (NEXT,)),
+    "details-of-a-metric": (METRICS, "metrics", ("i",)),
 }
 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    sample, keys = STATES[state]
-    async with opened(sample) as pilot:
+    sample, view, keys = STATES[state]
+    async with opened(sample, view=view) as pilot:
         await press(pilot, *keys)
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
-    async with opened(TORCH, size=(200, 50)) as pilot:
-        await press(pilot, "0")
+    async with opened(TORCH, size=(200, 50), view="api-calls") as pilot:
         await press(pilot, *["j"] * column_of(pilot, "functions", "name").index("cudaLaunchKernel"))
         calls = table_of(pilot, "calls").frame
         row = table_of(pilot, "functions").current_row
@@ -90,13 +89,12 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
 
 
 @pytest.mark.parametrize(
-    ("keys", "record"),
-    [(("colon", *"kernels", "enter"), "nvprof --print-gpu-trace"), (("0",), "nvprof --print-api-trace")],
-    ids=["kernels", "calls"],
+    ("view", "record"),
+    [("kernels", "nvprof --print-gpu-trace"), ("api-calls", "nvprof --print-api-trace")],
 )
-async def test_of_totals_it_is_said_why_their_spread_is_not_known(keys: tuple[str, ...], record: str) -> None:
-    async with opened("gpt_summary.nvprof.log", size=(200, 50)) as pilot:
-        await press(pilot, *keys, "i")
+async def test_of_totals_it_is_said_why_their_spread_is_not_known(view: str, record: str) -> None:
+    async with opened("gpt_summary.nvprof.log", size=(200, 50), view=view) as pilot:
+        await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
         told = next(line for line in lines if "p50, p90, p99, Std" in line)
         assert "totals do not tell one from another" in told
@@ -104,8 +102,8 @@ async def test_of_totals_it_is_said_why_their_spread_is_not_known(keys: tuple[st
 
 
 async def test_threads_share_out_all_calls() -> None:
-    async with opened(TORCH) as pilot:
-        await press(pilot, "0", NEXT)
+    async with opened(TORCH, view="api-calls") as pilot:
+        await press(pilot, NEXT)
         threads = table_of(pilot, "threads").frame
         assert threads["calls"].sum() == app_of(pilot).profile_session.profile["api_calls"].height
         assert threads["time_pct"].sum() == pytest.approx(100)
@@ -120,8 +118,8 @@ async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None
         return {"name": "cudaEventQuery", "start_ns": at, "duration_ns": 5, "result": result, "pid": 1, "tid": 1}
 
     made = profile(api_calls=[call(0, 0), call(10, 600), call(20, 700), call(30, 700), call(40, 98)])
-    async with opened_profile(made) as pilot:
-        await press(pilot, "0", NEXT, NEXT)
+    async with opened_profile(made, view="api-calls") as pilot:
+        await press(pilot, NEXT, NEXT)
         assert table_of(pilot, "errors").frame.drop("session", "function").rows() == [
             (700, "illegal address", 2, 20, 35),
             (98, None, 1, 40, 45),
@@ -129,14 +127,13 @@ async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None
         assert column_of(pilot, "failed_calls", "start_ns") == [20, 30]
         assert_reported(pilot, "errors", reported(pilot, "api")["api_errors"])
     silent = profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
-    async with opened_profile(silent) as pilot:
-        await press(pilot, "0", NEXT, NEXT)
+    async with opened_profile(silent, view="api-calls") as pilot:
+        await press(pilot, NEXT, NEXT)
         assert "return codes of API calls not recorded" in " ".join(screen_text(pilot.app).split())
 
 
 async def test_from_a_range_to_what_was_launched_in_it() -> None:
-    async with opened(TORCH) as pilot:
-        await press(pilot, *RANGES)
+    async with opened(TORCH, view="ranges") as pilot:
         row = table_of(pilot, "instances").current_row
         assert row is not None
         work = table_of(pilot, "range_work").frame
@@ -145,8 +142,8 @@ async def test_from_a_range_to_what_was_launched_in_it() -> None:
 
 
 async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart() -> None:
-    async with opened(TORCH, size=(200, 50)) as pilot:
-        await press(pilot, *RANGES, NEXT, NEXT)
+    async with opened(TORCH, size=(200, 50), view="ranges") as pilot:
+        await press(pilot, NEXT, NEXT)
         most = table_of(pilot, "meanwhile_ranges").current_row
         assert most is not None
         assert (most["name"], most["range_kernels"], most["meanwhile_kernels"]) == MOST_MEANWHILE
@@ -163,8 +160,8 @@ async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart()
 
 
 async def test_self_times_of_all_depths_add_up_to_the_outermost_total() -> None:
-    async with opened(TORCH) as pilot:
-        await press(pilot, *RANGES, NEXT)
+    async with opened(TORCH, view="ranges") as pilot:
+        await press(pilot, NEXT)
         depths = table_of(pilot, "depths").frame
         assert depths["self_ns"].sum() == depths["total_ns"][0]
         assert depths["calls"].sum() == app_of(pilot).profile_session.profile["ranges"].height
@@ -180,14 +177,13 @@ async def test_a_metric_leads_to_the_launches_of_its_kernel() -> None:
         activities=[kernel("void saxpy(int)", 5, start_ns=0), kernel("void other(int)", 5, start_ns=9)],
         metrics=[{"kernel": "saxpy", "metric": "gld_efficiency", "avg": 50.0, "unit": "%"}],
     )
-    async with opened_profile(made) as pilot:
-        await press(pilot, *METRIC)
+    async with opened_profile(made, view="metrics") as pilot:
         assert column_of(pilot, "metric_launches", "name") == ["void saxpy(int)"]
 
 
 async def test_a_total_leads_to_its_layers_and_a_layer_to_work_of_its_name() -> None:
-    async with opened(PALEO) as pilot:
-        await press(pilot, *LAYERS, NEXT)
+    async with opened(PALEO, view="layers") as pilot:
+        await press(pilot, NEXT)
         total = table_of(pilot, "layer_totals").frame.row(0, named=True)
         assert table_of(pilot, "layers_of_total").frame["measured_ns"].sum() == total["measured_ns"]
         assert_reported(pilot, "layer_totals", reported(pilot, "layers")["layer_totals"])
@@ -196,14 +192,12 @@ async def test_a_total_leads_to_its_layers_and_a_layer_to_work_of_its_name() -> 
         ops=[{"op": 0, "name": "conv1", "start_ns": 0, "duration_ns": 5, "op_source": "nvtx"}],
         activities=[kernel("a", 5, start_ns=0, op=0), kernel("b", 5, start_ns=9)],
     )
-    async with opened_profile(made) as pilot:
-        await press(pilot, *LAYERS)
+    async with opened_profile(made, view="layers") as pilot:
         assert column_of(pilot, "layer_work", "name") == ["a"]
 
 
 async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_counts_for_it() -> None:
-    async with opened("caffe_conv1.nvprof.log") as pilot:
-        await press(pilot, *LAYERS)
+    async with opened("caffe_conv1.nvprof.log", view="layers") as pilot:
         assert len(column_of(pilot, "layer_work", "name")) == 8
         forward = table_of(pilot, "layer_work").frame["duration_ns"].sum()
         await press(pilot, "j")
@@ -214,19 +208,17 @@ async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_cou
         assert forward + backward["duration_ns"].sum() == told
 
 
-@pytest.mark.parametrize("keys", [("0",), RANGES, METRIC, LAYERS], ids=("api", "ranges", "metrics", "layers"))
-async def test_the_numbers_are_those_of_the_report(keys: tuple[str, ...]) -> None:
-    view = {"0": "api", RANGES: "ranges", METRIC: "metrics", LAYERS: "layers"}[keys if len(keys) > 1 else keys[0]]
+@pytest.mark.parametrize("view", ["api", "ranges", "metrics", "layers"])
+async def test_the_numbers_are_those_of_the_report(view: str) -> None:
     sample = {"metrics": METRICS, "layers": PALEO}.get(view, TORCH)
-    async with opened(sample) as pilot:
-        await press(pilot, *keys)
+    async with opened(sample, view=screen_of_report(view)) as pilot:
         first = tabs_of(pilot).tables.levels[0].name
         assert_reported(pilot, first, reported(pilot, view)["rows"])
 
 
 async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched() -> None:
-    async with opened(TORCH, size=(200, 50)) as pilot:
-        await press(pilot, *RANGES, NEXT, "j")
+    async with opened(TORCH, size=(200, 50), view="ranges") as pilot:
+        await press(pilot, NEXT, "j")
         assert column_of(pilot, "depths", "depth")[1] == 1
         await press(pilot, "enter", "enter", "i")
         text = screen_text(pilot.app)
@@ -236,8 +228,8 @@ async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched()
 
 
 async def test_going_along_rows_with_the_details_open_tells_of_each() -> None:
-    async with opened(TORCH, size=(200, 50)) as pilot:
-        await press(pilot, "0", NEXT, "i")
+    async with opened(TORCH, size=(200, 50), view="api-calls") as pilot:
+        await press(pilot, NEXT, "i")
         assert "thread 454" in str(app_of(pilot).screen.query_one("#detail-text").render())
         await press(pilot, "j")
         assert "thread 428" in str(app_of(pilot).screen.query_one("#detail-text").render())

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.analysis.frames import copy, kernel, profile
+from tests.profiles import load_one
 from tests.screens.opening import sample
 from tui.analysis.copies import TRANSFERS, transfers
 from tui.analysis.dashboard import copies_over_sessions, dashboard
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_uses
-from tui.loaders.registry import load_one
 from tui.model.view import TableState
 from tui.query.apply import apply
 from tui.screens.dashboard.entries import link_of_copies, link_of_fact

@@ -43,8 +43,8 @@ async def test_at_most_six_keys_and_those_of_the_view_first(keys: tuple[str, ...
 
 
 async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
-    async with opened(TORCH, size=(80, 24)) as pilot:
-        await press(pilot, "4", "i")
+    async with opened(TORCH, size=(80, 24), view="ops-and-kernels") as pilot:
+        await press(pilot, "i")
         assert foot(pilot) == ["i close", ". group", "m views", "? help", "q back"]
         await press(pilot, "i")
         assert foot(pilot)[0] == "enter open"
@@ -64,8 +64,7 @@ async def test_q_is_told_to_quit_where_it_would() -> None:
 
 
 async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
-    async with opened("gpt_summary.nvprof.log", size=(80, 24)) as pilot:
-        await press(pilot, "colon", *"notes", "enter")
+    async with opened("gpt_summary.nvprof.log", size=(80, 24), view="notes") as pilot:
         assert foot(pilot) == ["m views", "? help", "q back"]
         await press(pilot, "colon", *"kernels", "enter", "M", *"look", "ctrl+s")
         await press(pilot, "colon", *"notes", "enter")
@@ -73,6 +72,5 @@ async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
 
 
 async def test_the_log_has_keys_of_its_own() -> None:
-    async with opened("caffe_conv1.nvprof.log", size=(80, 24)) as pilot:
-        await press(pilot, "colon", *"log", "enter")
+    async with opened("caffe_conv1.nvprof.log", size=(80, 24), view="log") as pilot:
         assert foot(pilot) == ["/ find", "i parsed as", "m views", "? help", "q back"]

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 RANKS, TRAINING, SUMMARY = "ddp_ranks", "resnet50_training.nvprof.log", "gpt_summary.nvprof.log"
 STATES = {
-    "streams": (RANKS, "8 enter"),
-    "work-of-a-stream": (RANKS, "8 enter enter"),
-    "details-of-a-gpu": (RANKS, "8 i"),
-    "ranks": (RANKS, "8 full_stop"),
-    "one-session-has-no-ranks": (TRAINING, "8 full_stop"),
+    "streams": (RANKS, "enter"),
+    "work-of-a-stream": (RANKS, "enter enter"),
+    "details-of-a-gpu": (RANKS, "i"),
+    "ranks": (RANKS, "full_stop"),
+    "one-session-has-no-ranks": (TRAINING, "full_stop"),
 }
 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     sample, keys = STATES[state]
-    async with opened(sample) as pilot:
+    async with opened(sample, view="gpus") as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot)
 
@@ -40,16 +40,15 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 async def test_ranks_without_colours_and_without_unicode(
     options: dict[str, object], snapshot: SnapshotAssertion
 ) -> None:
-    async with opened(RANKS, size=(120, 40), **options) as pilot:
-        await press(pilot, "8", "full_stop")
+    async with opened(RANKS, size=(120, 40), **options, view="gpus") as pilot:
+        await press(pilot, "full_stop")
         assert_screen(pilot.app, snapshot)
         if "ascii_only" in options:
             assert screen_text(pilot.app).isascii()
 
 
 async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
-    async with opened(RANKS) as pilot:
-        await press(pilot, "8")
+    async with opened(RANKS, view="gpus") as pilot:
         assert column_of(pilot, "gpus", "busy_ns") == [95_015_157, 106_081_232, None, None]
         assert column_of(pilot, "streams", "stream") == [7, 17]
         await press(pilot, "j", "j")
@@ -68,8 +67,8 @@ async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
 
 
 async def test_the_straggler_is_named_with_how_it_was_told() -> None:
-    async with opened(RANKS, size=(200, 50)) as pilot:
-        await press(pilot, "8", "full_stop")
+    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+        await press(pilot, "full_stop")
         text = screen_text(pilot.app)
         assert "Rank 1 is the straggler: it arrives last at the long collectives in 4 of 4 iterations" in text
         assert "spends the least time in it" in text
@@ -92,16 +91,16 @@ async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
 
 
 async def test_the_place_within_the_parts_is_returned_to() -> None:
-    async with opened(RANKS) as pilot:
-        await press(pilot, "8", "full_stop", "j", "0", "minus")
+    async with opened(RANKS, view="gpus") as pilot:
+        await press(pilot, "full_stop", "j", "0", "minus")
         assert tabs_of(pilot).tab.name == "ranks"
         assert table_of(pilot, "ranks").current_row is not None
         assert table_of(pilot, "ranks").current_row["who"] == "rank 0"
 
 
 async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> None:
-    async with opened(RANKS) as pilot:
-        await press(pilot, "8", "full_stop", "enter", "q", "q")
+    async with opened(RANKS, view="gpus") as pilot:
+        await press(pilot, "full_stop", "enter", "q", "q")
         assert tabs_of(pilot).tab.name == "gpus"
         await press(pilot, "full_stop", "0", "colon", *"gpus", "space", *"h200", "enter")
         assert tabs_of(pilot).tab.name == "gpus"
@@ -109,8 +108,7 @@ async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> N
 
 
 async def test_the_numbers_are_those_of_the_report() -> None:
-    async with opened(RANKS) as pilot:
-        await press(pilot, "8")
+    async with opened(RANKS, view="gpus") as pilot:
         told = reported(pilot, "gpus")
         assert_reported(pilot, "gpus", told["rows"])
         assert_reported(pilot, "streams", told["streams"], of="session")
@@ -120,14 +118,13 @@ async def test_the_numbers_are_those_of_the_report() -> None:
 
 
 async def test_an_input_without_start_times_has_gpus_and_says_why_no_streams() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "8")
+    async with opened(TRAINING, view="gpus") as pilot:
         assert column_of(pilot, "streams", "stream_work") or "start times" in screen_text(pilot.app)
 
 
 async def test_the_details_of_a_gpu_add_up_its_time_and_follow_the_cursor() -> None:
-    async with opened(RANKS, size=(200, 50)) as pilot:
-        await press(pilot, "8", "i")
+    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+        await press(pilot, "i")
         assert "What its time went for" in screen_text(pilot.app)
         assert "32.341 ms" in screen_text(pilot.app)
         await press(pilot, "j")

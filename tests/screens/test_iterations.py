@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.analysis.frames import kernel, profile
+from tests.profiles import load_one
 from tests.screens.made_profiles import opened_profile, training
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.kernels import kernels
-from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation
 from tui.output.report import as_json
 from tui.screens.iterations import IterationsScreen, KeyPicker
@@ -74,8 +74,8 @@ def loop(*times: int) -> Any:
 
 
 async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_another() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, "7", "t")
+    async with opened(TRACE, view="iterations") as pilot:
+        await press(pilot, "t")
         assert iteration_under(pilot) == 7
         assert "slowest: 7, 53.691 ms" in screen_text(pilot.app)
         assert "iteration 7: 53.691 ms" in screen_text(pilot.app)
@@ -84,27 +84,23 @@ async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_anothe
 
 
 async def test_as_many_bars_as_there_is_room_for_have_their_number() -> None:
-    async with opened(TRACE, size=(80, 24)) as pilot:
-        await press(pilot, "7")
+    async with opened(TRACE, size=(80, 24), view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration  "))
         assert line.split() == ["iteration", "3", "4", "5", "6", "7"]
-    async with opened_profile(loop(*[1_000] * 60), size=(80, 24)) as pilot:
-        await press(pilot, "7")
+    async with opened_profile(loop(*[1_000] * 60), size=(80, 24), view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration  "))
         assert line.split() == ["iteration", *(str(number) for number in range(0, 60, 5)), "59"]
 
 
 async def test_details_name_what_ran_in_no_iteration_as_the_table_does() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, "7")
+    async with opened(TRACE, view="iterations") as pilot:
         screen_of(pilot).query_one("#table", TablePane).table.move_to(5)
         await pilot.pause()
         assert told_of_the_row(pilot)["Iteration"] == "outside"
 
 
 async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
-    async with opened("gpt_cudagraph.nsys.sqlite.gz") as pilot:
-        await press(pilot, "7")
+    async with opened("gpt_cudagraph.nsys.sqlite.gz", view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration 0: "))
         assert line.startswith(" iteration 0: 4.4283 ms, 1.01 x median  TC unknown 97%  ")
         assert "CPU runs ahead: 368.67 µs each" in screen_text(pilot.app).splitlines()[1]
@@ -113,8 +109,8 @@ async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
 
 
 async def test_chart_and_table_follow_each_other() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, "7", "j", "j")
+    async with opened(TRACE, view="iterations") as pilot:
+        await press(pilot, "j", "j")
         assert iteration_under(pilot) == 5
         await press(pilot, "tab" if chart_of(pilot).has_focus else "shift+tab", "l")
         assert chart_of(pilot).has_focus
@@ -128,9 +124,9 @@ async def test_chart_and_table_follow_each_other() -> None:
 
 
 async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> None:
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view="ops-and-kernels") as pilot:
         app = app_of(pilot)
-        await press(pilot, "4", "7", "j")
+        await press(pilot, "7", "j")
         assert "Selected" not in told_of_the_row(pilot)
         await press(pilot, "b", "j", "j", "b")
         assert chart_of(pilot).marked == (1, 3)
@@ -162,9 +158,9 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
 
 
 async def test_the_chart_says_which_iterations_are_marked_and_which_it_shows() -> None:
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
-        await press(pilot, "7", "j", "b", "j", "j")
+        await press(pilot, "j", "b", "j", "j")
         assert screen_text(app).splitlines()[1].startswith(" span 4:6  5 iterations")
         await press(pilot, "plus")
         assert chart_of(pilot).window == (1, 4)
@@ -182,9 +178,9 @@ async def test_a_range_beyond_the_iterations_says_which_there_are_in_every_view(
 
 
 async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() -> None:
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
-        await press(pilot, "7", "t", "enter")
+        await press(pilot, "t", "enter")
         view = app.view_screen
         assert view is not None
         assert view.VIEW == "kernels-by-iteration"
@@ -216,20 +212,19 @@ async def test_a_range_behind_the_name_of_the_view_is_shown_in_every_view() -> N
 
 
 async def test_escape_takes_the_span_away_first() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, "7", "b", "j", "escape")
+    async with opened(TRACE, view="iterations") as pilot:
+        await press(pilot, "b", "j", "escape")
         assert chart_of(pilot).marked is None
         assert app_of(pilot).view_screen is screen_of(pilot)
 
 
 async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
-    async with opened_profile(loop(900, 100, 101, 100, 102, 100, 600)) as pilot:
-        await press(pilot, "7")
+    async with opened_profile(loop(900, 100, 101, 100, 102, 100, 600), view="iterations") as pilot:
         assert "steady: 1:5, p takes them" in screen_text(pilot.app)
         await press(pilot, "p")
         assert app_of(pilot).profile_session.aggregation == Aggregation(1, 5)
-    async with opened_profile(loop(100, 300)) as pilot:
-        await press(pilot, "7", "p")
+    async with opened_profile(loop(100, 300), view="iterations") as pilot:
+        await press(pilot, "p")
         assert app_of(pilot).profile_session.aggregation == Aggregation()
 
 
@@ -242,14 +237,14 @@ async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
     ],
 )
 async def test_a_zoom_that_changes_nothing_says_why(times: tuple[int, ...], key: str, told: str) -> None:
-    async with opened_profile(loop(*times), notifications=True) as pilot:
-        await press(pilot, "7", key)
+    async with opened_profile(loop(*times), notifications=True, view="iterations") as pilot:
+        await press(pilot, key)
         assert told in screen_text(pilot.app)
 
 
 async def test_zoom_and_fit() -> None:
-    async with opened_profile(loop(*range(100, 164))) as pilot:
-        await press(pilot, "7", "G", "plus")
+    async with opened_profile(loop(*range(100, 164)), view="iterations") as pilot:
+        await press(pilot, "G", "plus")
         assert chart_of(pilot).window == (32, 32)
         assert iteration_under(pilot) == 63
         await press(pilot, "equals_sign")
@@ -270,24 +265,23 @@ async def test_zoom_and_fit() -> None:
 async def test_more_iterations_than_cells_are_binned_and_no_peak_is_lost() -> None:
     times = [100] * 1000
     times[617] = 380
-    async with opened_profile(loop(*times), size=(80, 24)) as pilot:
-        await press(pilot, "7", "t")
+    async with opened_profile(loop(*times), size=(80, 24), view="iterations") as pilot:
+        await press(pilot, "t")
         assert iteration_under(pilot) == 617
         assert "iteration 617: 380 ns, 3.80 x median  longest of " in screen_text(pilot.app)
         assert "longest of several" in screen_text(pilot.app)
 
 
 async def test_what_is_far_longer_is_cut_and_marked() -> None:
-    async with opened_profile(loop(9000, *([100] * 9))) as pilot:
-        await press(pilot, "7")
+    async with opened_profile(loop(9000, *([100] * 9)), view="iterations") as pilot:
         assert "↑" in screen_text(pilot.app)
         assert " 120 ns" in screen_text(pilot.app)
 
 
 async def test_a_key_is_picked_from_candidates_narrowed_by_typing() -> None:
-    async with opened(LOG) as pilot:
+    async with opened(LOG, view="iterations") as pilot:
         app = app_of(pilot)
-        await press(pilot, "7", "E")
+        await press(pilot, "E")
         assert isinstance(app.screen, KeyPicker)
         view = app.screen.query_one(TablePane)
         await until(pilot, lambda: view.frame.height > 3, "candidates")
@@ -304,15 +298,14 @@ async def test_a_key_is_picked_from_candidates_narrowed_by_typing() -> None:
 
 
 async def test_a_key_that_is_left_changes_nothing() -> None:
-    async with opened(LOG) as pilot:
-        await press(pilot, "7", "E", "escape")
+    async with opened(LOG, view="iterations") as pilot:
+        await press(pilot, "E", "escape")
         assert app_of(pilot).profile_session.aggregation == Aggregation()
         assert app_of(pilot).view_screen is screen_of(pilot)
 
 
 async def test_each_session_has_its_own_chart() -> None:
-    async with opened_profile(training()) as pilot:
-        await press(pilot, "7")
+    async with opened_profile(training(), view="iterations") as pilot:
         chart = chart_of(pilot)
         assert chart.rows["session"].unique().to_list() == [0]
         await press(pilot, "G", "k")
@@ -321,8 +314,8 @@ async def test_each_session_has_its_own_chart() -> None:
 
 
 async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
-    async with opened("caffe_conv1.nvprof.log") as pilot:
-        await press(pilot, "7", "t", "plus", "underscore", "z", "p", "b", "a")
+    async with opened("caffe_conv1.nvprof.log", view="iterations") as pilot:
+        await press(pilot, "t", "plus", "underscore", "z", "p", "b", "a")
         assert chart_of(pilot).rows.height == 1
         assert app_of(pilot).profile_session.aggregation == Aggregation(0, 0)
         await press(pilot, "5")
@@ -332,9 +325,8 @@ async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
 async def test_of_very_much_another_range_is_worked_out_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.app.profile_session.ROWS_AT_ONCE", 0)
     monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view="iterations") as pilot:
         app = app_of(pilot)
-        await press(pilot, "7")
         await until(pilot, lambda: chart_of(pilot).rows.height == 5, "the chart")
         await press(pilot, "t", "a")
         await until(pilot, lambda: app.profile_session.aggregation == Aggregation(7, 7), "the aggregation")
@@ -387,9 +379,9 @@ async def test_the_screen_shows_what_the_report_says(view: str, name: str) -> No
 
 
 async def test_iteration_op_and_launch_are_linked() -> None:
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view="kernels-by-op") as pilot:
         app = app_of(pilot)
-        await press(pilot, "6", "j")
+        await press(pilot, "j")
         ops = app.screen.query_one("#ops", TablePane)
         launches = app.screen.query_one("#launches", TablePane)
         assert ops.frame["iteration"].unique().to_list() == [4]
@@ -400,14 +392,13 @@ async def test_iteration_op_and_launch_are_linked() -> None:
         assert launches.frame["duration_ns"].sum() == row["gpu_ns"]
         await press(pilot, "enter", "enter")
         assert "Grid" in screen_text(app)
-    async with opened(LOG) as pilot:
-        await press(pilot, "6")
+    async with opened(LOG, view="kernels-by-op") as pilot:
         assert "ops inferred from kernel names" in screen_text(pilot.app).splitlines()[0]
 
 
 async def test_the_help_names_the_keys_of_the_chart() -> None:
-    async with opened(TRACE, size=(120, 60)) as pilot:
-        await press(pilot, "7", "question_mark")
+    async with opened(TRACE, size=(120, 60), view="iterations") as pilot:
+        await press(pilot, "question_mark")
         assert "b      Start a span of iterations here; again: end it here." in screen_text(pilot.app)
         assert "E      Choose what ends an iteration." in screen_text(pilot.app)
         await press(pilot, "tab")
@@ -415,18 +406,18 @@ async def test_the_help_names_the_keys_of_the_chart() -> None:
 
 
 SCREENS = {
-    "iterations": (TRACE, "7 t"),
-    "iterations-chosen": (TRACE, "7 j b j a"),
-    "kernels-by-iteration": (TRACE, "5 j"),
-    "kernels-by-op": (TRACE, "6 j"),
-    "key-picker": (LOG, "7 E"),
+    "iterations": (TRACE, "iterations", "t"),
+    "iterations-chosen": (TRACE, "iterations", "j b j a"),
+    "kernels-by-iteration": (TRACE, "kernels-by-iteration", "j"),
+    "kernels-by-op": (TRACE, "kernels-by-op", "j"),
+    "key-picker": (LOG, "iterations", "E"),
 }
 
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    name, keys = SCREENS[state]
-    async with opened(name) as pilot:
+    name, view, keys = SCREENS[state]
+    async with opened(name, view=view) as pilot:
         await press(pilot, *keys.split())
         if state == "key-picker":
             await until(pilot, lambda: app_of(pilot).screen.query_one(TablePane).frame.height > 3, "candidates")
@@ -436,22 +427,21 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize("color", ["16", "none"])
 async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(80, 24), color=color) as pilot:
-        await press(pilot, "7", "j", "b", "j")
+    async with opened(TRACE, size=(80, 24), color=color, view="iterations") as pilot:
+        await press(pilot, "j", "b", "j")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(120, 40), ascii_only=True) as pilot:
-        await press(pilot, "7", "j", "b", "j", "b", "a", "b")
+    async with opened(TRACE, size=(120, 40), ascii_only=True, view="iterations") as pilot:
+        await press(pilot, "j", "b", "j", "b", "a", "b")
         text = screen_text(pilot.app)
         assert text.isascii()
         assert_screen(pilot.app, snapshot)
 
 
 async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
-    async with opened("caffe_conv1.nvprof.log") as pilot:
-        await press(pilot, "7")
+    async with opened("caffe_conv1.nvprof.log", view="iterations") as pilot:
         text = screen_text(pilot.app)
         assert "whole run, not divided" in text
         assert "1 iteration " not in text

@@ -65,9 +65,7 @@ def held(screen: LinkedTables, monkeypatch: pytest.MonkeyPatch) -> Hold:
 
 @pytest.mark.usefixtures("large")
 async def test_rows_of_what_was_selected_before_are_neither_gone_into_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(LOG) as pilot:
-        pilot.app.go("kernels")  # type: ignore[attr-defined]
-        await settled(pilot)
+    async with opened(LOG, view="kernels") as pilot:
         screen = tables(pilot)
         before = screen.pane(1).frame
         assert before.height

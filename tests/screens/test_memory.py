@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
 TORCH = "resnet50_training.pt.trace.json.gz"
-GO = ("colon", *"memory", "enter")
 NEXT = "full_stop"
 STATES = {
     "one-copy": ("enter", "enter"),
@@ -31,21 +30,20 @@ STATES = {
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TORCH) as pilot:
-        await press(pilot, *GO, *STATES[state])
+    async with opened(TORCH, view="memory") as pilot:
+        await press(pilot, *STATES[state])
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_the_curve_without_unicode() -> None:
-    async with opened(TORCH, ascii_only=True) as pilot:
-        await press(pilot, *GO, *[NEXT] * 4)
+    async with opened(TORCH, ascii_only=True, view="memory") as pilot:
+        await press(pilot, *[NEXT] * 4)
         assert screen_text(pilot.app).isascii()
         assert "|3" in screen_text(pilot.app)
 
 
 async def test_from_a_direction_to_a_copy_to_its_launch() -> None:
-    async with opened(TORCH, size=(200, 50)) as pilot:
-        await press(pilot, *GO)
+    async with opened(TORCH, size=(200, 50), view="memory") as pilot:
         assert column_of(pilot, "transfers", "copy_kind") == ["HtoD", "set"]
         single = table_of(pilot, "copies_of_transfer").frame
         assert single.height == 10
@@ -59,8 +57,8 @@ async def test_from_a_direction_to_a_copy_to_its_launch() -> None:
 
 
 async def test_by_size_every_copy_stands_once() -> None:
-    async with opened(TORCH) as pilot:
-        await press(pilot, *GO, NEXT)
+    async with opened(TORCH, view="memory") as pilot:
+        await press(pilot, NEXT)
         sizes = table_of(pilot, "transfer_sizes").frame
         assert sizes["calls"].sum() == 177
         for row in sizes.iter_rows(named=True):
@@ -70,8 +68,8 @@ async def test_by_size_every_copy_stands_once() -> None:
 
 
 async def test_the_allocator_shows_peak_iterations_and_single_events() -> None:
-    async with opened(TORCH) as pilot:
-        await press(pilot, *GO, *[NEXT] * 4)
+    async with opened(TORCH, view="memory") as pilot:
+        await press(pilot, *[NEXT] * 4)
         assert column_of(pilot, "allocators", "peak_bytes") == [3_218_784_768, 8]
         assert column_of(pilot, "allocator_iterations", "iteration") == [3, 4, 5, 6, 7]
         events = table_of(pilot, "allocation_events").frame
@@ -82,8 +80,7 @@ async def test_the_allocator_shows_peak_iterations_and_single_events() -> None:
 
 
 async def test_the_numbers_are_those_of_the_report() -> None:
-    async with opened(TORCH) as pilot:
-        await press(pilot, *GO)
+    async with opened(TORCH, view="memory") as pilot:
         told = reported(pilot, "memory")
         for name, rows in (
             ("transfers", told["rows"]),
@@ -103,8 +100,8 @@ async def test_tiny_copies_in_a_run_and_unified_memory_as_the_log_sums_it_up() -
         activities=[copy("HtoD", 1000, start_ns=2000 * place, device=0, stream=7, size_bytes=64) for place in range(4)],
         summary=[printed("um", "Host To Device", 12, 5_000, line=9, session=1)],
     )
-    async with opened_profile(made) as pilot:
-        await press(pilot, *GO, NEXT, NEXT)
+    async with opened_profile(made, view="memory") as pilot:
+        await press(pilot, NEXT, NEXT)
         assert column_of(pilot, "tiny_runs", "calls") == [4]
         assert table_of(pilot, "copies_of_run").frame.height == 4
         await press(pilot, NEXT)
@@ -113,8 +110,8 @@ async def test_tiny_copies_in_a_run_and_unified_memory_as_the_log_sums_it_up() -
 
 
 async def test_what_is_not_recorded_says_what_records_it() -> None:
-    async with opened("caffe_conv1.nvprof.log") as pilot:
-        await press(pilot, *GO, *[NEXT] * 3)
+    async with opened("caffe_conv1.nvprof.log", view="memory") as pilot:
+        await press(pilot, *[NEXT] * 3)
         assert "--unified-memory-profiling" in screen_text(pilot.app)
         await press(pilot, NEXT)
         assert "profile_memory=True" in screen_text(pilot.app)

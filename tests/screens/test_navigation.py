@@ -45,8 +45,7 @@ def linked(pilot: Pilot[None]) -> ViewScreen:
 
 
 async def test_from_op_to_kernel_to_launch_config_to_source_line_and_out() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "4")
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
         ops = linked(pilot).query_one("#ops", TablePane)
         assert ops.current_row is not None
         assert (ops.current_row["op"], ops.current_row["total_ns"]) == ("convolution backward filter", 281_640_000)
@@ -90,8 +89,8 @@ async def test_from_op_to_kernel_to_launch_config_to_source_line_and_out() -> No
 
 
 async def test_backspace_goes_back_and_never_quits() -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
-        await press(pilot, "4", "enter", "backspace")
+    async with opened(CAFFE, notifications=True, view="ops-and-kernels") as pilot:
+        await press(pilot, "enter", "backspace")
         assert linked(pilot).table is linked(pilot).query_one("#ops", TablePane)
         await press(pilot, "backspace")
         assert view(pilot) == "dashboard"
@@ -101,16 +100,16 @@ async def test_backspace_goes_back_and_never_quits() -> None:
 
 
 async def test_the_tables_below_follow_the_cursor() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "4", "j")
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+        await press(pilot, "j")
         kernels = linked(pilot).query_one("#kernels", TablePane)
         assert kernels.frame["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
         assert linked(pilot).query_one("#launches", TablePane).frame["duration_ns"].sum() == 260_020_000
 
 
 async def test_escape_undoes_the_smallest_thing_and_never_quits() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "4", "f")
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+        await press(pilot, "f")
         await pilot.press(*"convolution", "enter")
         await settled(pilot)
         ops = linked(pilot).query_one("#ops", TablePane)
@@ -129,8 +128,8 @@ async def test_escape_undoes_the_smallest_thing_and_never_quits() -> None:
 
 
 async def test_history_and_last_view() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
-        await press(pilot, "4", "0")
+    async with opened("resnet50_training.nvprof.log", view="ops-and-kernels") as pilot:
+        await press(pilot, "0")
         assert view(pilot) == "api-calls"
         await press(pilot, "left_square_bracket")
         assert view(pilot) == "ops-and-kernels"
@@ -145,8 +144,8 @@ async def test_history_and_last_view() -> None:
 
 
 async def test_a_view_is_returned_to_as_it_was_left() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "4", "j", "j", "m")
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+        await press(pilot, "j", "j", "m")
         await press(pilot, "escape", "enter", "1", "4")
         row = linked(pilot).query_one("#ops", TablePane).current_row
         assert row is not None
@@ -192,8 +191,8 @@ async def test_a_view_without_input_is_declined_in_words() -> None:
 
 
 async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() -> None:
-    async with opened(CAFFE, size=(140, 60)) as pilot:
-        await press(pilot, "4", "question_mark")
+    async with opened(CAFFE, size=(140, 60), view="ops-and-kernels") as pilot:
+        await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = screen_text(pilot.app)
         assert "Sort by this column" in shown
@@ -268,8 +267,7 @@ async def test_panels_of_the_dashboard_are_doors() -> None:
 
 
 async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "colon", *"log", "enter")
+    async with opened(CAFFE, view="log") as pilot:
         log = app_of(pilot).view_screen
         assert isinstance(log, LogScreen)
         await press(pilot, "slash", *"memset", "enter")
@@ -320,9 +318,7 @@ def test_what_each_view_shows_is_read_whole_in_the_menu_of_a_narrow_terminal() -
 
 
 async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> None:
-    async with opened("cnn_report_wrapped.md", size=(80, 24)) as pilot:
-        app_of(pilot).go("log")
-        await settled(pilot)
+    async with opened("cnn_report_wrapped.md", size=(80, 24), view="log") as pilot:
         screen = app_of(pilot).view_screen
         assert isinstance(screen, LogScreen)
         read = len(screen.log_view.parsed_lines)
@@ -334,9 +330,7 @@ async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> 
 
 @pytest.mark.parametrize(("ascii_only", "sign"), [(False, "…"), (True, "~")], ids=["usual", "ascii"])
 async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool, sign: str) -> None:
-    async with opened("gpt_summary.nvprof.log", size=(80, 24), ascii_only=ascii_only) as pilot:
-        app_of(pilot).go("log")
-        await settled(pilot)
+    async with opened("gpt_summary.nvprof.log", size=(80, 24), ascii_only=ascii_only, view="log") as pilot:
 
         def lines() -> list[str]:
             return [line[5:] for line in screen_text(pilot.app).splitlines()[1:4]]
@@ -424,8 +418,7 @@ async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selec
 
 
 async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "4")
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
         for key, character in (("colon", ":"), *((letter, letter) for letter in "memory"), ("enter", "\r")):
             pilot.app.post_message(events.Key(key, character))
         await settled(pilot)
@@ -433,8 +426,8 @@ async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
 
 
 async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_the_colon_is_no_key_of_dialogs() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "4", "f", "1", "colon")
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+        await press(pilot, "f", "1", "colon")
         assert view(pilot) == "ops-and-kernels"
         bar = app_of(pilot).focused
         assert isinstance(bar, Input)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tests.idle import Hold
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
+from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.screens.test_sql import ask
 from tests.snapshots import screen_text
 from tui.analysis.timeline.shown import title
@@ -44,12 +44,6 @@ def pane(pilot: Pilot[None], name: str = "kernels") -> TablePane:
     return screen.query_one(f"#{name}", TablePane)
 
 
-async def to_kernels(pilot: Pilot[None]) -> TablePane:
-    app_of(pilot).run_line("kernels")
-    await settled(pilot)
-    return pane(pilot)
-
-
 async def write(pilot: Pilot[None], text: str) -> None:
     """Write a note on the row under the cursor."""
     await press(pilot, "M")
@@ -70,8 +64,8 @@ def noted_names(table: TablePane) -> list[str]:
 
 
 async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) -> None:
-    async with opened(CAFFE) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
+        table = pane(pilot)
         await press(pilot, "j", "M")
         await press(pilot, *"see", "ctrl+j", *"this")
         await press(pilot, "enter")
@@ -98,14 +92,14 @@ async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) ->
 
 
 async def test_notes_are_there_in_the_next_run_and_survive_filter_and_reload() -> None:
-    async with opened(CAFFE) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
+        table = pane(pilot)
         await press(pilot, "j")
         assert table.current_row is not None
         name = table.current_row["name"]
         await write(pilot, "slow since the update")
-    async with opened(CAFFE) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
+        table = pane(pilot)
         assert noted_names(table) == [name]
         table.set_filter("sgemm")
         await settled(pilot)
@@ -115,8 +109,8 @@ async def test_notes_are_there_in_the_next_run_and_survive_filter_and_reload() -
 
 
 async def test_leaving_the_dialog_changes_nothing_and_an_empty_text_deletes() -> None:
-    async with opened(CAFFE) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
+        table = pane(pilot)
         await press(pilot, "M", "x", "escape")
         assert not app_of(pilot).notes.store.all
         await write(pilot, "one")
@@ -130,8 +124,7 @@ async def test_leaving_the_dialog_changes_nothing_and_an_empty_text_deletes() ->
 
 
 async def test_too_long_a_text_stays_in_the_dialog_with_the_reason() -> None:
-    async with opened(CAFFE) as pilot:
-        await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
         await write(pilot, "x" * 2001)
         assert isinstance(pilot.app.screen, NoteDialog)
         assert "at most 2,000 characters, this one 2,001" in screen_text(pilot.app)
@@ -139,8 +132,7 @@ async def test_too_long_a_text_stays_in_the_dialog_with_the_reason() -> None:
 
 
 async def test_hostile_text_reaches_no_terminal() -> None:
-    async with opened(CAFFE) as pilot:
-        await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
         await write(pilot, "[red]\x1b[31m\u202ebold[/]")
         await press(pilot, "i")
         assert "[red]·[31m·bold[/]" in screen_text(pilot.app)
@@ -149,8 +141,8 @@ async def test_hostile_text_reaches_no_terminal() -> None:
 
 
 async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
-    async with opened("resnet50_training.csv") as pilot:
-        table = await to_kernels(pilot)
+    async with opened("resnet50_training.csv", view="kernels") as pilot:
+        table = pane(pilot)
         await press(pilot, "j", "enter", "j")
         launches = pane(pilot, "launches")
         await write(pilot, "the odd one")
@@ -174,8 +166,8 @@ async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeyp
         hold.wait()
         return launches_of_kernel(profile, above)
 
-    async with opened("resnet50_training.csv", notifications=True) as pilot:
-        table = await to_kernels(pilot)
+    async with opened("resnet50_training.csv", notifications=True, view="kernels") as pilot:
+        table = pane(pilot)
         await press(pilot, "j", "enter", "j")
         launches = pane(pilot, "launches")
         await write(pilot, "the odd one")
@@ -198,8 +190,8 @@ async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeyp
 
 
 async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
-    async with opened(CAFFE) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
+        table = pane(pilot)
         await press(pilot, "j", "j")
         row = table.current_row
         await write(pilot, "look")
@@ -221,16 +213,14 @@ async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     text = Path(sample(CAFFE)).read_text()
     path.write_text(text)
-    async with opened(str(path), notifications=True) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(str(path), notifications=True, view="kernels") as pilot:
+        table = pane(pilot)
         await press(pilot, "j", "j")
         assert table.current_row is not None
         name = str(table.current_row["name"])
         await write(pilot, "look")
     path.write_text(text.replace(name.split("(")[0], "another_kernel"))
-    async with opened(str(path), notifications=True) as pilot:
-        app_of(pilot).run_line("notes")
-        await settled(pilot)
+    async with opened(str(path), notifications=True, view="notes") as pilot:
         listed = pane(pilot, "table")
         assert listed.frame["written_of"].to_list() == ["before it changed"]
         await press(pilot, "enter")
@@ -238,8 +228,7 @@ async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
 
 
 async def test_the_notes_view_edits_and_exports(tmp_path: Path) -> None:
-    async with opened(CAFFE) as pilot:
-        await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
         await write(pilot, "first")
         app_of(pilot).run_line("notes")
         await settled(pilot)
@@ -261,7 +250,7 @@ async def test_standard_input_has_no_notes() -> None:
 
 
 async def test_a_querys_rows_have_no_notes() -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
+    async with opened(CAFFE, notifications=True, view=QUICK) as pilot:
         app_of(pilot).run_line("sql SELECT name FROM kernels")
         await pilot.app.workers.wait_for_complete()
         await settled(pilot)
@@ -271,8 +260,8 @@ async def test_a_querys_rows_have_no_notes() -> None:
 
 
 async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
-    async with opened(CAFFE) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
+        table = pane(pilot)
         await write(pilot, "mine")
         row = table.frame.row(1, named=True)
         other = Notes(app_of(pilot).session_restore.files)
@@ -291,8 +280,8 @@ async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
 
 
 async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
+        table = pane(pilot)
         await write(pilot, "one")
         app_of(pilot).run_line("forget")
         await settled(pilot)
@@ -313,8 +302,7 @@ async def test_damaged_notes_are_told_of_once_and_not_lost(state_directory: Path
     folder.mkdir(parents=True)
     path = folder / f"{known.name}.json"
     path.write_text('{"version": 1, "entries": {"a"')
-    async with opened(CAFFE, notifications=True) as pilot:
-        await to_kernels(pilot)
+    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
         await write(pilot, "new")
         assert "damaged" in said(pilot)
     assert len(json.loads(path.read_text())["entries"]) == 1
@@ -328,8 +316,8 @@ async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) 
     folder.mkdir(parents=True)
     path = folder / f"{known.name}.json"
     path.write_text('{"version": 99, "entries": {}}')
-    async with opened(CAFFE, notifications=True) as pilot:
-        table = await to_kernels(pilot)
+    async with opened(CAFFE, notifications=True, view="kernels") as pilot:
+        table = pane(pilot)
         await write(pilot, "new")
         assert "another version" in said(pilot)
         assert len(table.table.model.noted) == 1
@@ -339,8 +327,7 @@ async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) 
 @pytest.mark.parametrize("what", ["dialog", "notes", "signs"])
 async def test_screen(what: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.state.notes.time.time", lambda: 1_767_323_045.0)
-    async with opened(CAFFE) as pilot:
-        await to_kernels(pilot)
+    async with opened(CAFFE, view="kernels") as pilot:
         await press(pilot, "j")
         await write(pilot, "slower since cuDNN 7.6: ask Kim\nlook at the launch config")
         await press(pilot, "j")
@@ -365,9 +352,7 @@ def test_the_frame_is_typed_when_there_is_nothing() -> None:
 
 
 async def test_a_note_on_a_line_of_the_log_is_said_there_and_gone_to() -> None:
-    async with opened(CAFFE) as pilot:
-        app_of(pilot).run_line("log")
-        await settled(pilot)
+    async with opened(CAFFE, view="log") as pilot:
         await press(pilot, "j", "j", "j")
         await write(pilot, "look here")
         assert "line 4 of 101 \u00b7 note: look here" in screen_text(pilot.app)
@@ -389,9 +374,7 @@ async def test_a_note_on_a_line_of_the_log_is_said_there_and_gone_to() -> None:
 
 @pytest.mark.parametrize("lane", ["GPU 0", "ops", "API calls"])
 async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -> None:
-    async with opened("mlp_modules.pt.trace.json.gz", size=(200, 50)) as pilot:
-        app_of(pilot).run_line("timeline")
-        await settled(pilot)
+    async with opened("mlp_modules.pt.trace.json.gz", size=(200, 50), view="timeline") as pilot:
         screen = app_of(pilot).view_screen
         assert isinstance(screen, TimelineScreen)
         view = screen.lanes
@@ -439,9 +422,7 @@ async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gon
 
 
 async def test_where_there_are_no_rows_it_is_said_where_notes_are() -> None:
-    async with opened("resnet50_training.nvprof.log", notifications=True) as pilot:
-        app_of(pilot).go("iterations")
-        await settled(pilot)
+    async with opened("resnet50_training.nvprof.log", notifications=True, view="iterations") as pilot:
         pilot.app.screen.query_one("#chart").focus()
         await press(pilot, "M")
         assert said(pilot) == "Notes are written on rows and on panels of the dashboard."

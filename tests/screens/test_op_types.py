@@ -34,16 +34,15 @@ def shown(pilot: Pilot[None]) -> set[str]:
     return {column.name for column in pane(pilot).model.columns()}
 
 
-@pytest.mark.parametrize(("given", "keys"), [(TRACE, "2 l z")], ids=["open"])
+@pytest.mark.parametrize(("given", "keys"), [(TRACE, "l z")], ids=["open"])
 async def test_screen(given: str, keys: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(given) as pilot:
+    async with opened(given, view="op-types") as pilot:
         await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_figures_fold_and_unfold_under_the_cursor() -> None:
-    async with opened(TRACE, size=(200, 50)) as pilot:
-        await press(pilot, "2")
+    async with opened(TRACE, size=(200, 50), view="op-types") as pilot:
         assert not FIGURES & shown(pilot)
         assert "GPU time ▸" in screen_text(pilot.app)
         assert "sorted by GPU time ▼" in screen_text(pilot.app)
@@ -58,8 +57,8 @@ async def test_figures_fold_and_unfold_under_the_cursor() -> None:
 
 
 async def test_on_another_column_all_figures_fold_and_unfold() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, "2", "z")
+    async with opened(TRACE, view="op-types") as pilot:
+        await press(pilot, "z")
         assert shown(pilot) >= FIGURES | {"cpu_own_avg_ns", "gpu_idle_max_ns", "cpu_overhead_min_ns"}
         await press(pilot, "z")
         assert not any(name.endswith(("avg_ns", "min_ns", "max_ns")) for name in shown(pilot))
@@ -67,8 +66,7 @@ async def test_on_another_column_all_figures_fold_and_unfold() -> None:
 
 @pytest.mark.parametrize("given", [TRACE, LOG, "caffe_conv1.nvprof.log"])
 async def test_enter_shows_ops_that_add_up_to_the_row(given: str) -> None:
-    async with opened(given) as pilot:
-        await press(pilot, "2")
+    async with opened(given, view="op-types") as pilot:
         rows = pane(pilot).frame.head(4).to_dicts()
         for place, row in enumerate(rows):
             await press(pilot, "2", "g", *["j"] * place, "enter")
@@ -88,8 +86,7 @@ async def test_work_without_an_op_and_unknown_types_are_gone_to_as_well() -> Non
         kernel("sgemm", 50, op=1, op_join="launch", start_ns=90),
         kernel("sgemm", 30, op_join="launch not recorded", start_ns=190),
     ]
-    async with opened_profile(profile(ops=ops, activities=work)) as pilot:
-        await press(pilot, "2")
+    async with opened_profile(profile(ops=ops, activities=work), view="op-types") as pilot:
         names = pane(pilot).frame["op_type"].cast(str).to_list()
         assert names == ["unknown", "gemm", "(unattributed: launch not recorded)"]
         for place, (op, gpu_ns) in enumerate((("mystery", 70), ("aten::mm", 50), (names[2], 30))):
@@ -99,13 +96,13 @@ async def test_work_without_an_op_and_unknown_types_are_gone_to_as_well() -> Non
 
 
 async def test_figures_that_are_not_known_say_why_and_what_records_them() -> None:
-    async with opened(LOG, size=(200, 50)) as pilot:
-        await press(pilot, "2", "i")
+    async with opened(LOG, size=(200, 50), view="op-types") as pilot:
+        await press(pilot, "i")
         assert "the launches do not say which CPU time is the op's" in screen_text(pilot.app)
         # The table's signs of folded columns are not those of lines.
         assert re.search(r"GPU time {2,}32\.568 ms", screen_text(pilot.app))
-    async with opened("gpt_summary.nvprof.log", size=(200, 50), notifications=True) as pilot:
-        await press(pilot, "2", "i")
+    async with opened("gpt_summary.nvprof.log", size=(200, 50), notifications=True, view="op-types") as pilot:
+        await press(pilot, "i")
         assert "totals do not tell one call from another" in screen_text(pilot.app)
         # No sign says that figures are folded where there are none.
         assert "GPU time ms ▼" in screen_text(pilot.app)
@@ -117,14 +114,13 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
 async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["report", sample(given), "--view", "op-types", "--format", "json"])
     told = json.loads(capsys.readouterr().out)["rows"]
-    async with opened(given) as pilot:
-        await press(pilot, "2")
+    async with opened(given, view="op-types") as pilot:
         assert pane(pilot).frame.to_dicts() == told
 
 
 async def test_the_arrangement_is_returned_to_with_its_signs() -> None:
-    async with opened(TRACE, size=(200, 50)) as pilot:
-        await press(pilot, "2", "l", "z", "1", "minus")
+    async with opened(TRACE, size=(200, 50), view="op-types") as pilot:
+        await press(pilot, "l", "z", "1", "minus")
         assert shown(pilot) >= FIGURES
         assert "GPU time ▸" not in screen_text(pilot.app)
         assert "CPU time ▸" in screen_text(pilot.app)

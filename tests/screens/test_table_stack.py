@@ -49,8 +49,7 @@ def test_all_lines_are_given_out_and_none_has_more_than_it_can_use(
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 50)])
 async def test_one_gpu_and_one_stream_leave_the_screen_to_the_work(size: tuple[int, int]) -> None:
-    async with opened(TRAINING, size=size) as pilot:
-        await press(pilot, "8")
+    async with opened(TRAINING, size=size, view="gpus") as pilot:
         used = HEADER + 1 + 1
         assert lines_of(pilot, "gpus")[1] == lines_of(pilot, "streams")[1] == used
         top, height = lines_of(pilot, "stream_work")
@@ -59,8 +58,7 @@ async def test_one_gpu_and_one_stream_leave_the_screen_to_the_work(size: tuple[i
 
 
 async def test_the_query_bar_has_a_line_of_its_own_above_a_short_table() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "8")
+    async with opened(TRAINING, view="gpus") as pilot:
         before = lines_of(pilot, "gpus")[1]
         await press(pilot, "slash")
         assert lines_of(pilot, "gpus")[1] == before + 1
@@ -70,8 +68,7 @@ async def test_the_query_bar_has_a_line_of_its_own_above_a_short_table() -> None
 
 
 async def test_going_through_the_rows_of_a_table_does_not_move_its_edge() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "4")
+    async with opened(TRAINING, view="ops-and-kernels") as pilot:
         upper = lines_of(pilot, "ops")
         edges = set()
         for _ in range(4):
@@ -95,8 +92,7 @@ def test_on_a_short_screen_the_current_table_has_a_row_and_the_others_a_line(
 
 
 async def test_on_a_short_screen_every_table_has_a_line_that_says_what_it_holds_and_how_to_get_there() -> None:
-    async with opened(TRAINING, size=(80, 24)) as pilot:
-        await press(pilot, "4")
+    async with opened(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
         assert [lines_of(pilot, name)[1] for name in ("ops", "kernels", "launches")] == [15, 5, 1]
         assert screen_text(pilot.app).splitlines()[22].split() == ["Launches:", "265", "rows", "tab", "goes", "down"]
         op = pane(pilot, "ops").current_row
@@ -116,16 +112,15 @@ async def test_on_a_short_screen_every_table_has_a_line_that_says_what_it_holds_
 
 
 async def test_on_a_short_screen_the_row_of_the_cursor_is_there_when_its_table_opens_again() -> None:
-    async with opened(TRAINING, size=(80, 24)) as pilot:
-        await press(pilot, "4", *"jjjjjjjjjj", "tab", "tab", "tab")
+    async with opened(TRAINING, size=(80, 24), view="ops-and-kernels") as pilot:
+        await press(pilot, *"jjjjjjjjjj", "tab", "tab", "tab")
         table = pane(pilot, "ops").table
         assert table.has_focus
         assert table.scroll_offset.y <= table.model.cursor_row < table.scroll_offset.y + table.page_rows
 
 
 async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:
-    async with opened(TRAINING, size=(80, 24)) as pilot:
-        await press(pilot, "8")
+    async with opened(TRAINING, size=(80, 24), view="gpus") as pilot:
         used = HEADER + 1 + 1
         assert lines_of(pilot, "gpus")[1] == lines_of(pilot, "streams")[1] == used
         top, height = lines_of(pilot, "stream_work")
@@ -133,8 +128,7 @@ async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:
 
 
 async def test_below_a_row_without_rows_there_are_none_of_another() -> None:
-    async with opened("resnet50_training.pt.trace.json.gz") as pilot:
-        await press(pilot, "4")
+    async with opened("resnet50_training.pt.trace.json.gz", view="ops-and-kernels") as pilot:
         assert not pane(pilot, "launches").frame.is_empty()
         await press(pilot, "G")
         assert pane(pilot, "kernels").frame.is_empty()
@@ -152,14 +146,12 @@ async def test_the_first_picture_of_a_view_on_a_small_screen_is_for_that_size(mo
     monkeypatch.setattr(GpusScreen, "populate", looked_at)
     for size, expected in (((80, 24), {"-narrow", "-short"}), ((200, 50), {"-wide", "-tall"})):
         looks.clear()
-        async with opened(TRAINING, size=size) as pilot:
-            await press(pilot, "8")
+        async with opened(TRAINING, size=size, view="gpus"):
             assert looks[0] == expected
 
 
 async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_above() -> None:
-    async with opened(TOTALS) as pilot:
-        await press(pilot, "colon", *"kernels", "enter")
+    async with opened(TOTALS, view="kernels") as pilot:
         assert lines_of(pilot, "launches")[1] == UNFED_LINES
         top, height = lines_of(pilot, "launches")
         assert top + height == 39
@@ -167,8 +159,7 @@ async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_abov
 
 
 async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "0")
+    async with opened(TRAINING, view="api-calls") as pilot:
         assert pane(pilot, "launched").frame.is_empty()
         assert lines_of(pilot, "launched")[1] == UNFED_LINES
         await press(pilot, "tab", "j", "j", "j", "j", "j")
@@ -182,8 +173,8 @@ async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> N
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_the_details_of_a_launch_are_of_the_level_that_they_were_opened_from(size: tuple[int, int]) -> None:
-    async with opened(TRAINING, size=size) as pilot:
-        await press(pilot, "4", "enter", "enter", "i")
+    async with opened(TRAINING, size=size, view="ops-and-kernels") as pilot:
+        await press(pilot, "enter", "enter", "i")
         screen = app_of(pilot).screen
         screen.query_one(DetailPane).focus()
         await settled(pilot)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 TRAINING: Final = "resnet50_training.nvprof.log"
-KERNELS: Final = ("colon", *"kernels", "enter")
 
 
 def pane(pilot: Pilot[None]) -> TablePane:
@@ -45,8 +44,8 @@ async def typed(pilot: Pilot[None], line: str) -> None:
 
 
 async def test_a_filter_goes_along_only_when_told_and_one_key_drops_it() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS, "f", *"Launch", "enter")
+    async with opened(TRAINING, view="kernels") as pilot:
+        await press(pilot, "f", *"Launch", "enter")
         shown = pane(pilot).model.shown_frame()["name"].to_list()
         await press(pilot, "0")
         assert "carried" not in screen_text(pilot.app)
@@ -69,16 +68,16 @@ async def test_a_filter_goes_along_only_when_told_and_one_key_drops_it() -> None
 
 
 async def test_where_it_cannot_be_understood_the_badge_says_why() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS, "f", *"batch", "enter", "C", "tab")
+    async with opened(TRAINING, view="kernels") as pilot:
+        await press(pilot, "f", *"batch", "enter", "C", "tab")
         assert pane(pilot).id == "launches"
         assert len(pane(pilot).model.rows) == pane(pilot).frame.height
         assert "carried filter not here: no names" in status(pilot)
 
 
 async def test_the_tables_own_filter_joins_what_is_carried() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS, "f", *"gemm", "enter", "C", "f", *"total>1", "enter", "C")
+    async with opened(TRAINING, view="kernels") as pilot:
+        await press(pilot, "f", *"gemm", "enter", "C", "f", *"total>1", "enter", "C")
         assert app_of(pilot).profile_session.global_filter == "gemm total_ns>1ms"
         assert pane(pilot).state.filter == ""
         frame = pane(pilot).model.shown_frame()
@@ -87,22 +86,20 @@ async def test_the_tables_own_filter_joins_what_is_carried() -> None:
 
 
 async def test_c_without_a_filter_says_how_to_get_one() -> None:
-    async with opened(TRAINING, notifications=True) as pilot:
-        await press(pilot, *KERNELS, "C")
+    async with opened(TRAINING, notifications=True, view="kernels") as pilot:
+        await press(pilot, "C")
         assert [said.message for said in pilot.app._notifications] == ["no filter to carry: f sets one"]
 
 
 async def test_views_are_found_as_they_were_left_in_the_next_run() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS)
+    async with opened(TRAINING, view="kernels") as pilot:
         await typed(pilot, "sort calls,-total")
         assert pane(pilot).state.sort == (("calls", False), ("total_ns", True))
         await typed(pilot, "top 5")
         await press(pilot, "W")
         assert pane(pilot).model.shown_frame().height == 5
         await pilot.app.workers.wait_for_complete()
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS)
+    async with opened(TRAINING, view="kernels") as pilot:
         # The order and the number of rows are of the file that they were chosen for.
         assert pane(pilot).state.sort is None
         assert pane(pilot).model.shown_frame().height == 80
@@ -119,15 +116,13 @@ async def test_views_are_found_as_they_were_left_in_the_next_run() -> None:
 
 @pytest.mark.parametrize("line", ["top", "top 0", "top -3", "top many"])
 async def test_top_says_what_it_needs(line: str) -> None:
-    async with opened(TRAINING, notifications=True) as pilot:
-        await press(pilot, *KERNELS)
+    async with opened(TRAINING, notifications=True, view="kernels") as pilot:
         await typed(pilot, line)
         assert [said.message for said in pilot.app._notifications] == ["Give a number of rows, or all."]
 
 
 async def test_top_all_shows_all_again() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS)
+    async with opened(TRAINING, view="kernels") as pilot:
         await typed(pilot, "top 3")
         assert "first 3 of 80 rows" in status(pilot)
         await typed(pilot, "top all")
@@ -136,8 +131,8 @@ async def test_top_all_shows_all_again() -> None:
 
 
 async def test_the_first_page_of_the_help_tells_the_column_below_the_keys() -> None:
-    async with opened(TRAINING, size=(120, 40)) as pilot:
-        await press(pilot, *KERNELS, "l", "question_mark")
+    async with opened(TRAINING, size=(120, 40), view="kernels") as pilot:
+        await press(pilot, "l", "question_mark")
         lines = [line.strip(" │") for line in screen_text(pilot.app).splitlines()]
         place = next(place for place, line in enumerate(lines) if line == "This column")
         assert [line for line in lines[:place] if line in ("Keys", "Columns", "Here")] == ["Keys"]
@@ -150,8 +145,8 @@ async def test_the_first_page_of_the_help_tells_the_column_below_the_keys() -> N
 
 async def test_an_export_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS, "f", *"gemm", "enter", "e", "h", "h")
+    async with opened(TRAINING, view="kernels") as pilot:
+        await press(pilot, "f", *"gemm", "enter", "e", "h", "h")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
         await press(pilot, "enter")
@@ -167,8 +162,8 @@ async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS, "f", *"gemm", "enter", "e")
+    async with opened(TRAINING, view="kernels") as pilot:
+        await press(pilot, "f", *"gemm", "enter", "e")
         for _ in range(2):
             await press(pilot, "l")
         await press(pilot, "enter")
@@ -190,8 +185,8 @@ async def test_enter_that_comes_at_once_writes_the_format_that_was_chosen_to_a_n
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("resnet50_training.nvprof-kernels.json").write_text("mine")
-    async with opened(TRAINING) as pilot:
-        await press(pilot, *KERNELS, "e")
+    async with opened(TRAINING, view="kernels") as pilot:
+        await press(pilot, "e")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
         # In one go, as under load: no news of the choice has come yet when enter does.
@@ -220,7 +215,7 @@ async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations
     async with opened("ddp_ranks") as pilot:
         app_of(pilot).profile_session.choose_session(1)
         await typed(pilot, "aggregate 3:4")
-        await press(pilot, *KERNELS, "enter", "e", "h")
+        await press(pilot, "colon", *"kernels", "enter", "enter", "e", "h")
         await press(pilot, "enter")
         await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         screen = app_of(pilot).view_screen
@@ -237,28 +232,28 @@ async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations
 
 
 SCREENS: Final = {
-    "names-last": (*KERNELS, "W"),
-    "filter-a-column": (*KERNELS, "l", "F"),
-    "carried-where-it-has-no-names": (*KERNELS, "f", *"batch", "enter", "C", "enter"),
-    "columns": (*KERNELS, "c", "j", "p", "j", "space", "n"),
-    "export": (*KERNELS, "x", "e"),
-    "sorted-by-several": (*KERNELS, "l", "l", "l", "s", "l", "semicolon", "space", "space"),
-    "shares-of-shown": (*KERNELS, "f", *"gemm", "enter", "percent_sign", "percent_sign"),
-    "help-of-a-column": (*KERNELS, "l", "question_mark"),
+    "names-last": ("W",),
+    "filter-a-column": ("l", "F"),
+    "carried-where-it-has-no-names": ("f", *"batch", "enter", "C", "enter"),
+    "columns": ("c", "j", "p", "j", "space", "n"),
+    "export": ("x", "e"),
+    "sorted-by-several": ("l", "l", "l", "s", "l", "semicolon", "space", "space"),
+    "shares-of-shown": ("f", *"gemm", "enter", "percent_sign", "percent_sign"),
+    "help-of-a-column": ("l", "question_mark"),
 }
 
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING) as pilot:
+    async with opened(TRAINING, view="kernels") as pilot:
         await press(pilot, *SCREENS[state])
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_what_the_bar_says_is_cut_in_ascii_too() -> None:
     for ascii_only, mark in ((False, "…"), (True, "~")):
-        async with opened(TRAINING, size=(80, 24), ascii_only=ascii_only) as pilot:
-            await press(pilot, "colon", *"kernels", "enter", "F")
+        async with opened(TRAINING, size=(80, 24), ascii_only=ascii_only, view="kernels") as pilot:
+            await press(pilot, "F")
             bar = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" filter name:"))
             assert bar.rstrip().endswith(mark)
             assert bar.isascii() == ascii_only

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 TRACE: Final = "resnet50_training.pt.trace.json.gz"
 LOG: Final = "resnet50_training.nvprof.log"
 RANKS: Final = ("ddp_ranks",)
-GO: Final = ("colon", *"timeline", "enter")
 
 
 def view_of(pilot: Pilot[None]) -> TimelineView:
@@ -83,8 +82,7 @@ def loop(*more: dict[str, Any]) -> Profile:
 
 
 async def test_it_opens_on_the_first_launch_and_shows_all_of_the_time() -> None:
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO)
+    async with opened_profile(loop(), view="timeline") as pilot:
         assert here(pilot) == ("GPU 0", "[CUDA memcpy HtoD]")
         view = view_of(pilot)
         assert view.window == view.window.fitted()
@@ -95,8 +93,7 @@ async def test_it_opens_on_the_first_launch_and_shows_all_of_the_time() -> None:
 
 
 async def test_keys_move_by_cell_lane_launch_and_page() -> None:
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO)
+    async with opened_profile(loop(), view="timeline") as pilot:
         view = view_of(pilot)
         cell = view.window.cell_ns
         at = view.cursor_ns
@@ -126,8 +123,8 @@ async def test_what_has_no_room_below_the_lanes_is_left_out_not_cut() -> None:
             kernel("gemm_tensorop", length, start_ns=at, device=0, stream=7, correlation=at) for at, length in work
         ]
     )
-    async with opened_profile(long) as pilot:
-        await press(pilot, *GO, "h")
+    async with opened_profile(long, view="timeline") as pilot:
+        await press(pilot, "h")
         facts = "gemm_tensorop · at 1.234567891 s · 500.00 µs · 1 of 2 in this cell, the longest"
         assert line(pilot, " · at ").strip() == f"{facts} · GPU 0 stream 7"
         for width, said in ((90, facts), (80, facts.replace("in this cell", "here"))):
@@ -137,8 +134,8 @@ async def test_what_has_no_room_below_the_lanes_is_left_out_not_cut() -> None:
 
 
 async def test_zoom_keeps_the_cursor_in_its_place_and_z_fits() -> None:
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO, "j", "n", "n", "n")
+    async with opened_profile(loop(), view="timeline") as pilot:
+        await press(pilot, "j", "n", "n", "n")
         view = view_of(pilot)
         place = view.window.cell_of(view.cursor_ns)
         whole = view.window
@@ -156,8 +153,8 @@ async def test_zoom_keeps_the_cursor_in_its_place_and_z_fits() -> None:
 
 
 async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO, "right_curly_bracket")
+    async with opened_profile(loop(), view="timeline") as pilot:
+        await press(pilot, "right_curly_bracket")
         assert "gap of 340 µs from 1.36 ms in GPU 0" in screen_text(pilot.app)
         await press(pilot, "right_curly_bracket")
         assert "gap of 280 µs from 1.72 ms" in screen_text(pilot.app)
@@ -177,8 +174,7 @@ async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
 
 
 async def test_kernels_around_a_gap_have_all_the_room_of_their_line_and_are_told_apart() -> None:
-    async with opened(TRACE, size=(80, 24)) as pilot:
-        await press(pilot, *GO)
+    async with opened(TRACE, size=(80, 24), view="timeline") as pilot:
         view = view_of(pilot)
         lane = view.shown.lanes[view.lane]
         around = [names_around(view.profile, lane, gap) for gap in longest_gaps(lane, GAPS_LISTED)]
@@ -196,8 +192,8 @@ async def test_kernels_around_a_gap_have_all_the_room_of_their_line_and_are_told
 
 
 async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO, "slash", *"relu", "enter")
+    async with opened_profile(loop(), view="timeline") as pilot:
+        await press(pilot, "slash", *"relu", "enter")
         await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
         await settled(pilot)
         assert here(pilot) == ("GPU 0 stream 9", "relu")
@@ -212,8 +208,8 @@ async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
 
 
 async def test_time_is_measured_from_a_mark() -> None:
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO, "j", "space", "n", "n")
+    async with opened_profile(loop(), view="timeline") as pilot:
+        await press(pilot, "j", "space", "n", "n")
         assert "M to here 1 ms, busy 35%, 2 started" in screen_text(pilot.app)
         await press(pilot, "Z")
         view = view_of(pilot)
@@ -223,8 +219,8 @@ async def test_time_is_measured_from_a_mark() -> None:
 
 
 async def test_a_launch_and_its_call_lead_to_each_other() -> None:
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO, "j", "n")
+    async with opened_profile(loop(), view="timeline") as pilot:
+        await press(pilot, "j", "n")
         view = view_of(pilot)
         assert [view.shown.lanes[place].kind.value for place, _ in view.links] == ["calls"]
         await press(pilot, "a")
@@ -235,8 +231,8 @@ async def test_a_launch_and_its_call_lead_to_each_other() -> None:
 
 
 async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
-    async with opened_profile(loop(), size=(200, 50)) as pilot:
-        await press(pilot, *GO, "j", "n", "enter")
+    async with opened_profile(loop(), size=(200, 50), view="timeline") as pilot:
+        await press(pilot, "j", "n", "enter")
         assert "Launched by" in screen_text(pilot.app)
         assert "gemm_tensorop  kernel" in screen_text(pilot.app)
         await press(pilot, "n")
@@ -248,8 +244,8 @@ async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
 
 
 async def test_enter_in_a_gap_says_what_is_around_it() -> None:
-    async with opened_profile(loop(), size=(200, 50)) as pilot:
-        await press(pilot, *GO, "j", "right_curly_bracket", "enter")
+    async with opened_profile(loop(), size=(200, 50), view="timeline") as pilot:
+        await press(pilot, "j", "right_curly_bracket", "enter")
         told = [line[line.rindex("│") + 1 :].split() for line in screen_text(pilot.app).splitlines() if "│" in line]
         assert ["Nothing", "in", "GPU", "0", "stream", "7"] in told
         around = [" ".join(line) for line in told if line[:1] == ["Ran"]]
@@ -259,8 +255,8 @@ async def test_enter_in_a_gap_says_what_is_around_it() -> None:
 
 async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
     waiting = {"name": "cudaStreamSynchronize", "start_ns": 1_400_000, "duration_ns": 300_000}
-    async with opened_profile(loop(waiting), size=(200, 50)) as pilot:
-        await press(pilot, *GO, "right_curly_bracket", "enter")
+    async with opened_profile(loop(waiting), size=(200, 50), view="timeline") as pilot:
+        await press(pilot, "right_curly_bracket", "enter")
         assert " ".join(line(pilot, "sync, 300").rpartition("│")[2].split()) == (
             "CPU cudaStreamSynchronize sync, 300.00 µs"
         )
@@ -275,8 +271,10 @@ async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
 async def test_beside_details_a_gap_stays_under_the_cursor() -> None:
     """A gap of two cells of 1 us; where details leave fewer cells, all of the time would be in cells of 2 us."""
     work = [kernel("relu", 10_000, start_ns=start, device=0, stream=7) for start in (0, 12_000, 160_000)]
-    async with opened_profile(profile(sessions=[{"session": 0}], activities=work), size=(200, 50)) as pilot:
-        await press(pilot, *GO, "right_curly_bracket")
+    async with opened_profile(
+        profile(sessions=[{"session": 0}], activities=work), size=(200, 50), view="timeline"
+    ) as pilot:
+        await press(pilot, "right_curly_bracket")
         view = view_of(pilot)
         cells = view.window.cells
         assert (view.item, "gap of 2 µs from 10 µs" in screen_text(pilot.app)) == (None, True)
@@ -311,12 +309,12 @@ async def test_t_leads_from_the_timeline_to_the_row_of_what_is_under_the_cursor(
         return row and (screen.VIEW, table.id, row.get("start_ns", row.get("name")))  # type: ignore[union-attr]
 
     async with opened_profile(loop()) as pilot:
-        await press(pilot, "colon", *"kernels relu", "enter", *GO, "j", "n")
+        await press(pilot, "colon", *"kernels relu", "enter", "colon", *"timeline", "enter", "j", "n")
         assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
         # The filter that hides the kernel is taken away.
         await press(pilot, "T")
         await until(pilot, lambda: there() == ("kernels", "launches", 1_060_000), "the launch")
-        await press(pilot, *GO, "a")
+        await press(pilot, "colon", *"timeline", "enter", "a")
         assert here(pilot) == ("thread 5 API calls", "cudaLaunchKernel")
         await press(pilot, "T")
         await until(pilot, lambda: there() == ("api-calls", "functions", "cudaLaunchKernel"), "the call")
@@ -332,8 +330,7 @@ async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
 
 
 async def test_chosen_iterations_limit_the_time() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, *GO)
+    async with opened(TRACE, view="timeline") as pilot:
         whole = view_of(pilot).window
         await press(pilot, "colon", *"aggregate 4", "enter")
         part = view_of(pilot).window
@@ -342,15 +339,13 @@ async def test_chosen_iterations_limit_the_time() -> None:
 
 
 async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
-    async with opened_profile(training()) as pilot:
-        await press(pilot, *GO)
+    async with opened_profile(training(), view="timeline") as pilot:
         view = view_of(pilot)
         assert {lane.session for lane in view.shown.lanes} == {0}
         assert "session 0 of 2: their clocks are not comparable" in screen_text(pilot.app)
         await press(pilot, "colon", *"session 1", "enter")
         assert {lane.session for lane in view.shown.lanes} == {1}
-    async with opened(*RANKS) as pilot:
-        await press(pilot, *GO)
+    async with opened(*RANKS, view="timeline") as pilot:
         view = view_of(pilot)
         assert {lane.session for lane in view.shown.lanes} == {0, 1}
         assert "2 sessions, aligned by the clocks of their machines" in screen_text(pilot.app)
@@ -380,7 +375,7 @@ async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.Mo
 
 async def test_a_log_without_start_times_says_what_to_record() -> None:
     async with opened("gpt_summary.nvprof.log") as pilot:
-        await press(pilot, *GO)
+        await press(pilot, "colon", *"timeline", "enter")
         assert app_of(pilot).view_screen.VIEW == "dashboard"
         # In the menu views without data are one line, which unfolds to a reason for each.
         await press(pilot, "m", "G", "enter")
@@ -396,8 +391,7 @@ async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.Monkey
         return find_name(profile, shown, text, whole=whole)
 
     monkeypatch.setattr(timeline, "find_name", find_slowly)
-    async with opened_profile(loop()) as pilot:
-        await press(pilot, *GO)
+    async with opened_profile(loop(), view="timeline") as pilot:
         screen = app_of(pilot).view_screen
         assert isinstance(screen, TimelineScreen)
         screen.find_in_table("gemm")
@@ -412,8 +406,7 @@ async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("path", [TRACE, LOG])
 async def test_the_screen_and_the_report_say_the_same(path: str) -> None:
-    async with opened(path, size=(120, 40)) as pilot:
-        await press(pilot, *GO)
+    async with opened(path, size=(120, 40), view="timeline") as pilot:
         rows = screen_text(pilot.app).splitlines()
     shown = {
         row[1:].split("%")[0].rsplit(None, 1)[0].strip(): row.split("%")[0].rsplit(None, 1)[1]
@@ -443,28 +436,27 @@ SCREENS: Final = {
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
     paths, keys = SCREENS[state]
-    async with opened(*paths) as pilot:
-        await press(pilot, *GO, *keys.split())
+    async with opened(*paths, view="timeline") as pilot:
+        await press(pilot, *keys.split())
         await assert_at_sizes(pilot, snapshot, svg=state == "timeline-close")
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
 async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(80, 24), color=color) as pilot:
-        await press(pilot, *GO, "j", "plus", "plus")
+    async with opened(TRACE, size=(80, 24), color=color, view="timeline") as pilot:
+        await press(pilot, "j", "plus", "plus")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE, size=(120, 40), ascii_only=True) as pilot:
-        await press(pilot, *GO, "plus", "plus", "plus", "plus", "n", "n")
+    async with opened(TRACE, size=(120, 40), ascii_only=True, view="timeline") as pilot:
+        await press(pilot, "plus", "plus", "plus", "plus", "n", "n")
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
 
 
 async def test_every_glyph_of_a_lane_is_told_in_the_help() -> None:
-    async with opened(*RANKS, size=(200, 50)) as pilot:
-        await press(pilot, *GO)
+    async with opened(*RANKS, size=(200, 50), view="timeline") as pilot:
         screen = app_of(pilot).view_screen
         assert isinstance(screen, TimelineScreen)
         view = screen.lanes

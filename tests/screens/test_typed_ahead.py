@@ -42,9 +42,7 @@ async def typed(pilot: Pilot[None], keys: str) -> None:
 
 @pytest.mark.parametrize("begins", ["f", "/"])
 async def test_after_the_bar_of_a_table_keys_reach_its_rows(begins: str) -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
-        app_of(pilot).go("kernels")
-        await settled(pilot)
+    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
         await typed(pilot, f"{begins}gemm\r")
         table = pilot.app.screen.query(FrameTable).first()
         at, rows = table.model.cursor_row, len(table.model.rows)
@@ -56,9 +54,7 @@ async def test_after_the_bar_of_a_table_keys_reach_its_rows(begins: str) -> None
 
 
 async def test_after_a_filter_that_is_wrong_nothing_is_typed() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
-        app_of(pilot).go("kernels")
-        await settled(pilot)
+    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
         await typed(pilot, "fgemm|\rjj")
         bar = pilot.app.screen.query(TablePane).first().search.bar
         assert (bar.is_open, bar.text) == (True, "gemm|")
@@ -68,18 +64,14 @@ async def test_after_a_filter_that_is_wrong_nothing_is_typed() -> None:
 
 
 async def test_a_second_search_can_follow_at_once() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
-        app_of(pilot).go("kernels")
-        await settled(pilot)
+    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
         await typed(pilot, "fgemm\r/cudnn\r")
         state = pilot.app.screen.query(TablePane).first().state
         assert (state.filter, state.find) == ("gemm", "cudnn")
 
 
 async def test_after_a_search_in_the_log_keys_move_on_from_the_hit() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
-        app_of(pilot).go("log")
-        await settled(pilot)
+    async with opened("resnet50_training.nvprof.log", view="log") as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, LogScreen)
         await typed(pilot, "/gemm\r")
@@ -91,9 +83,7 @@ async def test_after_a_search_in_the_log_keys_move_on_from_the_hit() -> None:
 
 
 async def test_after_a_search_in_the_timeline_keys_move_on_from_the_hit() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
-        app_of(pilot).go("timeline")
-        await settled(pilot)
+    async with opened("resnet50_training.nvprof.log", view="timeline") as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, TimelineScreen)
         await typed(pilot, "/gemm\r")
@@ -177,9 +167,7 @@ async def test_while_files_are_read_q_is_a_letter_of_a_line_and_quits_elsewhere(
 
 
 async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_opened_since() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
-        app_of(pilot).go("kernels")
-        await settled(pilot)
+    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
         pane = pilot.app.screen.query(TablePane).first()
         pane.focus_table()
         pane.action_filter()

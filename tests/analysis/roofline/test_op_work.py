@@ -12,8 +12,8 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file, shared_file
+from tests.profiles import load_one
 from tui.analysis.roofline import calls_of_shape, find_peaks, op_work, op_work_by_shape, rooflines
-from tui.loaders.registry import load_one
 
 MM = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["bfloat16", "bfloat16"]'}
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES
 from tui.loaders.multi_file.ranks import FROM_NAME, in_words, rank_issues, ranks_in_names
 from tui.loaders.registry import load
 

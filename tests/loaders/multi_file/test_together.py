@@ -18,7 +18,7 @@ import pytest
 
 from tests.cache.keeping import a_cache, same
 from tests.idle import PATIENCE_S
-from tests.screens.opening import SAMPLES
+from tests.profiles import SAMPLES
 from tui.loaders.multi_file import read_files
 from tui.loaders.multi_file.load_together import left_out
 from tui.loaders.multi_file.read_files import Wanted
