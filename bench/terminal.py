@@ -22,7 +22,7 @@ from pathlib import Path
 
 COLUMNS, LINES = 160, 50
 QUIET_S = 0.12
-"""Longer than any pause after which a program does more: see `SETTLED_AFTER` and `QUIET` of its widgets."""
+"""Longer than any pause after which a program does more: see `SETTLED_AFTER` and `SETTLE_S` of its widgets."""
 QUIET_BARE_S = 0.03
 """Of a program that does nothing later."""
 PROBE_AFTER_S = 0.04

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from tui.screens.menu import MenuScreen
 
 from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
 from tests.analysis.expert.judging import as_shown
@@ -21,6 +20,7 @@ from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.view import TableState
 from tui.query.apply import apply
 from tui.screens.expert_systems import DETAILS_FROM
+from tui.screens.menus import MenuScreen
 from tui.screens.tabs import TabbedTables
 from tui.screens.timeline import TimelineScreen
 from tui.tables import tables_of_report

@@ -15,7 +15,7 @@ from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
 from tests.snapshots import assert_screen, screen_text
 from tui.cli.main import main
-from tui.screens import background_screen
+from tui.screens import base
 from tui.screens.group_ops import GroupOpsScreen
 from tui.widgets.table.pane import TablePane
 
@@ -239,7 +239,7 @@ async def test_a_hundred_thousand_groups_fold_at_once() -> None:
 
 
 async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_screen, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 2)
     async with opened_profile(made()) as pilot:
         await press(pilot, "3")
         assert names(pilot) == ["all", "net", "sum"]

@@ -10,7 +10,7 @@ from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, TableApp
 from tui.widgets.table.painter import TablePainter
 from tui.widgets.table.pane import TablePane
-from tui.widgets.table.view import AHEAD_ROWS, STRIPS_KEPT
+from tui.widgets.table.view import AHEAD_ROWS, MAX_CACHED_STRIPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ async def test_a_page_taller_than_what_is_kept_is_not_drawn_ahead_for_ever() -> 
         turns = 0
         while table.draw_ahead():
             turns += 1
-        assert 0 < turns <= 2 * STRIPS_KEPT // AHEAD_ROWS
+        assert 0 < turns <= 2 * MAX_CACHED_STRIPS // AHEAD_ROWS
 
 
 async def test_columns_out_of_sight_are_counted_and_reached() -> None:
