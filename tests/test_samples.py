@@ -223,7 +223,7 @@ def test_metrics_and_events() -> None:
         ("warning", "this row of metrics is torn: process 4302 writes into it; it is left out"),
         (
             "warning",
-            "inst_executed is <OVERFLOW> here: the counter overflowed, and it stays unknown",
+            "inst_executed is <OVERFLOW> here: the counter overflowed, shown as unknown",
         ),
     ]
 

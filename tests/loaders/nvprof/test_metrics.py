@@ -200,7 +200,7 @@ def test_counters_that_overflowed_are_unknown_and_counted() -> None:
 
     assert profile["metrics"].filter(metric="inst_executed")["avg"].to_list() == [None, None, 9.0]
     assert profile["issues"].select("line", "reason").rows() == [
-        (4, "inst_executed is <OVERFLOW> in 2 launches, here first: the counter overflowed, and it stays unknown")
+        (4, "inst_executed is <OVERFLOW> in 2 launches, here first: the counter overflowed, shown as unknown")
     ]
 
 

@@ -318,11 +318,11 @@ def test_calls_of_a_trace_without_its_header_are_told() -> None:
     assert issues(read(lines(*RUN, *calls))) == [(4, "warning"), (5, "warning")]
 
 
-def test_rows_of_a_trace_above_all_that_nvprof_says_are_told() -> None:
+def test_trace_rows_without_a_header_are_reported() -> None:
     csv = ('2.005179,5.251200,,,,,,,,,,512.000000,9.298470,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"',) * 2
     profile = read(lines("ms,ms,,,,,,,,,,KB,GB/s,,,,", *csv, *RUN, TRACE, trace_row("100.10ms", "k(int*) [7]")))
     assert profile["issues"].select("line", "reason").rows() == [
-        (2, "2 rows of a trace begin here, above any header that says what their columns are: left out")
+        (2, "2 trace rows from here without a header above: left out")
     ]
 
 

@@ -1,8 +1,8 @@
-"""Rows of nvprof tables that are torn over several lines or damaged: repaired or reported.
+"""Repairs or reports rows of nvprof tables that are split over several lines or damaged.
 
 Text that was extracted from a PDF has the columns of a table as separate runs of cells, in an order that follows the
-page. A row is accepted only where its figures prove it: calls times average is the total, and the average lies between
-the shortest and the longest call.
+page. A row is accepted only if its figures are consistent: calls times average is the total, and the average is between
+the minimum and the maximum.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 MAX_WINDOW: Final = 28
-"""Pieces that are looked at together: four torn rows of seven cells."""
+"""The most fragments that are combined: four split rows of seven cells."""
 
 _MAX_READINGS: Final = 1024
-"""Ways to give cells to columns that are tried for one run of pieces."""
+"""The most assignments of cells to columns that are tried for a run of fragments."""
 
 _MAX_TRIED: Final = 10_000
-"""Ways that are tried for all the pieces of a table: program output can look like pieces, and proves nothing."""
+"""The most assignments that are tried for a table: program output can look like fragments."""
 
 _NEXT_ROW: Final = re.compile(
     r"(?<=[A-Za-z)\]>])(?<![0-9]s)(?<![0-9][num]s)\s+(?=[0-9]+(?:\s+[0-9]+(?:\.[0-9]+)?[num]?s){3}\s+[\w\[])"
 )
-"""Where the cells of another row follow a name on the same line."""
+"""The position of another row after a name on the same line."""
 
 _CELLS_OF_ITS_OWN: Final = 3
-"""So many cells of these kinds in a row are a table's, whatever stands behind them."""
+"""This many consecutive cells of these kinds are of a table, whatever follows."""
 
 _COLUMNS: Final = ("time_pct", "total", "calls", "avg", "min", "max", "name")
 _KINDS: Final = "PTNTTT"
@@ -45,17 +45,17 @@ _CELL: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?%)|([0-9]+(?:\.[0-9]+)?(?:e[
 
 @dataclass(slots=True)
 class RowFragment:
-    """Cells of one row that stand together on a line, and the name after them if there is one."""
+    """Consecutive cells of one row on a line, and the name after them, if any."""
 
     kinds: str
-    """What each cell can be: P percent, T time, N whole number."""
+    """The kind of each cell: P percent, T time, N integer."""
     cells: tuple[str, ...]
     name: str
     line: int
     text: str
 
     def repeats(self, other: RowFragment) -> bool:
-        """Whether all it says stands in another piece too, where the name may be cut."""
+        """Whether another fragment has the same cells, and the same name or its beginning."""
         if self.kinds not in other.kinds:
             return False
         width = len(self.cells)
@@ -66,7 +66,7 @@ class RowFragment:
 
     @property
     def ends_a_row(self) -> bool:
-        """Whether it is calls, average, shortest and longest call and name, in the order that times can have."""
+        """Whether it is calls, average, minimum, maximum and name, with consistent times."""
         if self.kinds != "NTTT" or not self.name:
             return False
         average, shortest, longest = (time_ns(cell) for cell in self.cells[1:])
@@ -75,7 +75,7 @@ class RowFragment:
 
 @cache
 def _starts(kinds: str, *, named: bool) -> tuple[int, ...]:
-    """The columns that the first of some cells can belong to; a name stands behind the last column."""
+    """The columns that the first cell can belong to; a name follows the last column."""
     return tuple(
         start
         for start in range(len(_KINDS))
@@ -84,7 +84,7 @@ def _starts(kinds: str, *, named: bool) -> tuple[int, ...]:
 
 
 def fragments_of(text: str, line: int) -> Sequence[RowFragment]:
-    """The pieces of rows that a line is made of; none where it holds anything else.
+    """The fragments of rows that a line consists of; empty if it contains anything else.
 
     >>> [fragment.name for fragment in fragments_of("4 3.1us 3us 3.2us cuInit 35 2.7us 2us 7.86us cudaFree", 7)]
     ['cuInit', 'cudaFree']
@@ -94,7 +94,7 @@ def fragments_of(text: str, line: int) -> Sequence[RowFragment]:
 
 
 def fragment_of(text: str, line: int) -> RowFragment | None:
-    """The piece of a row that a line is, or None where it holds anything else.
+    """The fragment of a row that a line is; None if it contains anything else.
 
     >>> fragment_of("  352 2.6990us", 7).cells
     ('352', '2.6990us')
@@ -120,7 +120,7 @@ def fragment_of(text: str, line: int) -> RowFragment | None:
 
 
 def _looks_like_name(name: str, cells: int) -> bool:
-    """Names begin like an identifier, and are one word or C++ with brackets; prose is several words without."""
+    """Whether a text is one word or C++ with brackets, not prose."""
     if not (name[0].isalpha() or name[0] in "_[<~(?"):
         return False
     return (
@@ -133,18 +133,18 @@ def _looks_like_name(name: str, cells: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What `rows_from` made of the pieces of a table."""
+    """The result of `rows_from`."""
 
     rows: Sequence[SummaryRow]
     left: Sequence[Sequence[RowFragment]]
-    """Runs of pieces that prove no row."""
+    """Runs of fragments that form no consistent row."""
 
 
 def rows_from(pieces: Sequence[RowFragment]) -> Repaired:
-    """Put rows together from pieces in the order of their lines.
+    """Join fragments, in the order of their lines, to rows.
 
-    The smallest run of pieces that proves one or several rows is taken first; within it the cells of a column keep
-    their order. A piece that belongs to no such run is left over.
+    The smallest run of fragments that forms consistent rows is taken first; within it the cells of a column keep
+    their order.
     """
     rows: list[SummaryRow] = []
     left: list[list[RowFragment]] = []
@@ -163,7 +163,7 @@ def rows_from(pieces: Sequence[RowFragment]) -> Repaired:
 
 
 class _TornRows:
-    """All pieces of a table, and how often more rows may be tried to be made of them."""
+    """All fragments of a table, with the number of attempts left."""
 
     def __init__(self, pieces: Sequence[RowFragment]) -> None:
         self._pieces = pieces
@@ -172,7 +172,7 @@ class _TornRows:
         self._tries = itertools.repeat(None, _MAX_TRIED)
 
     def smallest_run(self, start: int) -> tuple[int, list[SummaryRow] | None]:
-        """The end of the smallest run from a piece on that proves rows, and those; else the next piece, and None."""
+        """The end of the smallest run from a fragment that forms rows, and the rows; otherwise the next index."""
         percents = numbers = times = names = 0
         seen: set[_Shape] = set()
         for end in range(start + 1, min(start + MAX_WINDOW, len(self._pieces)) + 1):
@@ -198,7 +198,7 @@ class _TornRows:
         return start + 1, None
 
     def _solve(self, places: Sequence[int], height: int) -> list[SummaryRow] | None:
-        """The rows that all these pieces together prove, or None; they have the cells of so many rows."""
+        """The consistent rows that fragments with the cells of ``height`` rows form, or None."""
         pieces = [self._pieces[place] for place in places]
         choices = (_starts(piece.kinds, named=bool(piece.name)) for piece in pieces)
         ways = itertools.islice(itertools.product(*choices), _MAX_READINGS)
@@ -206,11 +206,11 @@ class _TornRows:
         return next((rows for rows in tried if rows), None)
 
     def _solve_without_copy(self, places: Sequence[int], extra: AbstractSet[_Shape]) -> list[SummaryRow] | None:
-        """The rows that pieces prove when one that stands there twice is taken once.
+        """The consistent rows that fragments form without a duplicate one.
 
         Args:
-            places: Where the pieces are.
-            extra: What a piece can have of which the others have the cells of whole rows.
+            places: The indices of the fragments.
+            extra: The possible shapes of a duplicate fragment.
         """
         for copy in places:
             if self._shapes[copy] not in extra:
@@ -229,7 +229,7 @@ class _TornRows:
         return None
 
     def _repeated_by(self, copy: int) -> list[int]:
-        """The pieces near a piece that say all that it says."""
+        """The nearby fragments that repeat a fragment."""
         found = self._repeated.get(copy)
         if found is None:
             near = range(max(0, copy - MAX_WINDOW + 1), min(copy + MAX_WINDOW, len(self._pieces)))
@@ -240,7 +240,7 @@ class _TornRows:
 
 
 _Shape = tuple[int, int, int, int]
-"""How many percentages, whole numbers, times and names a piece has."""
+"""The number of percentages, integers, times and names of a fragment."""
 
 
 def _shape(piece: RowFragment) -> _Shape:
@@ -248,7 +248,7 @@ def _shape(piece: RowFragment) -> _Shape:
 
 
 def _read(pieces: Sequence[RowFragment], starts: Sequence[int], height: int) -> list[SummaryRow] | None:
-    """The rows that the cells make from these columns on; None where columns are not full or a row is not proven."""
+    """The rows of the cells from these columns; None if a column is incomplete or a row inconsistent."""
     columns: list[list[str]] = [[] for _ in _COLUMNS]
     for piece, start in zip(pieces, starts, strict=True):
         for offset, cell in enumerate(piece.cells):
@@ -281,18 +281,18 @@ _SECOND_ROW: Final = re.compile(
     r"(?:(?:ns|us|ms|s) ++(?:[0-9][0-9.]*(?:ns|us|ms|s)|-) ++(?:-|\([0-9]|cu|\[)"
     r"| ++[0-9][0-9.e+-]* ++(?:- |\([0-9]+ [0-9]+ [0-9]+\) ))"
 )
-"""Its start, its duration and what follows; without units where a row of units stands above."""
+"""Start, duration and what follows; without units in tables with a row of units."""
 
-SUMMARY: Final = "this looks like a row of a summary, but not all of its columns can be read; it was left out"
-TRACE: Final = "this looks like a row of the trace, but not all of its columns can be read; it is left out"
+SUMMARY: Final = "this looks like a row of a summary, but not all of its columns can be read: left out"
+TRACE: Final = "this looks like a row of the trace, but not all of its columns can be read: left out"
 
 
 def like_summary_row(text: str, *, with_units: bool) -> bool:
-    """Whether a line between the rows of a summary looks like another that is damaged.
+    """Whether a line between the rows of a summary looks like a damaged row.
 
     Args:
         text: The line.
-        with_units: Times carry their units; else a row of units stood above, and a row is numbers alone.
+        with_units: Whether times have units; otherwise the table has a row of units, and rows only numbers.
 
     >>> like_summary_row("0.0!%  110.00us  1  110.00us  110.0us  110.00us  f(int)", with_units=True)
     True
@@ -306,7 +306,7 @@ def like_summary_row(text: str, *, with_units: bool) -> bool:
 
 
 def like_trace_row(text: str) -> bool:
-    r"""Whether a line between the rows of a trace looks like another that is damaged.
+    r"""Whether a line between the rows of a trace looks like a damaged row.
 
     >>> like_trace_row("1.5\ufffdms  2.1000us  cudaFree"), like_trace_row("step 3 took 12.1s")
     (True, False)
@@ -318,7 +318,7 @@ def like_trace_row(text: str) -> bool:
 
 
 def second_row(text: str, start: int = 0) -> int | None:
-    """Where another row of a trace begins behind a name, because the end of a line was lost; None where none does.
+    """The position of another row of a trace after a name, if a newline is missing; otherwise None.
 
     >>> second_row("cudaFree     0ns  4.1870us  cudaMalloc"), second_row("f(int, int)")
     (13, None)

@@ -11,14 +11,14 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What to tell about a message of nvprof's."""
+    """The issue for a message of nvprof."""
 
     severity: str
     """info, warning or error."""
     reason: str
-    """What it means for the figures, and what to do."""
+    """The meaning for the figures, and what to do."""
     general: bool = False
-    """Other tools mark warnings and errors in the same way; it is nvprof's only within a session of its own."""
+    """Whether other tools print such messages too; it is nvprof's only within a session of nvprof."""
 
 
 _SIGNALS: Final = MappingProxyType(
@@ -36,13 +36,13 @@ _SIGNALS: Final = MappingProxyType(
 
 NO_KERNELS: Final = (
     "no kernels were profiled: nvprof saw no GPU work. Let the program end with cudaDeviceReset() or "
-    "cudaProfilerStop(), add --profile-child-processes if it starts others, look for --profile-from-start off, see "
-    "that it has the permission to profile and runs on the GPU that was meant"
+    "cudaProfilerStop(), add --profile-child-processes if it starts others, check for --profile-from-start off, "
+    "the permission to profile, and the GPU that it runs on"
 )
 NO_API: Final = "no CUDA API calls were profiled: recorded with --profile-api-trace none, or the program made none"
 NO_METRICS: Final = (
     "no events or metrics were profiled: check that kernels ran, that the GPU has these metrics (--query-metrics), "
-    "and that the user may read the GPU's counters"
+    "and that the user has permission to read the GPU's counters"
 )
 
 
@@ -50,13 +50,13 @@ def _signal(match: re.Match[str]) -> str:
     number = int(match[1])
     name = _SIGNALS.get(number)
     return (
-        f"the program was ended by signal {number}{f' ({name})' if name else ''}: figures cover the time until then, "
+        f"the program was killed by signal {number}{f' ({name})' if name else ''}: figures cover the time until then, "
         "and the last records may be missing"
     )
 
 
 def _counted(one: str, many: str) -> Callable[[re.Match[str]], str]:
-    """Words that begin with the number in the message."""
+    """A text that begins with the number in the message."""
     return lambda match: f"{match[1]} {one if match[1] == '1' else many}"
 
 
@@ -68,12 +68,12 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"(?:Warning: )?Some kernel\(s\) will be replayed on device ([0-9]+)",
             "info",
-            r"kernels on device \1 were run several times to collect all metrics: times of this run are not comparable",
+            r"kernels on device \1 were replayed to collect all metrics: times of this run are not comparable",
         ),
         (
             r"Generated result file: (.+)",
             "info",
-            r"nvprof wrote its records to a file of its own and printed no table: open that file",
+            r"nvprof wrote its records to a file and printed no table: open that file",
         ),
         (
             r"Warning: ([0-9]+) records have invalid timestamps",
@@ -191,11 +191,11 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
 _GENERAL: Final = re.compile(r"(Error|Warning): (?!This can happen)\S")
 
 MISSING_EVENT: Final = re.compile(r'Warning: (?:Event|Metric) "[^"]*" cannot be found on device')
-"""Repeated for each event: told once, with how many there are."""
+"""Repeated for each event: reported once, with the count."""
 
 
 def notice(message: str) -> Notice | None:
-    """What to tell about a line of nvprof's (without its prefix); None where it is no warning or error.
+    """The issue for a line of nvprof without its prefix; None if it is no warning or error.
 
     >>> notice("Warning: 12 records have invalid timestamps due to insufficient device buffer space.").reason[:35]
     '12 records have invalid timestamps,'
@@ -223,7 +223,7 @@ _UNPREFIXED: Final = MappingProxyType(
 
 
 def nothing_profiled(text: str) -> Notice | None:
-    """What to tell about a line that stands where a table would.
+    """The issue for a line in place of a table.
 
     >>> nothing_profiled("No kernels were profiled.").severity, nothing_profiled("No kernels here")
     ('warning', None)

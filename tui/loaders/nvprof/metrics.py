@@ -259,7 +259,7 @@ class LaunchCsv(MetricTable):
         for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
             what = "the counter overflowed" if text == OVERFLOW else "that is no value"
             where = f"in {count} launches, here first" if count > 1 else "here"
-            reason = f"{metric} is {text} {where}: {what}, and it stays unknown"
+            reason = f"{metric} is {text} {where}: {what}, shown as unknown"
             self._state.collector.issue("warning", line, text, reason)
 
 

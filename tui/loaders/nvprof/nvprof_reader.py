@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector
 
 Opener = Callable[[Line, NvprofState], Section | None]
-"""Looks at a line; returns the section that it opens, or None where the line is not the beginning of one."""
+"""Takes a line; returns the section that it opens, or None."""
 
 TABLES: Final[tuple[Opener, ...]] = (
     open_summary,
@@ -44,7 +44,7 @@ CUE: Final = b"|".join(
         rb"Time ?\(%\)",
         rb"Critical path\(%\)",
         rb"No (?:kernels|API activities|events/metrics) were profiled",
-        # Rows that stand without a header: percent and time; start, duration and a grid; three times; plain numbers.
+        # Rows without a header: percent and time; start, duration and a grid; three times; plain numbers.
         rb"%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
         rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|cu(?:da)?[A-Z]|\d[\d.]*[num]?s[ \t])",
         rb'\d,\d[\d.e+-]*,"cu(?:da)?[A-Z]',
@@ -63,7 +63,7 @@ CUE: Final = b"|".join(
         rb"Total (?:CPU Page faults|CPU thrashes|remote mappings)",
     )
 )
-"""Finds a place in every line that `NvprofReader.begin` could take; without look-around, which not every engine has."""
+"""Matches in every line that `NvprofReader.begin` could read."""
 
 _HEADINGS: Final = MappingProxyType(
     {
@@ -86,10 +86,10 @@ _ANCHORS: Final = (
     r"(?:NV|PG)PROF is profiling|Profiling application:|Profiling result:|(?:API calls|Metric result|Event result):"
 )
 _WITHIN_A_LINE: Final = re.compile(rf"==(?P<pid>[0-9]+)== (?P<text>(?:{_ANCHORS}).*)")
-"""One of nvprof's lines that begins behind program output, because both were written at the same time."""
+"""A line of nvprof after program output on the same line, when both were written at the same time."""
 
 _WITHOUT_PREFIX: Final = re.compile(r"\s*(?P<text>Profiling (?:application: .+|result:))\s*")
-"""One of nvprof's lines whose prefix went to the line above, with program output behind it."""
+"""A line of nvprof whose prefix is on the line above, followed by program output."""
 
 _OTHER_RESULT: Final = re.compile(r"[A-Z][A-Za-z ]{,60} result(?: \([\w ]{,40}\))?:")
 """The title of a result that is not one of `_HEADINGS`."""
@@ -98,25 +98,25 @@ _PROFILING: Final = re.compile(
     r"(?:NV|PG)PROF is profiling(?: process (?P<pid>[0-9]+), command: (?P<command>.*)| (?P<program>.*))"
 )
 _DEVICE: Final = re.compile(r'\s*Device "')
-"""Above a summary: the table below is that of one GPU, and another GPU's may follow."""
+"""The line above the summary of one GPU; the summary of another GPU may follow."""
 
 _RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
 
 _LINES_IN_ONE: Final = re.compile(r"\\n.*==[0-9]+== |\\n.*Time ?\(%\)")
 
 _DAMAGED_ROW: Final = re.compile(r"[0-9]%\s+[0-9][0-9.]*[num]?s\s+[0-9]+\s+[0-9][0-9.]*[num]?s\s")
-"""Percent, time, calls and average: no program prints that but nvprof."""
+"""Percent, time, calls and average, which only nvprof prints."""
 
 _ROW_BEGINS: Final = re.compile(
     r'[0-9]{1,3}\.[0-9]+%\s+[0-9][0-9.]*[num]?s(?:\s|$)|[0-9]{1,3}\.[0-9]+,(?:[0-9][0-9.e+-]*,){1,2}"'
 )
-"""A row of the results below; under another heading a program's progress looks the same."""
+"""A row of such results; elsewhere a program's progress output can look the same."""
 
 _SHORT_ROWS: Final = ("cpu", "dependency")
 _BARE_ROW: Final = re.compile(
     r"[0-9]{1,3}\.[0-9][0-9]\s+[0-9][0-9.e+-]*\s+[0-9]+(?:\s+[0-9][0-9.e+-]*){3}\s+[A-Za-z_\[]"
 )
-"""A row of a summary whose row of units is missing; only where nvprof has said something before."""
+"""A row of a summary without its row of units; only after a message of nvprof."""
 
 _TRACE_ROW: Final = re.compile(
     r"[0-9][0-9.]*(?:e[+-]?[0-9]+)?(?:[num]?s)?\s+\S+\s+(?:-\s+-|\([0-9]+ [0-9]+ [0-9]+\)\s+\([0-9]+ [0-9]+ [0-9]+\))\s"
@@ -125,11 +125,11 @@ _TRACE_ROW: Final = re.compile(
 _CSV_TRACE_ROW: Final = re.compile(
     r'[0-9],(?:[0-9][0-9.]*(?:e[+-]?[0-9]+)?)?(?:(?:,[0-9]*){7},[0-9.,e+-]*"|,"cu(?:da)?[A-Z])',
 )
-"""Start, duration and the launch configuration or an API call; only where nvprof says something, too."""
+"""Start, duration and the launch configuration or an API call; only after a message of nvprof."""
 
 
 class NvprofReader:
-    """nvprof's part in reading one text.
+    """Reads nvprof's lines and tables in one text.
 
     The lines "NVPROF is profiling", "Profiling application" and "Profiling result" of one process make one session,
     in whatever order and however many of them there are; the second of a kind begins another, as does one below
@@ -142,7 +142,7 @@ class NvprofReader:
         self._missing_events: list[int] = []
         self._first_orphan: Line | None = None
         self._orphans = 0
-        """Rows of a trace without a header, above all that nvprof says."""
+        """The number of trace rows without a header, above all messages of nvprof."""
 
     def begin(self, line: Line) -> Section | bool:
         """Read one of nvprof's own lines, or open the table that begins here."""
@@ -170,12 +170,12 @@ class NvprofReader:
         return self._read_headless(line)
 
     def finish(self) -> None:
-        """Tell what was counted, and of results of which nothing was read."""
+        """Report what was counted, and results without a readable table."""
         self._report_missing_events()
         if self._first_orphan is not None and self.state.collector.sessions:
             self.state.collector.resume_session(self.state.collector.sessions[0])
-            what = f"{self._orphans} rows of a trace begin" if self._orphans > 1 else "a row of a trace stands"
-            reason = f"{what} here, above any header that says what their columns are: left out"
+            what = f"{self._orphans} trace rows from here" if self._orphans > 1 else "a trace row"
+            reason = f"{what} without a header above: left out"
             self.state.collector.issue("warning", self._first_orphan.number, self._first_orphan.text.strip(), reason)
         self._processes.finish()
         report_missing_rows(self.state)
@@ -205,7 +205,7 @@ class NvprofReader:
             process.session.command = text.removeprefix("Command: ")
         elif _OTHER_RESULT.fullmatch(text):
             self._processes.resume(line.number, pid)
-            reason = "this nvprof table is not read: it is in the log only"
+            reason = "this kind of nvprof table is not supported: see the log"
             self.state.collector.issue("info", line.number, text, reason)
         else:
             return self._read_notice(line, text, pid)
@@ -215,17 +215,17 @@ class NvprofReader:
         return True
 
     def _first_of_several(self, line: Line, text: str, pid: int | None) -> str:
-        """The first of many lines that stand in one, as JSON writes them; the others can't be read."""
+        """The first of many lines that are joined by escaped newlines, as in JSON; the others cannot be read."""
         self._processes.resume(line.number, pid)
         reason = (
-            "many lines of nvprof's stand in this one, with \\n between them: they were not read. Save the output as "
+            "this line contains many lines of nvprof, joined by \\n: they were not read. Save the output as "
             "text, or a notebook with one string a line (as Jupyter writes it)"
         )
         self.state.collector.issue("warning", line.number, line.text.strip(), reason)
         return text.partition("\\n")[0]
 
     def _read_notice(self, line: Line, text: str, pid: int | None) -> bool:
-        """A warning or error: an issue of the session that it is about."""
+        """Report a warning or error as an issue of its session."""
         if MISSING_EVENT.match(text):
             self._processes.resume(line.number, pid)
             self._missing_events.append(line.number)
@@ -240,7 +240,7 @@ class NvprofReader:
         return True
 
     def _read_headless(self, line: Line) -> bool:
-        """Tell of the rows of a table whose header is missing or damaged."""
+        """Report the rows of a table whose header is missing or damaged."""
         device = self.state.heading in ("metric", "event") and _DEVICE.match(self.state.bare(line.text))
         if device and self.state.interrupted_metrics is None:
             reason = "the header of this table of metrics is missing or damaged: its rows were left out"
@@ -249,18 +249,17 @@ class NvprofReader:
         return self._read_damaged_row(line)
 
     def _read_damaged_row(self, line: Line) -> bool:
-        """Tell of what can only be a row of a summary, but is none whose figures can be trusted."""
+        """Report a line that can only be a row of a summary or trace, but whose figures cannot be trusted."""
         text = self.state.bare(line.text).strip()
         within = self.state.collector.session is not None
         if _TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text):
             if not within:
-                # Alone they may be anyone's.
+                # Without other lines of nvprof they may be program output.
                 self._first_orphan = self._first_orphan or line
                 self._orphans += 1
                 return False
             reason = (
-                "this looks like a row of a trace, but the header above it that says what its columns are, or the "
-                "units, are missing or damaged; it was left out"
+                "this looks like a trace row, but the header above it units, are missing or damaged; it was left out"
             )
         elif (
             _DAMAGED_ROW.search(line.text)

@@ -17,7 +17,7 @@ APPLICATION: Final = "Profiling application"
 RESULT: Final = "Profiling result"
 
 _TABLE_LINES: Final = 2
-"""A table has so many lines at least: a header and a row."""
+"""The least number of lines of a table: a header and a row."""
 
 _OWN_LOGS: Final = "nvprof --log-file profile.%p.log gives each process a log of its own"
 _WHOSE_TABLE: Final = (
@@ -32,7 +32,7 @@ _WHOSE_ROWS: Final = (
 
 @dataclass(slots=True)
 class Process:
-    """A profiled process, and which of the lines that stand once in its output have come."""
+    """A profiled process, and which of its unique lines were read."""
 
     session: Session
     seen: set[str]
@@ -40,43 +40,43 @@ class Process:
     issues_before: int
     sections: set[str] = field(default_factory=set)
     result_line: int | None = None
-    """Where its result begins."""
+    """The first line of its result."""
     has_said: bool = False
-    """Something of its result was read, or told of."""
+    """Whether a part of its result was read or reported."""
     has_text: bool = False
-    """Lines enough for a table stand below the line of its result: whatever they are, they are what it printed."""
+    """Whether the line of its result is followed by enough lines for a table, which count as its output."""
 
 
 class Processes:
     """The processes of one text; the lines of several may alternate."""
 
     def __init__(self, state: NvprofState, before_next: Callable[[], None]) -> None:
-        """Begin without any; ``before_next`` is called when another one begins."""
+        """Start without processes; ``before_next`` is called before another one begins."""
         self.current: Process | None = None
-        """The process that tables now belong to."""
+        """The process of the next table."""
         self._state = state
         self._before_next = before_next
         self._by_pid: dict[int, Process] = {}
         self._begun: list[Process] = []
         self._last_read: Process | None = None
-        """The process whose table was read last."""
+        """The process of the last table."""
         self._announced: Process | None = None
-        """The process whose result the last of nvprof's lines announced."""
+        """The process whose result nvprof announced last."""
         state.others_wait = lambda: bool(self._others_that_wait())
         state.begin_waiting = self._begin_waiting
 
     def note_message(self, line_number: int) -> None:
-        """One of nvprof's lines stands here: see how much stands between it and a result that was announced above."""
+        """Note a line of nvprof, to measure the distance to a result announced above."""
         process, self._announced = self._announced, None
         if process is not None and process.result_line is not None:
             process.has_text |= line_number - process.result_line > _TABLE_LINES
 
     def reach(self, line_number: int, pid: int | None, mark: str, command: str | None) -> None:
-        """A process came to one of its lines; one that it has had already is another run's."""
+        """Note a unique line of a process; a second one belongs to another run."""
         current = self.current
         process = current if pid is None else self._by_pid.get(pid)
         if process is None and mark == APPLICATION and current is not None and command == current.session.command:
-            # A process number that was mistyped: the command is the same.
+            # A mistyped process id: the command is the same.
             process = current
         if process is None or mark in process.seen or self._has_rows(process):
             process = self._begin(line_number, pid, command, mark)
@@ -91,7 +91,7 @@ class Processes:
             self._announced = process
 
     def resume(self, line_number: int, pid: int | None) -> None:
-        """Let tables belong to the process that a line is about."""
+        """Assign the next tables to the process of a line."""
         process = self._by_pid.get(pid) if pid is not None else self.current
         if process is not None:
             self._switch_to(process)
@@ -102,15 +102,15 @@ class Processes:
 
     @property
     def current_waits(self) -> bool:
-        """Whether the next table is the first that is read of the current process."""
+        """Whether the next table is the first of the current process."""
         return self.current is not None and self._waits(self.current)
 
     def table_begins(self, line: Line, *, is_first: bool, has_header: bool) -> None:
-        """Tell where a table could as well be that of another process.
+        """Report a table that may belong to another process.
 
         Args:
             line: Its first line.
-            is_first: Whether the current process waited for it.
+            is_first: Whether the current process was waiting for it.
             has_header: Whether that line is a header; else it is a row.
         """
         current, before = self.current, self._last_read
@@ -120,7 +120,7 @@ class Processes:
                 self._warn(line.number, "", _WHOSE_TABLE.format(f"the results of {_named([current, *others])}"))
             elif not has_header and before is not None and before is not current:
                 self._warn(line.number, line.text.strip(), _WHOSE_ROWS.format(_named([before]), _named([current])))
-                # A header below is that of the process's own table.
+                # A header below belongs to the process's own table.
                 current.sections.clear()
         self._last_read = current
 
@@ -128,14 +128,14 @@ class Processes:
         return [process for process in self._begun if process is not self.current and self._waits(process)]
 
     def _begin_waiting(self, line_number: int) -> None:
-        """Let a second table of one kind belong to the first process that waits for its own."""
+        """Assign a second table of one kind to the first process that is waiting for one."""
         waiting = self._others_that_wait()
         asked = [process for process in (self.current, *waiting) if process is not None]
         self._switch_to(waiting[0])
         self._warn(line_number, "", _WHOSE_TABLE.format(f"the results of {_named(asked)}"))
 
     def _waits(self, process: Process) -> bool:
-        """Whether the result of a process was announced, and nothing of it was read or told of."""
+        """Whether the result of a process was announced, and no part of it read or reported."""
         if process is self.current and (self._row_count() > process.rows_before or process.sections):
             return False
         return process.result_line is not None and not process.has_said and not process.has_text
@@ -144,7 +144,7 @@ class Processes:
         self._state.collector.issue("warning", line_number, text, reason)
 
     def finish(self) -> None:
-        """Tell of results of which nothing was read."""
+        """Report results without a readable table."""
         self._leave()
         for process in self._begun:
             if process.result_line is not None and not process.has_said:
@@ -171,7 +171,7 @@ class Processes:
         return process is self.current and self._row_count() > process.rows_before
 
     def _row_count(self) -> int:
-        """Rows of nvprof's tables; the layers that a profiled program logs itself stand above them."""
+        """The number of rows of nvprof's tables, without layers that the program itself logs."""
         return self._state.collector.row_count - self._state.collector.count("layers")
 
     def _switch_to(self, process: Process) -> None:
@@ -184,7 +184,7 @@ class Processes:
             process.issues_before = self._state.collector.count("issues")
 
     def _leave(self) -> None:
-        """Note of the current process whether something of its result was read or told of."""
+        """Note whether a part of the current process's result was read or reported."""
         process = self.current
         if process is not None:
             told = self._state.collector.count("issues") > process.issues_before
@@ -192,9 +192,9 @@ class Processes:
 
 
 def _named(processes: list[Process]) -> str:
-    """Processes by their numbers, as ``processes 11 and 12``.
+    """The ids of processes as text, as ``processes 11 and 12``.
 
-    Those of which the text tells no number are not named.
+    Processes without a known id are omitted.
     """
     numbers = sorted({str(process.session.pid) for process in processes if process.session.pid is not None})
     if len(numbers) < 2:

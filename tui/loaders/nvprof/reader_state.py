@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 FORMAT_NAME: Final = "nvprof-text"
 
 LEAD: Final = r"(?:[ \t]*+(?:[0-9]+,|(?:[#*>|%]|//)+)?[ \t]*+)"
-"""What can stand in front of the lines of a pasted log: indentation, comment and quotation marks, a script's column."""
+"""Prefixes of the lines of a pasted log: indentation, comment and quotation marks, a script's column."""
 
 _LEAD: Final = re.compile(LEAD)
 _DEVICE: Final = re.compile(r"(?P<name>.*) \((?P<device>[0-9]{1,4})\)")
 
 MESSAGE: Final = re.compile(LEAD + r"(?:==(?P<pid>[0-9]+)==|={8})(?: (?P<text>.*)|$)")
-"""A line that nvprof itself wrote, with the process it is about; rulers of nine and more ``=`` are not."""
+"""A line of nvprof itself, with its process; rulers of nine or more ``=`` are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The units of the time columns, where a row of units gives them instead of the cells."""
+    """The units of the time columns, if given by a row of units instead of the cells."""
 
     total: str | None = None
     avg: str | None = None
@@ -39,19 +39,19 @@ class Units:
 
 
 class InterruptedTrace(Section, Protocol):
-    """A trace whose rows may go on below program output."""
+    """A trace whose rows may continue after program output."""
 
     table: TraceTable
 
     def resume(self, line: Line) -> bool:
-        """Go on if the line is a row of the trace; whether it is."""
+        """Continue if the line is a row of the trace; returns whether it is."""
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> Section | None:
-        """The next trace, if the line is the first row of one that has no header of its own."""
+        """The next trace, if the line is the first row of one without a header."""
 
 
 class InterruptedMetrics(Section, Protocol):
-    """A table of metrics or events whose rows may go on below program output."""
+    """A table of metrics or events whose rows may continue after program output."""
 
     def is_next_row(self, line: Line) -> bool:
         """Whether a line is a row of the table."""
@@ -59,59 +59,59 @@ class InterruptedMetrics(Section, Protocol):
 
 @dataclass(slots=True)
 class NvprofState:
-    """Shared by the sections of one text."""
+    """The state that the sections of one text share."""
 
     collector: Collector
     heading: str = "gpu"
-    """What the next table without a label of its own is about: gpu, api, um, nvtx, metric, event, openacc, cpu or
+    """The kind of the next table without a label: gpu, api, um, nvtx, metric, event, openacc, cpu or
     dependency."""
     heading_known: bool = False
-    """A line of nvprof's has said so; else the names in the table have to."""
+    """Whether a line of nvprof announced the kind; otherwise it is inferred from the names in the table."""
     range_name: str | None = None
-    """The NVTX range whose table comes next."""
+    """The NVTX range of the next table."""
     label: str = ""
-    """The last label of a Type column, for rows that go on below program output."""
+    """The last label of a Type column, for rows that continue after program output."""
     units: Units = field(default_factory=Units)
-    """The units of the last summary table, for the same."""
+    """The units of the last summary table, for rows that continue after program output."""
     csv_columns: Sequence[str] = ()
-    """The columns of the last summary in CSV, for rows that go on below program output; none where no header stood."""
+    """The columns of the last summary in CSV, for rows that continue after program output; empty without a header."""
     csv_units: Units | None = None
     """Its units."""
     lead: str = ""
-    """What stands in front of every line of the current paste beside blanks (``#``, ``131072,``)."""
+    """The prefix of every line of the current paste except blanks (``#``, ``131072,``)."""
     sections_seen: set[str] = field(default_factory=set)
-    """Sections of which the current result already has a table."""
+    """Sections that already have a table in the current result."""
     rows_seen: dict[tuple[object, ...], int] = field(default_factory=dict)
-    """The lines of the rows of summaries read so far, by session, figures and name."""
+    """The lines of all summary rows, by session, figures and name."""
     shares: dict[tuple[int, str], list[tuple[int, float]]] = field(default_factory=dict)
     """Line and share of the rows of summaries, by session and section."""
     identifiers: set[str] = field(default_factory=set)
-    """Identifiers with underscores in the names read so far."""
+    """Identifiers with underscores in all names."""
 
     others_wait: Callable[[], bool] = lambda: False
-    """Whether another process than the current one waits for its first table."""
+    """Whether another process is waiting for its first table."""
     begin_waiting: Callable[[int], None] = lambda _line_number: None
-    """Goes on to such a process, at a line."""
+    """Switches to a waiting process, at a line."""
 
     interrupted_metrics: InterruptedMetrics | None = None
-    """The last table of metrics or events, for the same."""
+    """The last table of metrics or events, whose rows may continue after program output."""
     interrupted_trace: InterruptedTrace | None = None
-    """The last trace, whose rows may go on below program output."""
+    """The last trace, whose rows may continue after program output."""
 
     def ensure_session(self, line_number: int) -> Session:
-        """The current session, or a new one at this line: a table pasted without nvprof's own lines is one too."""
+        """The current session, or a new one at this line for a table pasted without nvprof's own lines."""
         session = self.collector.session
         if session is not None and session.format == FORMAT_NAME:
             return session
         return self.open_session(line_number)
 
     def open_session(self, line_number: int, *, pid: int | None = None, command: str | None = None) -> Session:
-        """Begin a new session; what is known of tables begins anew."""
+        """Open a new session and reset the state of tables."""
         self.forget_tables()
         return self.collector.open_session(FORMAT_NAME, line_number, pid=pid, command=command)
 
     def forget_tables(self) -> None:
-        """What follows is another result: its tables say anew what they are about."""
+        """Reset the state of tables for the next result."""
         self.heading, self.heading_known = "gpu", False
         self.range_name = None
         self.label = ""
@@ -121,21 +121,21 @@ class NvprofState:
         self.sections_seen.clear()
 
     def set_heading(self, heading: str) -> None:
-        """A line of nvprof's says what the next table is about."""
+        """Set the kind of the next table, from a line of nvprof."""
         self.heading, self.heading_known = heading, True
         self.range_name = None
         self.label = ""
         self.csv_columns, self.csv_units = (), None
 
     def next_session(self, line_number: int) -> Session:
-        """The session of a second table of one kind: of a process that waits for its own, or a new one."""
+        """The session of a second table of one kind: of a process that is waiting for one, or a new session."""
         if not self.others_wait():
             return self.open_session(line_number)
         self.begin_waiting(line_number)
         return self.ensure_session(line_number)
 
     def begin_table(self, line_number: int, sections: AbstractSet[str]) -> Session:
-        """The session for a table with a header; another one of the same kind in one result is another run's."""
+        """The session for a table with a header; a second table of one kind in a result belongs to another run."""
         session = self.ensure_session(line_number)
         if self.sections_seen & sections & {"gpu", "api"}:
             session = self.next_session(line_number)
@@ -143,16 +143,16 @@ class NvprofState:
         return session
 
     def note_device(self, text: str) -> None:
-        """Note a GPU that is named as ``TITAN Xp (0)``."""
+        """Add a GPU named as in ``TITAN Xp (0)``."""
         if match := _DEVICE.fullmatch(text):
             self.collector.add_device(int(match["device"]), match["name"])
 
     def note_lead(self, text: str, start: int) -> None:
-        """Remember what stands before index `start`, where a header or a message of nvprof's begins."""
+        """Store the prefix before index `start`, where a header or a message of nvprof begins."""
         self.lead = text[:start].strip(" \t")
 
     def bare(self, text: str) -> str:
-        """The line without the lead of the paste; its indentation stays, so that columns keep their places."""
+        """The line without the prefix of the paste, with its indentation, so that columns stay aligned."""
         if not self.lead:
             return text
         start = text.find(self.lead)
@@ -162,7 +162,7 @@ class NvprofState:
 
 
 def is_lead(text: str) -> bool:
-    """Whether a text can stand in front of the lines of a paste.
+    """Whether a text can be the prefix of the lines of a paste.
 
     >>> is_lead("  # "), is_lead("131072,"), is_lead("the column ")
     (True, True, False)

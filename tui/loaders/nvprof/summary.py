@@ -1,4 +1,4 @@
-"""Reads nvprof's summary tables, as text or CSV: here an nvprof summary is parsed."""
+"""Parses nvprof summaries, as text or CSV."""
 
 from __future__ import annotations
 
@@ -34,46 +34,46 @@ if TYPE_CHECKING:
 
 _HEADER: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _MISREAD: Final = MappingProxyType({"Ava": "Avg", "Avq": "Avg"})
-"""What text recognition makes of a heading."""
+"""Misreadings of a heading by text recognition."""
 
 _HEADER_START: Final = re.compile(r"(?:Type[\s|]+)?Time\(%\)(?=\s|$|\|)")
 _UNITS: Final = re.compile(r"(?:%\s+)?([num]?s)\s+([num]?s)\s+([num]?s)\s+([num]?s)")
 _NEUTRAL: Final = re.compile(r"[\s|:+.\-]*|(?:```|~~~)\w*|\[\.\.\.\]|[ .]{0,8}<\s?snip\s?>[ .]{0,8}")
-"""Lines within a table that say nothing: blank, fences of Markdown, rules, marks of what an author left out."""
+"""Lines without content within a table: blank lines, Markdown fences, rules, ellipses."""
 
 _LABEL: Final = re.compile(rf"({LABEL}):\s*")
 _SPLIT_NUMBER: Final = re.compile(r"\b([0-9]+) 0(\.[0-9]+[num]?s)\b")
-"""What a careless copy makes of 142.36ms: 142 0.36ms."""
+"""A number split by copying: 142 0.36ms for 142.36ms."""
 
 _SPLIT_BEFORE_POINT: Final = re.compile(r"(?<=[0-9])[ \t]+(?=\.[0-9]+[num]?s\b)")
 
 _CUT: Final = re.compile(rf"(?:(?:{LABEL}):\s*)?[0-9]{{1,3}}\.(?:[0-9]?|[0-9][0-9]%?|[0-9][0-9]%\s+[0-9].*)")
-"""The beginning of a row, and all that is left of one."""
+"""The beginning of a row that is cut off."""
 
 _NOTHING: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
 _SECOND_ROW: Final = re.compile(
     rf"(?:(?:{LABEL}):\s*+)?[0-9]{{1,3}}\.[0-9]+%\s++[0-9][0-9.]*[num]?s\s++[0-9]+(?:\s++[0-9][0-9.]*[num]?s){{3}}\s"
 )
-"""Another row where a name ends, because the end of a line was lost."""
+"""Another row after a name, because a newline is missing."""
 
 _SECOND_BARE_ROW: Final = re.compile(
     r"(?<![0-9.])[0-9]{1,3}\.[0-9][0-9]\s++[0-9][0-9.e+-]*\s++[0-9]+(?:\s++[0-9][0-9.e+-]*){3}\s++(?=[A-Za-z_\[])"
 )
-"""The same where a row of units gives the units."""
+"""The same for tables with a row of units."""
 
 _NOTE: Final = re.compile(r"(?<!\s)\s{2,}(?://|<-|←|#|/\*).*")
-"""What an author wrote behind a row."""
+"""A comment after a row."""
 
 _MAX_NAME_LINES: Final = 60
 _MAX_PIECES: Final = 4_000
-"""More pieces than any report has for a table: what goes on so is program output."""
+"""The most fragments of a table; more are program output."""
 
 _HARD_WIDTH: Final = 60
-"""Lines shorter than this are not cut by the width of a terminal."""
+"""Shorter lines are not cut by the width of a terminal."""
 
 
 def header_words(text: str) -> Sequence[str] | None:
-    """The words of a summary's header that are still to come after this line; None where it is not such a header.
+    """The words of a summary's header that must follow on later lines; None if the line is no such header.
 
     >>> header_words("Time(%)      Time     Calls       Avg       Min       Max  Name")
     ()
@@ -106,15 +106,14 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
 class SummarySection:
     """One table; its rows go to the ``summary`` frame when it ends.
 
-    Rows whose cells or names were torn apart are kept as pieces and put back together at the end, when all of the
-    table is known.
+    Rows that are split over several lines are stored as fragments and joined at the end of the table.
     """
 
     def __init__(self, line: Line, state: NvprofState, header: Sequence[str] | None) -> None:
         self._state = state
         self._first_line = self._last_line = line.number
         self.has_header = header is not None
-        """Whether it began with its header, rather than with a row."""
+        """Whether the table begins with its header."""
         self._header_left: Sequence[str] = header or ()
         self._misread = header is not None and any(word in _MISREAD for word in line.text.split())
         self._piped = line.text.count("|") > 2
@@ -156,7 +155,7 @@ class SummarySection:
         return self._take_piece(text, line) or self._take_stray(text, line) or self._take_cut(text, line)
 
     def _take_header(self, words: Sequence[str]) -> bool:
-        """More words of a header that lost its shape, in any order."""
+        """Read more words of a header that is split over lines, in any order."""
         read = [_MISREAD.get(word, word) for word in words]
         if len(set(read)) < len(read) or not set(read) <= set(self._header_left):
             return False
@@ -190,7 +189,7 @@ class SummarySection:
         if not row.time_pct.endswith("%") and not (self.has_header or row.proven(self._state.units)):
             return False
         if self._stray is not None:
-            words = f"this line stands between two rows: the name above it, {self._rows[-1].name}, may be cut"
+            words = f"this line is between two rows: the name above it, {self._rows[-1].name}, may be cut"
             self._warnings.append((self._stray.number, self._stray.text.strip(), words))
             self._stray = None
         if match["label"]:
@@ -229,7 +228,7 @@ class SummarySection:
         self._labels.append((line.number, label))
 
     def _take_stray(self, text: str, line: Line) -> bool:
-        """A word directly below a row of the API: the rest of its name perhaps, if another row follows."""
+        """Read a word below an API row: perhaps the rest of its name, if another row follows."""
         above = self._rows[-1] if self._rows else None
         if above is None or above.line != line.number - 1 or not is_api_name(above.name) or not text.isalnum():
             return False
@@ -237,7 +236,7 @@ class SummarySection:
         return True
 
     def _take_cut(self, text: str, line: Line) -> bool:
-        """What is left of a row directly below the header or another row."""
+        """Read the rest of a row directly below the header or another row."""
         if not (
             _CUT.fullmatch(text) or damaged_rows.like_summary_row(text, with_units=self._state.units.total is None)
         ):
@@ -253,7 +252,7 @@ class SummarySection:
             self._named, self._parts = named, [line]
 
     def _take_name(self, line: Line) -> bool:
-        """A line that goes on with the name of a row above, because brackets of that are open."""
+        """Read a line that continues the name of the row above, whose brackets are open."""
         named = self._named
         if named is None or fragments_of(line.text, line.number) or not may_continue(line.text):
             return False
@@ -268,13 +267,13 @@ class SummarySection:
         return True
 
     def _end_name(self) -> None:
-        """Note the lines of a name once it is complete; what went on without an end was not part of it."""
+        """Store the lines of a complete name; lines after an unfinished name are not part of it."""
         if self._named is not None and len(self._parts) > 1:
             self._wraps.append((self._named, self._parts))
         self._named, self._parts = None, []
 
     def close(self) -> None:
-        """Put together what was torn, and hand over the rows."""
+        """Join the fragments, and add the rows to the collector."""
         self._end_name()
         self._join_names()
         repaired = rows_from(self._pieces)
@@ -299,7 +298,7 @@ class SummarySection:
             texts = [self._state.bare(part.text) for part in parts[1:]]
             name = joined_name([named.name, *texts], hard=self._is_hard(parts))
             if is_cut(name):
-                words = "the name of this row is cut, and the lines below do not complete it; it is kept as it stands"
+                words = "the name of this row is cut off, and the lines below do not complete it: used as printed"
                 self._warnings.append((parts[0].number, parts[0].text.strip(), words))
                 continue
             named.name = name
@@ -315,7 +314,7 @@ class SummarySection:
                 row.repairs.append("underscores restored in the name, where C++ allows no blank")
 
     def _name_sections(self, rows: Sequence[SummaryRow]) -> None:
-        """Say what each row is about: its label, else the heading above the table, else what the names prove."""
+        """Set the section of each row: by its label, the heading above the table, or the names."""
         state = self._state
         unlabelled = [row for row in rows if not row.section]
         by_name = not state.heading_known and all(is_api_name(row.name) for row in unlabelled)
@@ -323,10 +322,10 @@ class SummarySection:
             row.section = LABELS[row.section] if row.section else "api" if by_name else state.heading
             own_label = len(self._labels) > 1 and row.line >= self._labels[1][0]
             if row.section == "api" and not (self.has_header or own_label or is_api_name(row.name)):
-                row.section = "gpu"  # quoted below the table: the label far above is not its own
+                row.section = "gpu"  # quoted below the table: the label above is not its own
 
     def _report(self, left: Sequence[Sequence[RowFragment]]) -> None:
-        """Tell of the pieces of rows that nothing proves, and of all else that is doubtful."""
+        """Report fragments that form no consistent row, and other doubtful lines."""
         for pieces in left:
             if all(piece.kinds in ("N", "T") and not piece.name for piece in pieces):
                 continue
@@ -349,14 +348,14 @@ _SUMMARY: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 
 _FIGURE: Final = r"[0-9][0-9.]*(?:e[+-]?[0-9]+)?"
 _ROW: Final = re.compile(rf'(?:"[^"]*",)?{_FIGURE},{_FIGURE},[0-9]+,{_FIGURE},{_FIGURE},{_FIGURE},')
-"""A row by its looks; blanks before it are a paste's."""
+"""A line that looks like a row, with or without indentation."""
 
 _CUT_ROW: Final = re.compile(rf'"[^"]*",{_FIGURE},{_FIGURE},[0-9]+(?:,{_FIGURE})*,?')
 """A row that ends before its name."""
 
 _BETWEEN_ROWS: Final = re.compile(rf'(?<=")(?=(?:"[A-Z]\w+ [^"]*",)?{_FIGURE},{_FIGURE},[0-9]+,{_FIGURE},{_FIGURE},)')
 _LEAST_CELLS: Final = 4
-"""Of a damaged row; lines of fewer cells are program output."""
+"""The least number of cells of a damaged row; lines with fewer are program output."""
 
 
 def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
@@ -373,7 +372,7 @@ def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None
 
 
 def resume_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
-    """Go on with a table behind program output; rows without a header above them are told and left out."""
+    """Continue a table after program output; rows without a header are reported and left out."""
     if state.collector.session is None or not _ROW.match(state.bare(line.text)):
         return None
     section = SummaryCsvSection(line, state, state.csv_columns, state.csv_units, has_header=False)
@@ -404,7 +403,7 @@ class SummaryCsvSection:
         state.csv_columns = columns
 
     def take(self, line: Line) -> bool:
-        """Read a row, or two where the end of a line was lost."""
+        """Read a row, or two rows if a newline is missing."""
         text = self._state.bare(line.text).strip()
         if is_message(line.text):
             return False
@@ -417,7 +416,7 @@ class SummaryCsvSection:
         cells = csv_cells(text)
         width = len(self._columns)
         if width and len(cells) > width:
-            # Names that were not quoted are cut at their commas; the name is the last column.
+            # Unquoted names are split at their commas; the name is the last column.
             cells[width - 1 :] = [",".join(text.split(",")[width - 1 :])]
         cell = dict(zip(self._columns, cells, strict=False)) if len(cells) == width else {}
         if cell and self._units is None and not self._rows and not cell["Name"] and cell["Time"] in NS_PER_UNIT:
@@ -449,11 +448,11 @@ class SummaryCsvSection:
         return True
 
     def close(self) -> None:
-        """Hand over the rows."""
+        """Add the rows to the collector."""
         units = self._units or Units()
         add_rows(self._state, self._rows, units, first_line=self._first_line, has_header=self._has_header)
         for line in self._open_names:
-            reason = "the name of this row has no quotation mark at its end: it is cut off; its figures are read"
+            reason = "the name of this row has no closing quotation mark: it is cut off; its figures are used"
             self._state.collector.issue("warning", line.number, line.text.strip(), reason)
         if self._damaged:
             first = self._damaged[0]
@@ -462,6 +461,6 @@ class SummaryCsvSection:
             reason = (
                 f"{rows} in CSV could not be read: a cell is damaged"
                 if self._columns
-                else f"{rows} in CSV stand without the header above them that says what they are; left out"
+                else f"{rows} in CSV have no header above them: left out"
             )
             self._state.collector.issue("warning", first.number, first.text.strip(), reason)

@@ -1,4 +1,4 @@
-"""One row of an nvprof summary: its cells, their consistency, and its way into the collector."""
+"""Rows of nvprof summaries: parsing, consistency checks, restoring wrapped kernel names, adding to the collector."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS: Final = MappingProxyType(
         "Range": "nvtx",
     }
 )
-"""The labels of the Type column, and the section that the rows below one belong to."""
+"""The sections by the labels of the Type column."""
 
 TIME: Final = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?(?:[num]?s)?"
 PERCENT: Final = r"[0-9]{1,3}(?:\.[0-9]+)?%?"
@@ -46,7 +46,7 @@ _API_NAME: Final = re.compile(r"cu(?:da)?[A-Z][A-Za-z0-9]*(?:_(?:v[0-9]+|ptsz|pt
 
 @dataclass(slots=True)
 class SummaryRow:
-    """The cells of a row as they are printed; ``section`` is empty until it is known."""
+    """The cells of a row as printed; ``section`` is empty until it is known."""
 
     time_pct: str
     total: str
@@ -58,13 +58,13 @@ class SummaryRow:
     line: int
     section: str = ""
     repairs: list[str] = field(default_factory=list)
-    """What was done to it, in words."""
+    """The repairs made, for the user."""
 
     def values(self, units: Units) -> dict[str, str | int | float | None]:
         """The row as columns of the ``summary`` frame.
 
         Raises:
-            ValueError: A cell is not what its column holds; the message says which.
+            ValueError: A cell is invalid; the message names it.
         """
         values: dict[str, str | int | float | None] = {
             "section": self.section,
@@ -82,7 +82,7 @@ class SummaryRow:
         return values
 
     def proven(self, units: Units) -> bool:
-        """Whether its figures prove each other.
+        """Whether its figures are consistent.
 
         Calls times average has to give the total within the printed precision, and the average has to lie between
         the shortest and the longest call. Figures are cut or rounded, so each is known to one step of its last digit.
@@ -123,7 +123,7 @@ def is_api_name(name: str) -> bool:
 
 
 _SHARED: Final = ("gpu", "api")
-"""Sections whose rows are 100% together."""
+"""Sections whose shares add up to 100%."""
 _STEP: Final = 0.01
 """The last digit of a share, in percent."""
 
@@ -138,15 +138,15 @@ def add_row(
     total_ns: int | None = None,
     time_pct: float | None = None,
 ) -> None:
-    """Add one row of a result that has fewer figures than a summary to the ``summary`` frame.
+    """Add a row with fewer figures than a summary row to the ``summary`` frame.
 
     Args:
-        state: What the result belongs to.
+        state: The state of the text.
         section: One of `tui.model.schema.SECTIONS`.
-        line: The line that it stands on.
-        name: What the figures are of.
-        calls: How often; None where the result does not say.
-        total_ns: How long altogether; None where the result does not say.
+        line: Its line.
+        name: The name of the function or operation.
+        calls: The number of calls; None if not printed.
+        total_ns: The total time; None if not printed.
         time_pct: Its share, 0 to 100, as printed.
     """
     row = {"section": section, "name": name, "calls": calls, "total_ns": total_ns, "time_pct": time_pct}
@@ -166,7 +166,7 @@ def add_rows(
         rows: The rows, in the order of their lines.
         units: The units of cells without one.
         first_line: The line of the header.
-        has_header: It is a table, rather than rows that go on with one.
+        has_header: Whether the table has its header, not only further rows.
     """
     if not rows:
         return
@@ -195,7 +195,7 @@ def add_rows(
         )
         first = state.rows_seen.setdefault(key, row.line)
         if not has_header and first != row.line:
-            reason = f"this repeats the row of line {first}, as text that explains a table does: not counted again"
+            reason = f"this repeats the row of line {first}, as in an explanation of the table: not counted again"
             state.collector.issue("info", row.line, row.name, reason)
             continue
         state.collector.add("summary", values)
@@ -211,19 +211,19 @@ def add_rows(
                 row.line,
                 row.name,
                 f"the figures of this row contradict each other ({row.calls} calls, average {row.avg}, from {row.min} "
-                f"to {row.max}, total {row.total}); they are kept as they stand",
+                f"to {row.max}, total {row.total}); used as printed",
             )
     for section, share in shares.items():
         if has_header and share > 100 + _STEP * len(rows):
             reason = (
                 f"the shares of the {section} rows of this table add up to {share:.2f}%: rows of several processes, "
-                "or of several tables, are mixed here, and may stand in the wrong session"
+                "or of several tables, are mixed here, perhaps in the wrong session"
             )
             state.collector.issue("warning", first_line, "", reason)
 
 
 def report_missing_rows(state: NvprofState) -> None:
-    """Tell of tables whose rows are not all of the time that they are shares of, when the text has ended."""
+    """Report tables with missing rows: their shares do not add up to 100%."""
     for (session, section), shares in state.shares.items():
         total = sum(share for _, share in shares)
         if total >= 100 - _STEP * len(shares):
@@ -251,11 +251,11 @@ KEYWORDS: Final = frozenset(
         *("struct", "class", "enum", "union", "operator", "new", "delete", "static", "inline", "template"),
     )
 )
-"""Words that C++ lets stand beside another word within a type."""
+"""C++ keywords that can be next to another word within a type."""
 
 
 def depth(name: str) -> int:
-    """How many brackets of a C++ name are open; negative where more are closed than opened.
+    """The number of open brackets of a C++ name; negative if more are closed than opened.
 
     >>> depth("f<int, g<float"), depth("f(int*)"), depth("operator->(a)")
     (2, 0, 0)
@@ -266,7 +266,7 @@ def depth(name: str) -> int:
 
 
 def is_cut(name: str) -> bool:
-    """Whether a name must go on: a bracket is open, or what has to follow is missing.
+    """Whether a name is incomplete: a bracket is open, or a required part is missing.
 
     >>> is_cut("void"), is_cut("void f<int,"), is_cut("f(int)"), is_cut("matvec(matrix const &, ...")
     (True, True, False, False)
@@ -277,7 +277,7 @@ def is_cut(name: str) -> bool:
 
 
 def may_continue(text: str) -> bool:
-    """Whether a line can be a part of a C++ name: prose has colons, dates and other marks that those have not."""
+    """Whether a line can be a part of a C++ name, unlike prose with colons, dates and other marks."""
     text = text.strip()
     return bool(_CONTINUES.fullmatch(text)) and not _SINGLE_COLON.search(text)
 
@@ -285,11 +285,11 @@ def may_continue(text: str) -> bool:
 def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     """One name from its lines.
 
-    A blank before its parameters is where a line ended once: names that differ in it alone are one.
+    A blank before the parameters comes from a line break: names that differ only in it are equal.
 
     Args:
         parts: The lines, in order.
-        hard: They were cut at a fixed width, in the middle of words; else between words.
+        hard: Whether they were cut at a fixed width, within words; otherwise between words.
 
     >>> joined_name(["void f<float, thrust::t", "ransform<int> >(int)"], hard=True)
     'void f<float, thrust::transform<int> >(int)'
@@ -303,8 +303,8 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     name = ""
     for part in parts:
         if hard:
-            # What was cut at a width keeps its blanks, but those at the end of a line are often lost.
-            name += f" {part.lstrip()}" if name.endswith(",") or _stand_apart(name, part) else part
+            # Text cut at a width keeps its blanks, except often those at the end of a line.
+            name += f" {part.lstrip()}" if name.endswith(",") or _are_two_words(name, part) else part
             continue
         part = part.strip()
         last, first = name[-1:], part[:1]
@@ -313,14 +313,14 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     return (name if hard else _BEFORE_PARAMETERS.sub("", name)).strip()
 
 
-def _stand_apart(before: str, after: str) -> bool:
-    """Whether the words at the end of one text and the beginning of the next are two: both mean something to C++."""
+def _are_two_words(before: str, after: str) -> bool:
+    """Whether a line break separates two C++ words instead of splitting one."""
     last, first = _WORD_BEFORE.search(before), _WORD_AFTER.match(after)
     return last is not None and first is not None and last[0] in KEYWORDS and first[0] in KEYWORDS
 
 
 def with_underscores(name: str, known: Sequence[str]) -> str:
-    """Put underscores back where a text extraction left blanks, as far as that can be proved.
+    """Restore underscores that text extraction replaced with blanks, where that is certain.
 
     A blank between two words of a C++ name stands either beside a keyword (``unsigned int``) or after the return type
     of a function. Anywhere else it was an underscore: within brackets, in a name without parameters, before a word
@@ -359,11 +359,11 @@ def with_underscores(name: str, known: Sequence[str]) -> str:
 
 
 def _begins(known: Sequence[str], word: str, end: str) -> bool:
-    """Whether one of some words in order is a word, or begins with it and ``end``."""
+    """Whether one of the sorted words is a word, or begins with it and ``end``."""
     place = bisect.bisect_left(known, word + end)
     return place < len(known) and (known[place].startswith(word + end) if end else known[place] == word)
 
 
 def identifiers(name: str) -> set[str]:
-    """The identifiers of a name that hold an underscore."""
+    """The identifiers with an underscore in a name."""
     return {word for word in re.findall(r"\w+", name) if "_" in word}

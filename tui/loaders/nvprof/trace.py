@@ -405,7 +405,7 @@ class TextTrace:
         odd = _ODD_DURATION.fullmatch(text, len(self._layout.lead)) if text.startswith(self._layout.lead) else None
         if odd is not None and not self._layout.units:
             self._read(line, odd["start"], "-")
-            reason = f"expected a duration such as 1.5ms, found {odd['duration']!r}; it stays unknown"
+            reason = f"expected a duration such as 1.5ms, found {odd['duration']!r}; shown as unknown"
             self.table.damaged(line.number, text, reason)
             return True
         if self._is_repeated_header(text):

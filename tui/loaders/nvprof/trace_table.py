@@ -236,7 +236,7 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
         if single:
             numbers[clipped[0]] = 0
             collector.add_device(0, clipped[0])
-        outcome = "it is taken as device 0: the trace names one GPU and one context" if single else "it stays unknown"
+        outcome = "it is taken as device 0: the trace names one GPU and one context" if single else "shown as unknown"
         collector.issue("info", first_line, clipped[0], f"nvprof cut the device's number off; {outcome}")
     known = pl.Series([numbers.get(text) for text in texts.cast(pl.String)], dtype=pl.Int32)
     if texts.is_empty():
