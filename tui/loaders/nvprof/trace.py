@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 _NARROWEST: Final = 5
-"""A column must hold a blank, a digit and a unit such as ``B/s``."""
+"""The least width of a column: a blank, a digit and a unit such as ``B/s``."""
 
 _WHOLE: Final = ("registers", "context", "stream")
 _FIGURES: Final = ("grid", "block", *_WHOLE, "static", "dynamic", "size", "throughput")
@@ -70,7 +70,7 @@ _WORDS: Final = ("src_memory", "dst_memory", "device")
 
 
 def can_read_text_bulk(layout: TextLayout) -> bool:
-    """Whether a layout is one that `TextBulk` can read."""
+    """Whether `TextBulk` can read a layout."""
     widths = np.diff((len(layout.lead) - 1, *layout.edges))
     words = [place for place, column in enumerate(layout.columns) if column in _WORDS]
     side_by_side = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
@@ -78,7 +78,7 @@ def can_read_text_bulk(layout: TextLayout) -> bool:
 
 
 class TextBulk(TraceBulkReader):
-    """The plain rows of one text table."""
+    """Reads the plain rows of one text table."""
 
     def __init__(self, layout: TextLayout, table: TraceTable) -> None:
         super().__init__(table)
@@ -89,7 +89,7 @@ class TextBulk(TraceBulkReader):
         self._api_names = Dictionary()
         self._names = Names()
         self._words = Words(layout)
-        # So many characters in front of the cells are looked at with them: figures are read eight at a time.
+        # Characters before the cells that are read with them: figures are parsed in words of eight.
         self._shift = CELL
         # API calls in a table of GPU activities have a dash in every other column.
         dashes = "".join("-".rjust(width) for width in np.diff(layout.edges)[1:])
@@ -105,21 +105,21 @@ class TextBulk(TraceBulkReader):
             begins, ends = begins[index], ends[index]
         ids, name_ends = self._ids(data, begins, ends)
         cells_begin = begins + self._edges[1]
-        looked_up = self._looked_up(data, cells_begin, name_ends)
+        looked_up = self._start_lookup(data, cells_begin, name_ends)
         start, duration, good = self._times(data, begins)
         codes = self._codes(data, cells_begin, name_ends, good, looked_up)
         is_api = codes & 1 == 1
         return BulkRows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes >> 1, start.last_digit())
 
     def _times(self, data: Bytes, begins: Places) -> tuple[Figures, Figures, Mask]:
-        """Start and duration of all rows, and which rows have both where the header says."""
+        """Start and duration of all rows, and which rows have both in their columns."""
         start_edge, duration_edge = self._edges[:2]
         cells = cells_at(data, begins, duration_edge)
         units = self._layout.units
         columns = ((len(self._lead), start_edge), (start_edge, duration_edge))
         read = figures(cells, columns, b"" if units else b"s")
         start, duration = read.column(0), read.column(1)
-        # Only the start may begin without a blank: nothing stands before it but the lead of the paste.
+        # Only the start may begin without a blank: it is the first column.
         good = start.good & duration.good & ~start.dash & (cells[:, start_edge] == ord(" "))
         for place, sign in enumerate(self._lead):
             good &= cells[:, place] == sign
@@ -128,7 +128,7 @@ class TextBulk(TraceBulkReader):
         return start, duration, good
 
     def _ids(self, data: Bytes, begins: Places, ends: Places) -> tuple[Places, Places]:
-        # The id of an API call stands within the brackets around the kernel's name.
+        # The id of an API call is within the brackets around the kernel's name.
         bracketed = np.flatnonzero(data[ends - 1] == ord(")"))
         if len(bracketed):
             begins, last = begins[bracketed] + self._edges[1], ends[bracketed] - 1
@@ -143,11 +143,11 @@ class TextBulk(TraceBulkReader):
         return ids, name_ends
 
     def _cells(self, data: Bytes, cells_begin: Places) -> Bytes:
-        """What stands between the times and the name of rows, with the name's first character."""
+        """The cells between the times and the name, with the name's first character."""
         return cells_at(data, cells_begin - self._shift, self._name_start - self._edges[1] + self._shift + 1)
 
     def _is_api(self, cells: Bytes) -> Mask:
-        """API calls have no grid and are not one of nvprof's own names."""
+        """Which rows are API calls: without a grid, and with a name that is not one of nvprof's own."""
         if self._layout.is_api:
             return np.ones(len(cells), np.bool_)
         if "grid" not in self._layout.columns:
@@ -204,18 +204,18 @@ class TextBulk(TraceBulkReader):
 
 
 class Names:
-    """Names of what the GPU did: few different ones, each looked at once."""
+    """Names of GPU activities; each distinct name is examined once."""
 
     def __init__(self) -> None:
         self._known = Dictionary()
         self._names = pl.Series([""], dtype=NAME)
 
     def read(self, texts: pl.Series) -> tuple[pl.Series, Mask]:
-        """The names as a column of `CELLS`, and which of them are plain."""
+        """The names as a column of `CELLS`, and which rows have plain ones."""
         own, codes, first = self._known.look_up(texts)
         if len(first):
             new = texts[first]
-            # Two blanks in a name can be those before another row, where the end of a line was lost.
+            # Two blanks in a name may precede another row, if a newline is missing.
             is_odd = new.str.contains("  ", literal=True).to_numpy()
             meaning = np.where(is_odd, ODD, len(self._names) + np.arange(len(new)))
             self._known.learn(own[first], meaning.astype(np.int32))
@@ -225,7 +225,7 @@ class Names:
 
 
 class Words:
-    """Columns of words that stand side by side (kinds of memory, the device): few different ones, each read once."""
+    """Adjacent columns of words (kinds of memory, the device); each distinct text is parsed once."""
 
     def __init__(self, layout: TextLayout) -> None:
         places = [place for place, column in enumerate(layout.columns[:-1]) if column in _WORDS]
@@ -268,13 +268,13 @@ class Words:
 def read_cells(
     layout: TextLayout, cells: Bytes, shift: int, words: Words
 ) -> tuple[dict[str, pl.Series | npt.NDArray[np.generic]], Mask]:
-    """The cells of rows between their times and their names, as columns of `CELLS`, and which rows are plain in all.
+    """The cells between times and names as columns of `CELLS`, and which rows are plain in all of them.
 
     Args:
         layout: The table's columns.
-        cells: The rows, from `CELL` characters before the first of the columns on.
-        shift: What to add to the layout's places for those in ``cells``.
-        words: Those of the table.
+        cells: The rows, from `CELL` characters before the first column.
+        shift: The offset of the layout's positions in ``cells``.
+        words: The word columns of the table.
     """
     columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {}
     read_words, good = words.read(cells, shift)
@@ -327,13 +327,13 @@ _ODD_DURATION: Final = re.compile(
     rf"[ \t]*(?P<start>{_NUMBER}(?:ns|us|ms|s))[ \t]+(?P<duration>[^\s()]+)[ \t]+"
     r"(?:(?:-|\([0-9]+ [0-9]+ [0-9]+\))[ \t]+(?:-|\([0-9]+ [0-9]+ [0-9]+\))[ \t].*|cu(?:da)?[A-Z]\w+(?: \(.*)?[ \t]*)"
 )
-"""A row by all but its duration."""
+"""A row with an invalid duration."""
 
 _ELISION: Final = re.compile(r"[ \t]*(?:\[?\.{2,}(?:[^.]*\.{2,})?\]?|…|.*<[ \t]*snip[ \t]*>.*)[ \t]*")
 
 
 def open_trace(line: Line, state: NvprofState) -> Section | None:
-    """The trace that a line begins, or goes on with; None where it is neither a header nor a row."""
+    """The trace that a line begins or continues; None if it is neither a header nor a row."""
     layout = text_header(line.text)
     if layout is not None:
         return TextTrace(layout, state, _new_table(state, line, layout.is_api))
@@ -356,7 +356,7 @@ def open_trace(line: Line, state: NvprofState) -> Section | None:
 
 
 def _new_table(state: NvprofState, line: Line, api_alone: bool) -> TraceTable:
-    """The table that begins at a line; a second trace of the same kind in one result is another run's."""
+    """The table that begins at a line; a second trace of one kind in a result belongs to another run."""
     what = "api trace" if api_alone else "gpu trace"
     session = state.ensure_session(line.number)
     if what in state.sections_seen:
@@ -400,7 +400,7 @@ class TextTrace:
         if _ELISION.fullmatch(text) and text.strip():
             return True
         if self._is_cut(text):
-            self.table.damaged(line.number, text, "the row is cut off behind its start; it is left out")
+            self.table.damaged(line.number, text, "the row is cut off after its start: left out")
             return True
         odd = _ODD_DURATION.fullmatch(text, len(self._layout.lead)) if text.startswith(self._layout.lead) else None
         if odd is not None and not self._layout.units:
@@ -416,7 +416,7 @@ class TextTrace:
         return is_next_row(self._block, line, self._is_row)
 
     def take_block(self, block: Block, start: int) -> int:
-        """Read rows in bulk, those between that need it one by one."""
+        """Read rows in bulk, and rows that are not plain one by one."""
         self._block = block
         if self._at_header or not can_read_text_bulk(self._layout):
             return start
@@ -425,11 +425,11 @@ class TextTrace:
         return self._bulk.take(block, start, self.take)
 
     def close(self) -> None:
-        """Rows may go on behind program output; the table is complete when the text ends or another begins."""
+        """Rows may continue after program output; the table ends with the text or when another begins."""
         self._state.interrupted_trace = self
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> TextTrace | None:
-        """The trace whose row of units is a line, and whose header, the same as this one's, is lost."""
+        """The next trace, if the line is its row of units and its header, equal to this one's, is missing."""
         layout = units_again(self._layout, line.text)
         if layout is None:
             return None
@@ -438,7 +438,7 @@ class TextTrace:
         return TextTrace(layout, self._state, table)
 
     def resume(self, line: Line) -> bool:
-        """Take a row behind other text, where it cannot be but a row of this table."""
+        """Read a row after other text, if it can only be of this table."""
         times = self._times(line.text)
         if times is None or self._state.collector.session is not self.table.session or not self._is_row(line.text):
             return False
@@ -461,7 +461,7 @@ class TextTrace:
         return header.edges == self._layout.edges and not self._layout.units
 
     def _times(self, text: str) -> tuple[str, str] | None:
-        """Start and duration, where the header says or else as the first two times of the line."""
+        """Start and duration, by the columns of the header or as the first two times of the line."""
         lead, (start_edge, duration_edge) = self._layout.lead, self._layout.edges[:2]
         if not text.startswith(lead):
             return None
@@ -470,13 +470,13 @@ class TextTrace:
         if time.fullmatch(start) and (duration == "-" or time.fullmatch(duration)) and text[duration_edge:][:1] == " ":
             return start, duration
         match = (_BARE_TIMES if self._layout.units else _TIMES).match(text, len(lead))
-        # Without units, two numbers at the front of a line prove nothing: all cells have to fit.
+        # Without units, two numbers at the beginning of a line are not enough: all cells must match.
         if match is None or (self._layout.units and not fits_by_kinds(self._layout, text)):
             return None
         return match[1], match[2]
 
     def _is_cut(self, text: str) -> bool:
-        """Whether a line is the beginning of a row that ends within its times."""
+        """Whether a line is a row that is cut off within its times."""
         match = _CUT.fullmatch(text, len(self._layout.lead))
         return match is not None and match.end(1) == self._layout.edges[0] and not self._layout.units
 
@@ -484,7 +484,7 @@ class TextTrace:
         return time_ns(cell, self._layout.units.get("start"))
 
     def _read_row(self, line: Line, times: tuple[str, str]) -> None:
-        """Read a row, and another that stands behind it because the end of a line was lost."""
+        """Read a row, and a second one on the same line if a newline is missing."""
         second = damaged_rows.second_row(line.text, self._layout.edges[-1])
         if second is None:
             self._read(line, *times)
@@ -494,9 +494,7 @@ class TextTrace:
         width = self._layout.edges[0] - len(self._layout.lead)
         again = Line(f"{self._layout.lead}{start:>{width}}{blank}{rest}", line.number)
         again_times = self._times(again.text)
-        self.table.damaged(
-            line.number, line.text, "the end of a line is lost, and two rows stand on one: both are read"
-        )
+        self.table.damaged(line.number, line.text, "a newline is missing between two rows: both are read")
         if again_times is not None:
             self._read_row(again, again_times)
 
@@ -511,10 +509,10 @@ class TextTrace:
             cells = None if api else cells_of({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
-            self.table.damaged(line.number, line.text, f"{error}; the row is left out")
+            self.table.damaged(line.number, line.text, f"{error}: row left out")
             return
         if wrong:
-            self.table.damaged(line.number, line.text, f"{wrong}; the rest of the row is used")
+            self.table.damaged(line.number, line.text, f"{wrong}: the rest of the row is used")
         self._last_start = start_ns
         self.table.note_step(time_step_ns(start, units.get("start")))
         (self.table.api if api else self.table.gpu).add(line.number, start_ns, duration_ns, correlation, code)

@@ -1,7 +1,7 @@
-"""Bulk reading of the plain rows of a trace: what text and CSV share.
+"""Reads the plain rows of a trace in bulk; shared by text and CSV.
 
-What repeats from launch to launch, everything between duration and correlation id, is looked up as one string and read
-once for all rows that have it. A trace in which hardly anything repeats is read column by column instead.
+Cells that repeat from launch to launch, all between duration and correlation id, are looked up as one string and parsed
+once for all rows that have them. A trace with few repetitions is parsed column by column instead.
 """
 
 from __future__ import annotations
@@ -45,39 +45,39 @@ if TYPE_CHECKING:
 
 
 ODD: Final = -2
-"""In place of the code of cells that the tolerant reader has to look at."""
+"""The code of rows that need the tolerant parser."""
 
 _NEW: Final = -1
 _FIRST_CHUNK: Final = 256
 _LOOK_UPS: Final = 2
-"""Threads that look up what repeats, each a part of the rows."""
+"""Threads for the lookup of repeated cells, each for a part of the rows."""
 _LOOK_AHEAD: Final = 16
-"""So many lines of program output are looked through for the next row."""
+"""The most lines of program output that are searched for the next row."""
 _ENOUGH: Final = 20_000
-"""After so many rows it shows whether the cells of a trace repeat."""
+"""The number of rows after which it is decided whether the cells of a trace repeat."""
 
 
 def strings(data: Bytes, starts: Places, ends: Places) -> pl.Series:
-    """Pieces of a text as a series that points into it; they must not overlap and must be in order.
+    """Parts of a text as a series without copying them; they must be in order and not overlap.
 
-    The text is UTF-8: callers see to it.
+    The caller guarantees that the text is UTF-8.
     """
     offsets = np.empty(2 * len(starts) + 1, np.int64)
     offsets[:-1:2] = starts
     offsets[1::2] = ends
     offsets[-1] = len(data)
     array = nanoarrow.c_array_from_buffers(nanoarrow.large_string(), len(offsets) - 1, [None, offsets, data])
-    # Indexing goes straight to the series: methods such as gather_every start a query, ten times a block.
+    # Indexing is direct: methods such as gather_every start a query, ten times a block.
     return pl.Series("", nanoarrow.Array(array))[pl.Series(np.arange(0, 2 * len(starts), 2, dtype=np.uint32))]
 
 
 def is_next_row(block: Block | None, line: Line, is_row: Callable[[str], bool]) -> bool:
-    """Whether a table goes on behind a line that is not of it: program output can stand between its rows.
+    """Whether a table continues after a line that is not of it: its rows can be interrupted by program output.
 
     Args:
-        block: The block that the line is in, where it is known.
+        block: The block of the line, if known.
         line: The line that is not of the table.
-        is_row: Tells an undamaged row of the table.
+        is_row: Whether a line is an undamaged row of the table.
     """
     if block is None or not 0 <= line.number - block.first_line < block.line_count:
         return False
@@ -92,21 +92,21 @@ def is_next_row(block: Block | None, line: Line, is_row: Callable[[str], bool]) 
 
 
 class Dictionary:
-    """Gives equal strings equal codes, of which the caller says what they mean."""
+    """Assigns codes to distinct strings; the caller assigns a meaning to each code."""
 
     def __init__(self) -> None:
         self._type = pl.Categorical(pl.Categories.random())
-        # Polars forgets the codes of a category as soon as no series holds it.
+        # Polars drops the codes of a category when no series refers to it.
         self._holds_codes = pl.Series([], dtype=self._type)
         self._meaning = np.empty(0, np.int32)
 
     def codes(self, texts: pl.Series) -> npt.NDArray[np.uint32]:
-        """Own codes of strings."""
+        """The codes of strings."""
         codes: npt.NDArray[np.uint32] = texts.cast(self._type).to_physical().to_numpy()
         return codes
 
     def meanings(self, own: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int32], Places]:
-        """What codes mean (`_NEW` where that is still to be said), and where each new one comes first."""
+        """The meanings of codes (`_NEW` if not assigned yet), and the first row of each new code."""
         top = int(own.max(initial=0)) + 1
         if top > len(self._meaning):
             grown = np.full(max(top, 2 * len(self._meaning)), _NEW, np.int32)
@@ -118,25 +118,25 @@ class Dictionary:
         return meaning, np.sort(first)
 
     def look_up(self, texts: pl.Series) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], Places]:
-        """Own codes of strings, and their `meanings`."""
+        """The codes of strings, and their `meanings`."""
         own = self.codes(texts)
         return own, *self.meanings(own)
 
     def learn(self, own: npt.NDArray[np.uint32], meaning: npt.NDArray[np.int32]) -> None:
-        """Say what codes mean."""
+        """Assign meanings to codes."""
         self._meaning[own] = meaning
 
     def translate(self, own: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
-        """What codes mean."""
+        """The meanings of codes."""
         return self._meaning[own]
 
 
 @dataclass(slots=True)
 class BulkRows:
-    """Rows that look plain, in line order; those of which ``code`` is `ODD` were not, after all."""
+    """Rows that look plain, in line order; a row whose ``code`` is `ODD` is not plain after all."""
 
     index: Places
-    """Which line of the chunk each row is."""
+    """The line of each row in the chunk."""
     start: Places
     duration: Places
     correlation: Places
@@ -147,7 +147,7 @@ class BulkRows:
 
 
 class TraceBulkReader(ABC):
-    """The plain rows of one table."""
+    """Reads the plain rows of one table."""
 
     def __init__(self, table: TraceTable) -> None:
         self._table = table
@@ -157,12 +157,12 @@ class TraceBulkReader(ABC):
         self._chunk = _FIRST_CHUNK
 
     def take(self, block: Block, start: int, take_one: Callable[[Line], bool]) -> int:
-        """Read lines of a block from index ``start`` on; ``take_one`` reads those that are not plain.
+        """Read lines of a block from index ``start``; ``take_one`` reads those that are not plain.
 
         Returns:
             The index of the first line that is not of the table.
         """
-        # A table may end soon, so look at few lines first and then at more and more.
+        # A table may end soon, so chunks of lines grow from a small one.
         while start < block.line_count:
             stop = min(start + self._chunk, block.line_count)
             read = self._take_chunk(block, start, stop, take_one)
@@ -173,31 +173,31 @@ class TraceBulkReader(ABC):
 
     @abstractmethod
     def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> BulkRows:
-        """Read the plain ones of some lines.
+        """Read the plain rows of some lines.
 
         Args:
-            data: The text that the lines are in.
-            begins: Where each line begins.
+            data: The text of the lines.
+            begins: The start of each line.
             ends: The index after each line's last character that is no blank.
-            ascii_lines: Lines that are ASCII, or None where all are; others cannot be plain.
+            ascii_lines: Which lines are ASCII, or None if all are; others are not plain.
         """
 
     @abstractmethod
     def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
-        """Read cells that were not seen before and say what each row is.
+        """Parse new cells and return the code of each row.
 
         Returns:
-            Twice its code, and 1 more for API calls; `ODD` where it is not plain.
+            Twice its code, plus 1 for API calls; `ODD` if it is not plain.
         """
 
-    def _looked_up(self, data: Bytes, cells_at: Places, ends: Places) -> LookedUp | None:
-        """Begin to look up the cells between ``cells_at`` and ``ends``; None where too few of them repeat.
+    def _start_lookup(self, data: Bytes, cells_at: Places, ends: Places) -> LookedUp | None:
+        """Start the lookup of the cells between ``cells_at`` and ``ends``; None if too few of them repeat.
 
-        It is done in threads of its own: Polars needs no interpreter for it, and the caller has other columns to read.
+        It runs in threads: Polars releases the GIL, and the caller parses other columns meanwhile.
         """
         if self._gpu_rows > _ENOUGH and self._gpu_cells > 0.5 * self._gpu_rows:
             return None
-        # An odd row may seem to end before its cells begin.
+        # A row that is not plain may end before its cells begin.
         ends = np.maximum(ends, cells_at)
 
         def look_up(part: slice) -> npt.NDArray[np.uint32]:
@@ -209,7 +209,7 @@ class TraceBulkReader(ABC):
     def _codes(
         self, data: Bytes, cells_at: Places, ends: Places, good: Mask, looked_up: LookedUp | None
     ) -> npt.NDArray[np.int32]:
-        """What rows are, as `_new_codes` says it; those that are not ``good`` are `ODD`."""
+        """The codes of rows, as `_new_codes` returns them; rows that are not ``good`` are `ODD`."""
         own = np.concatenate([part.result() for part in looked_up]) if looked_up else None
         if good.all():
             return self._good_codes(data, cells_at, ends, own)
@@ -222,7 +222,7 @@ class TraceBulkReader(ABC):
     def _good_codes(
         self, data: Bytes, cells_at: Places, ends: Places, own: npt.NDArray[np.uint32] | None
     ) -> npt.NDArray[np.int32]:
-        """The same of rows that are good, of which ``own`` are the codes of the dictionary where it has them."""
+        """The codes of good rows; ``own`` are their codes in the dictionary."""
         if own is None:
             return self._new_codes(data, cells_at, ends)
         found, first = self._known.meanings(own)
@@ -302,34 +302,34 @@ _SIZE_PREFIX: Final = _codes(
 
 @dataclass(slots=True)
 class Figures:
-    """The numbers of some columns, or of one; rows that are not ``good`` hold nothing of meaning."""
+    """The numbers of one or several columns; values of rows that are not ``good`` are meaningless."""
 
     digits: Places
-    """All digits as one whole number."""
+    """All digits as one integer."""
     decimals: npt.NDArray[np.int8]
-    """How many of them stand behind the point."""
+    """The number of decimals."""
     unit: npt.NDArray[np.int8]
-    """The power that the unit stands for: of ten for times, of the base for sizes."""
+    """The power of the unit: of ten for times, of the base for sizes."""
     dash: Mask
     """The cell is ``-``."""
     good: Mask
     """The cell is a number with its unit, or ``-``."""
 
     def column(self, place: int) -> Figures:
-        """Those of one column of several."""
+        """The figures of one column of several."""
         return Figures(self.digits[place], self.decimals[place], self.unit[place], self.dash[place], self.good[place])
 
     def as_float(self) -> npt.NDArray[np.float64]:
-        """The numbers without their units, NaN for ``-``."""
+        """The numbers without units, NaN for ``-``."""
         value: npt.NDArray[np.float64] = np.where(self.dash, np.nan, self.digits / _FLOAT_POWERS[self.decimals])
         return value
 
     def as_whole(self) -> Places:
-        """Whole numbers, -1 for ``-``."""
+        """Integers, -1 for ``-``."""
         return np.where(self.dash, -1, self.digits)
 
     def as_ns(self) -> Places:
-        """Times in nanoseconds, half to even; -1 for ``-``."""
+        """Times in nanoseconds, rounded half to even; -1 for ``-``."""
         power = self.unit - self.decimals
         value: Places = self.digits * _POWERS.take(power, mode="clip")
         fine = np.flatnonzero(power < 0)
@@ -344,9 +344,9 @@ class Figures:
 
 
 def cells_at(data: Bytes, at: Places, width: int) -> Bytes:
-    """The ``width`` characters from each place on, one row of a table each.
+    """The ``width`` characters from each offset, as rows of a table.
 
-    They are copied as one piece: further columns of the rows are then next to each other, in the cache.
+    They are copied together, so that all columns of a row are adjacent in the CPU cache.
     """
     if not len(at):
         return np.empty((0, width), np.uint8)
@@ -355,7 +355,7 @@ def cells_at(data: Bytes, at: Places, width: int) -> Bytes:
 
 
 def words_of(cells: Bytes, end: int) -> Words:
-    """The eight characters before column ``end`` of cells that `cells_at` gave."""
+    """The eight characters before column ``end`` of cells of `cells_at`."""
     if not len(cells):
         return np.empty(0, np.uint64)
     strided: Words = np.ndarray((len(cells),), "<u8", cells, end - CELL, (cells.shape[1],))
@@ -363,7 +363,7 @@ def words_of(cells: Bytes, end: int) -> Words:
 
 
 def blank(cells: Bytes, begin: int, end: int) -> Mask:
-    """Which rows hold nothing but blanks from column ``begin`` to before column ``end``."""
+    """Which rows have only blanks from column ``begin`` to before column ``end``."""
     result = np.ones(len(cells), np.bool_)
     while end - begin >= CELL:
         result &= words_of(cells, end) == _BLANKS
@@ -374,7 +374,7 @@ def blank(cells: Bytes, begin: int, end: int) -> Mask:
 
 
 def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
-    """What eight characters have to be, for each set of those that are no digits (bit 0 the first character).
+    """Masks for words of eight characters, by the set of characters that are no digits (bit 0 is the first).
 
     Returns:
         The bytes of the digits before the point, those behind it (all, where there is none), what the other bytes have
@@ -415,12 +415,12 @@ _DECIMAL_COUNT: Final = _DECIMALS.astype(np.int8)
 def figures(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> Figures:
     """Read columns of right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
 
-    Numbers of more than eight characters, with their unit, are not among the good ones.
+    Numbers of more than eight characters, including the unit, are not good.
 
     Args:
         cells: Cells of `cells_at`.
-        columns: Where each column begins and ends, which is at 8 at least; columns are the first axis of the result.
-        suffix: What a unit ends with; one of its prefixes (``u``, ``K``) may stand before it.
+        columns: The start and end of each column, the end at 8 at least; columns are the first axis of the result.
+        suffix: The end of the unit; a prefix (``u``, ``K``) may precede it.
     """
     rest = suffix[1:]
     words = np.empty((len(columns), len(cells)), np.uint64)
@@ -471,10 +471,10 @@ def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
 
     Args:
         data: The text.
-        ends: The index after each row's last character; at least 20 characters lie before it.
+        ends: The index after each row's last character, at least 20.
 
     Returns:
-        The ids, -1 where there is none, and the index after each row's last character without the id.
+        The ids, -1 for none, and the index after each row's last character without the id.
     """
     cells = cells_at(data, ends - _LAST, _LAST)
     word = words_of(cells, _LAST - 1)
@@ -496,11 +496,11 @@ def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
 
 
 _LAST: Final = 20
-"""Characters: a blank, brackets, and the longest id."""
+"""The longest id with its blank and brackets, in characters."""
 
 
 def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mask]:
-    """Numbers such as ``215155.715000`` in millionths, and which of the pieces of a text are such numbers."""
+    """Numbers such as ``215155.715000`` in millionths, and which parts of a text are such numbers."""
     length = ends - begins
     words = words_at(data, ends - CELL)
     good = (length >= CELL) & (length <= 2 * CELL) & (not_digits(words) == _SECOND_BYTE)
@@ -517,7 +517,7 @@ def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places
     """Read columns of right-aligned ``(x y z)``, given as for `figures`.
 
     Returns:
-        The figures, by column, axis and row, -1 for ``-``; and which cells are one of both, by column and row.
+        The figures by column, axis and row, -1 for ``-``; and which cells are valid, by column and row.
     """
     parts = np.empty((len(columns), 3, len(cells)), np.int64)
     fits = np.empty((len(columns), len(cells)), np.bool_)
@@ -539,7 +539,7 @@ def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places
 
 
 def _blank_until(cells: Bytes, begin: int, end: int, until: Places) -> Mask:
-    """Which rows hold nothing but blanks from column ``begin`` to before their own, which is before ``end``."""
+    """Which rows have only blanks from column ``begin`` to before their own end, which is before ``end``."""
     result = np.ones(len(cells), np.bool_)
     for last in range(end, begin, -CELL):
         mask = ~KEEP_LAST[CELL - np.clip(until - (last - CELL), 0, CELL)]

@@ -1,4 +1,4 @@
-"""Parses the cells of one trace row, the tolerant path."""
+"""Parses the cells of a single trace row: slow, but tolerant."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Cells(NamedTuple):
-    """What a GPU row says besides its times and its correlation id; equal for many launches of one kernel.
+    """The cells of a GPU row except times and correlation id; equal for many launches of one kernel.
 
-    Sizes are a number and the power of the base (1024 or 1000: the whole table decides) that it counts.
+    Sizes are a number and a power of the base (1024 or 1000, by the whole table).
     """
 
     name: str | None = None
@@ -70,14 +70,14 @@ CELLS: Final = pl.Schema(
 MISSING: Final = {
     name: math.nan if dtype == pl.Float64 else -1 if dtype.is_numeric() else None for name, dtype in CELLS.items()
 }
-"""Null in the columns that numpy makes; they become null when the table is complete."""
+"""The value for null in columns made by numpy; converted when the table is complete."""
 
 _NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 _DIMENSIONS: Final = re.compile(r"\(([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,10})\)")
 _SIZE: Final = re.compile(rf"({_NUMBER})([KMGT]?B)?")
 _RATE: Final = re.compile(rf"({_NUMBER})(?:([KMGT]?B)/s)?")
 _OWN_NAME: Final = re.compile(r"\[(?:CUDA|Unified Memory) [\w ]+\]$")
-"""The name of an activity that is no kernel: nothing else ends so."""
+"""The name of an activity that is no kernel."""
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
 _CORRELATION: Final = re.compile(r" \[([0-9]{1,18})\]$")
 _API_CORRELATION: Final = re.compile(r" \[([0-9]{1,18})\]\)?$")
@@ -182,13 +182,13 @@ def cells_of(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
     """The cells of a row as values; ``-`` and empty cells are null.
 
     Raises:
-        ValueError: A cell is not what its column holds.
+        ValueError: A cell is invalid.
     """
     grid, block = _dimensions(values, "grid"), _dimensions(values, "block")
     size, size_power = _size(values.get("size", ""), units.get("size"))
     um = values.get("um", "")
     if size is None and ("B" in um or ("." in um and "um" in units)):
-        # The column also holds program counters and counts of pages.
+        # The column also has program counters and page counts.
         size, size_power = _size(um, units.get("um"))
     static, dynamic = (_size(values.get(part, ""), units.get(part)) for part in ("static", "dynamic"))
     throughput = _size(values.get("throughput", ""), units.get("throughput"), _RATE)
@@ -237,7 +237,7 @@ def split_correlation(name: str, *, api: bool) -> tuple[str, int | None]:
 
 
 def api_name(text: str) -> str:
-    """The name of an API call without the kernel that it launches; the marks of NVTX stay whole.
+    """The name of an API call without the kernel that it launches; NVTX marks stay unchanged.
 
     >>> api_name("cudaLaunchKernel (f(int*)"), api_name("[Marker] done (Domain: NCCL)")
     ('cudaLaunchKernel', '[Marker] done (Domain: NCCL)')

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _TIMES_WIDTH: Final = 40
-"""Start and duration end within so many characters; longer ones are not nvprof's."""
+"""The most characters of start and duration."""
 
 _SIZES: Final = ("static", "dynamic", "size", "throughput")
 _WHOLE: Final = (
@@ -45,7 +45,7 @@ _BULK_NUMBER: Final = r"^[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$"
 
 
 def can_read_csv_bulk(layout: CsvLayout) -> bool:
-    """Whether a layout is one that `CsvBulk` can read: as nvprof prints it, with nothing in front of the rows."""
+    """Whether `CsvBulk` can read a layout: as nvprof prints it, without a prefix before the rows."""
     names = layout.columns[2:-1] if layout.columns[-1] == "correlation" else layout.columns[2:]
     return (
         layout.columns[:2] == ("start", "duration")
@@ -58,9 +58,9 @@ def can_read_csv_bulk(layout: CsvLayout) -> bool:
 
 
 class CsvBulk(TraceBulkReader):
-    """The plain rows of one CSV table.
+    """Reads the plain rows of one CSV table.
 
-    Whether cells are those of an API call shows only when they are read: the codes of the dictionary say it in their
+    Whether cells are of an API call is known only after parsing: the codes of the dictionary have it in their
     lowest bit.
     """
 
@@ -69,11 +69,11 @@ class CsvBulk(TraceBulkReader):
         self._layout = layout
         self._has_ids = layout.columns[-1] == "correlation"
         self._columns = layout.columns[2:-1] if self._has_ids else layout.columns[2:]
-        # Cells that every reader of CSV splits alike.
+        # Rows that every CSV parser splits in the same way.
         self._regular = rf'^(?:(?:"[^"]*"|[^",]*),){{{len(self._columns) - 1}}}"[^"]*"$'
 
     def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> BulkRows:
-        # Nothing is looked at beyond the data: a last row that is so short is not plain.
+        # Never read beyond the data: a last row that is too short is not plain.
         whole = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
         begins, ends = begins[:whole], ends[:whole]
         times = cells_at(data, begins, _TIMES_WIDTH)
@@ -89,8 +89,8 @@ class CsvBulk(TraceBulkReader):
             begins, ends, first, second = begins[index], ends[index], first[index], second[index]
         cells_begin = begins + second + 1
         ids, cell_ends, good = self._ids(data, cells_begin, ends)
-        looked_up = self._looked_up(data, cells_begin, cell_ends)
-        # Of the rows, times are side by side: those of a block stay in the cache.
+        looked_up = self._start_lookup(data, cells_begin, cell_ends)
+        # The times of a block are read together, so that they stay in the CPU cache.
         times, at = times.reshape(-1), index * _TIMES_WIDTH
         start, fits = six_decimals(times, at, at + first)
         good &= fits
@@ -111,7 +111,7 @@ class CsvBulk(TraceBulkReader):
         )
 
     def _ids(self, data: Bytes, cells_begin: Places, ends: Places) -> tuple[Places, Places, Mask]:
-        """Correlation ids, where the name before them ends (without its quotation mark), and which rows are plain."""
+        """Correlation ids, the end of the name before each (without its quotation mark), and which rows are plain."""
         ids = np.full(len(ends), -1, np.int64)
         good: Mask = np.ones(len(ends), np.bool_)
         if self._has_ids:
@@ -137,7 +137,7 @@ class CsvBulk(TraceBulkReader):
 
     def _new_codes(self, data: Bytes, cells_begin: Places, ends: Places) -> npt.NDArray[np.int32]:
         codes = np.full(len(ends), ODD, np.int32)
-        # The name's closing quotation mark stands behind the id.
+        # The name's closing quotation mark follows the id.
         rows = strings(data, cells_begin, ends) + '"'
         regular = rows.str.contains(self._regular)
         if not regular.all():
@@ -165,7 +165,7 @@ class CsvBulk(TraceBulkReader):
         return pl.col("grid_x").is_null() & ~on_gpu & ~pl.col("name").str.starts_with("[")
 
     def _checks(self) -> list[pl.Expr]:
-        """What has to be true of the cells of a plain row."""
+        """The conditions on the cells of a plain row."""
         checks = [pl.col("name").is_not_null(), pl.col("name").str.strip_chars() == pl.col("name")]
         for column in self._columns[:-1]:
             cell = pl.col(column)
@@ -245,7 +245,7 @@ class CsvTrace:
             if again is not None and again.columns == self._layout.columns and not self._layout.units:
                 return True
             if self._layout.with_units(line.text) is not None:
-                # Those of another table, whose header is lost: its rows are not to be read by the units of this one.
+                # The units of another table, whose header is missing: this one's units do not apply to its rows.
                 self._is_over = True
                 return False
             return self._is_damaged(line) or is_next_row(self._block, line, self._is_row)
@@ -253,7 +253,7 @@ class CsvTrace:
         return True
 
     def take_block(self, block: Block, start: int) -> int:
-        """Read rows in bulk, those between that need it one by one."""
+        """Read rows in bulk, and rows that are not plain one by one."""
         self._block = block
         if self._at_header or not can_read_csv_bulk(self._layout):
             return start
@@ -262,11 +262,11 @@ class CsvTrace:
         return self._bulk.take(block, start, self.take)
 
     def close(self) -> None:
-        """Rows may go on behind program output; the table is complete when the text ends or another begins."""
+        """Rows may continue after program output; the table ends with the text or when another begins."""
         self._state.interrupted_trace = self
 
     def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> CsvTrace | None:
-        """The trace whose row of units is a line, and whose header, the same as this one's, is lost."""
+        """The next trace, if the line is its row of units and its header, equal to this one's, is missing."""
         layout = units_again(self._layout, line.text)
         if layout is None:
             return None
@@ -275,7 +275,7 @@ class CsvTrace:
         return CsvTrace(layout, self._state, table)
 
     def resume(self, line: Line) -> bool:
-        """Take a row behind other text, where it cannot be but a row of this table."""
+        """Read a row after other text, if it can only be of this table."""
         cells = None if self._is_over else self._layout.cells(line.text)
         if cells is None or self._state.collector.session is not self.table.session:
             return False
@@ -299,17 +299,17 @@ class CsvTrace:
         return time_ns(values["start"], self._layout.units.get("start"))
 
     def _is_damaged(self, line: Line) -> bool:
-        """Whether a line that is no whole row is one that was cut off or damaged; it is left out."""
+        """Report a line that is a truncated or damaged row; returns whether it is one."""
         lead = self._layout.lead.match(line.text)
         cells = csv_cells(line.text[lead.end() :]) if lead else []
         wanted = len(self._layout.columns)
         begins = len(cells) >= 3 and _NUMBER.fullmatch(cells[0]) and (_NUMBER.fullmatch(cells[1]) or not cells[1])
-        # So many cells as a row of a GPU trace has, no program prints by chance, and begins with a digit.
+        # No program output has as many cells as a row of a GPU trace and begins with a digit.
         is_wide = wanted // 2 >= _MANY_CELLS <= len(cells) and cells[0][:1].isdecimal()
         if not begins and not is_wide:
             return False
         what = f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is no number"
-        self.table.damaged(line.number, line.text, f"{what}; it is left out")
+        self.table.damaged(line.number, line.text, f"{what}: row left out")
         return True
 
     def _read(self, line: Line, values: dict[str, str]) -> None:
@@ -327,7 +327,7 @@ class CsvTrace:
             cells = None if api else cells_of({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
-            self.table.damaged(line.number, line.text, f"{error}; the row is left out")
+            self.table.damaged(line.number, line.text, f"{error}: row left out")
             return
         self._last_start = start_ns
         self.table.note_step(time_step_ns(values["start"], units.get("start")))

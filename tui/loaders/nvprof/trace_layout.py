@@ -37,7 +37,7 @@ TEXT_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
         "Name": "name",
     }
 )
-"""Headings of text tables and what the columns are called here."""
+"""Column names by the headings of text tables."""
 
 CSV_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -54,13 +54,13 @@ CSV_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
         "Correlation_ID": "correlation",
     }
 )
-"""The same for CSV."""
+"""Column names by the headings of CSV tables."""
 
 OTHER: Final = "other_"
-"""What the names of columns begin with that are none of these; a number follows."""
+"""The prefix of the names of unknown columns; a number follows."""
 
 SIZE_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
-"""A size is its number times the base (1024 or 1000) to the power of the unit's place here."""
+"""The units of sizes; a unit's index is its power of the base (1024 or 1000)."""
 
 _HEADING: Final = re.compile("|".join(re.escape(name) for name in sorted(TEXT_HEADINGS, key=len, reverse=True)))
 _WORDS: Final = re.compile(r"\S+(?: \S+)*")
@@ -83,17 +83,17 @@ _BARE_ROW: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """The columns of a text table and where they stand; cells are right-aligned, the name begins below its heading."""
+    """The columns of a text table with their positions; cells are right-aligned, the name begins below its heading."""
 
     lead: str
-    """What stands in front of every line beside blanks (``// ``)."""
+    """The prefix of every line (``// ``)."""
     columns: tuple[str, ...]
     """Values of `TEXT_HEADINGS`, or columns that begin with `OTHER`; the last is the name."""
     edges: tuple[int, ...]
     """The index after each column's last character, for all columns but the name."""
     name_start: int
     units: Mapping[str, str] = field(default_factory=dict)
-    """Units of columns, where a second header line gives them."""
+    """Units of columns from a second header line."""
 
     @property
     def is_api(self) -> bool:
@@ -101,7 +101,7 @@ class TextLayout:
         return self.columns == ("start", "duration", "name")
 
     def with_units(self, text: str) -> TextLayout | None:
-        """The layout with the units of a second header line, or None where the line is not one."""
+        """The layout with the units of a second header line; None if the line is no such line."""
         found = {}
         for token in re.finditer(r"\S+", text[len(self.lead) :] if text.startswith(self.lead) else text):
             shift = len(self.lead) if text.startswith(self.lead) else 0
@@ -118,7 +118,7 @@ class CsvLayout:
     """The columns of a CSV table."""
 
     lead: re.Pattern[str]
-    """What stands in front of every line; numbers in it may differ from line to line."""
+    """The prefix of every line; numbers in it may differ from line to line."""
     columns: tuple[str, ...]
     """Values of `CSV_HEADINGS`, or columns that begin with `OTHER`."""
     units: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class CsvLayout:
         return not {"grid_x", "device"} & set(self.columns)
 
     def cells(self, text: str) -> list[str] | None:
-        """The cells of a line, or None where it has not as many as the table has columns."""
+        """The cells of a line; None unless there are as many as columns."""
         lead = self.lead.match(text)
         if lead is None:
             return None
@@ -137,7 +137,7 @@ class CsvLayout:
         return row if len(row) == len(self.columns) else None
 
     def with_units(self, text: str) -> CsvLayout | None:
-        """The layout with the units of a second header line, or None where the line is not one."""
+        """The layout with the units of a second header line; None if the line is no such line."""
         row = self.cells(text)
         if row is None or any(cell and not _UNIT.fullmatch(cell) for cell in row):
             return None
@@ -151,19 +151,19 @@ Layout = TypeVar("Layout", TextLayout, CsvLayout)
 
 
 def units_again(layout: Layout, text: str) -> Layout | None:
-    """The layout with other units, where a line is the row of units of the same columns; None elsewhere."""
+    """The layout with other units if a line is a row of units of the same columns, otherwise None."""
     again = layout.with_units(text)
     return again if again is not None and again.units.keys() == layout.units.keys() else None
 
 
 HEADLESS_AGAIN: Final = (
-    "the header above this row of units is lost: the rows below are read by the columns of the trace above, as those "
-    "of another run"
+    "the header above this row of units is missing: the rows below are read with the columns of the trace above, as "
+    "another run"
 )
 
 
 def text_header(text: str) -> TextLayout | None:
-    """The layout that a text table's header line gives, or None where the line is not one.
+    """The layout of a text table's header line; None if the line is none.
 
     >>> layout = text_header("   Start  Duration  Name")
     >>> layout.columns, layout.edges, layout.name_start
@@ -176,7 +176,7 @@ def text_header(text: str) -> TextLayout | None:
     ends: list[int] = []
     position = match.end("lead")
     for heading in _HEADING.finditer(text, position):
-        # A column that is not known holds nothing that is used, but its place has to be known.
+        # An unknown column is not used, but its position is needed.
         for other in _WORDS.finditer(text, position, heading.start()):
             columns.append(f"{OTHER}{len(columns)}")
             ends.append(other.end())
@@ -189,17 +189,17 @@ def text_header(text: str) -> TextLayout | None:
 
 
 def _are_of_a_trace(columns: Sequence[str]) -> bool:
-    """Whether columns are each there once, and enough of them known."""
+    """Whether columns are distinct, and enough of them known."""
     others = any(column.startswith(OTHER) for column in columns)
     return len(set(columns)) == len(columns) and (not others or bool({"grid", "grid_x", "device"} & set(columns)))
 
 
 def bare_row(text: str) -> TextLayout | None:
-    """The layout that a row itself gives which was pasted without its header, or None where nothing proves one."""
+    """The layout of a row that was pasted without its header; None if uncertain."""
     if not _BARE_ROW.fullmatch(text):
         return None
     cells = list(_WORDS.finditer(text))
-    # A name may hold two blanks in a row; the columns before it do not.
+    # A name may contain two consecutive blanks; the columns before it do not.
     for count in sorted(_BARE_COLUMNS, reverse=True):
         columns = tuple(_BARE_COLUMNS[count].split())
         if len(cells) < count:
@@ -232,7 +232,7 @@ def _is_number(cell: str) -> bool:
 
 
 def csv_header(text: str) -> CsvLayout | None:
-    """The layout that a CSV table's header line gives, or None where the line is not one.
+    """The layout of a CSV table's header line; None if the line is none.
 
     >>> csv_header('131072,"Start","Duration","Name"').columns
     ('start', 'duration', 'name')

@@ -1,4 +1,4 @@
-"""The rows of one trace, and the frames that they become: kinds, devices, units of sizes, NVTX ranges."""
+"""Collects the rows of a trace and makes frames of them: kinds, devices, units of sizes, NVTX ranges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 MARK: Final = r"^\[(?:Range start|Range end|Marker)\](?: |$)"
-"""A regular expression of the names of such rows."""
+"""A regular expression of the names of NVTX rows."""
 
 _PARTS: Final = re.compile(
     r"\[(?P<what>Range start|Range end|Marker)\] ?(?P<name>.*?)(?: \(Domain: (?P<domain>.*)\))?", re.DOTALL
@@ -33,14 +33,14 @@ _NO_DOMAIN: Final = ("<unnamed>", "default")
 
 
 def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
-    """Pair starts with ends, and hand over the ranges.
+    """Pair starts with ends, and add the ranges to the collector.
 
-    A trace names no threads: an end closes the last range of its domain and name that is open. What is not closed has
-    no duration, as have markers.
+    A trace has no thread ids: an end closes the last open range of its domain and name. Ranges without an end have
+    no duration, like markers.
 
     Args:
-        marks: line, start_ns and name of the rows, of one trace.
-        collector: Gets the rows of the ``ranges`` frame, and an issue where partners are missing.
+        marks: line, start_ns and name of the NVTX rows of one trace.
+        collector: Gets the ``ranges``, and an issue if starts or ends are missing.
     """
     starts: list[int] = []
     durations: list[int | None] = []
@@ -88,13 +88,13 @@ _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 _COPY: Final = re.compile(r"\[(?:CUDA|Unified Memory) [Mm]emcpy (\w+)\]")
 
 UNKNOWN: Final = -1
-"""Stands for null in whole numbers while a trace is read, as NaN does in others."""
+"""The value for null in integer columns while a trace is read, like NaN in others."""
 
 _BASES: Final = (1024, 1000)
 _NEAR: Final = 0.008
-"""A base is meant where sizes over durations come so near to it: 1024 and 1000 lie three times as far apart."""
+"""The tolerance of size / duration = throughput that decides the base; 1024 and 1000 differ by three times as much."""
 _MIN_TELLING: Final = 1e-4
-"""A smaller number tells no base: CSV has six decimals, so 0.000012 GB/s may be 4% off."""
+"""Smaller numbers are too imprecise to decide the base: with six decimals, 0.000012 GB/s may be 4% off."""
 _LARGEST: Final = float(2**62)
 
 
@@ -105,9 +105,9 @@ def activities_of(
 
     Args:
         rows: line, start_ns, duration_ns, correlation.
-        codes: For each row, the row of ``cells`` that belongs to it.
+        codes: For each row, its row in ``cells``.
         cells: Columns of `tui.loaders.nvprof.trace_cells.CELLS`.
-        collector: Told of devices, and of what had to be assumed.
+        collector: Gets the devices, and issues about assumptions.
     """
     first_line = int(rows["line"][0])
     cells = cells.with_columns(
@@ -117,7 +117,7 @@ def activities_of(
     base = _base(rows, codes, cells, collector)
     names = cells["name"].unique()
     known = cells.lazy().select(
-        # Of rows whose name is lost, only kernels are kept: their launch configuration shows what they are.
+        # Of rows without a name, only kernels are used: their launch configuration identifies them.
         kind=_mapped("name", names, kind_of).fill_null(pl.lit("kernel", NAME)),
         name="name",
         short_name=_mapped("name", names, short_name),
@@ -141,13 +141,13 @@ def activities_of(
     )
     read = known.collect()
     if len(codes) != read.height or not np.array_equal(codes, np.arange(len(codes))):
-        # What all cells say alike need not be gathered.
+        # A constant column need not be gathered.
         read = compact_constants(read, 1)[codes]
     return pl.concat((rows, read), how="horizontal")
 
 
 def _mapped(column: str, values: pl.Series, function: Callable[[str], str | None]) -> pl.Expr:
-    """A categorical column, each of its values replaced by what a function says of it."""
+    """Apply a function to each distinct value of a categorical column."""
     texts = values.cast(pl.String)
     replaced = pl.Series([None if text is None else function(text) for text in texts], dtype=pl.String).cast(NAME)
     return pl.col(column).replace_strict(values, replaced, default=None, return_dtype=NAME)
@@ -168,7 +168,7 @@ def _bytes(column: str, base: int) -> pl.Expr:
 
 
 def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector) -> int:
-    """Tell 1024 from 1000 by rows whose size and rate have different units: size / duration = rate."""
+    """Decide between 1024 and 1000 by rows whose size and rate have different units: size / duration = rate."""
     telling = cells.with_row_index("code").filter(
         pl.col("size") >= _MIN_TELLING,
         pl.col("throughput") >= _MIN_TELLING,
@@ -176,7 +176,7 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
     )
     if telling.is_empty():
         return _BASES[0]
-    # Some thousand rows are enough to tell; a log of copies has millions.
+    # A few thousand rows suffice; a log of copies has millions.
     is_telling = np.zeros(cells.height, np.bool_)
     is_telling[telling["code"]] = True
     places = np.flatnonzero(is_telling[codes])[:4096]
@@ -200,17 +200,17 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
         "KB, MB and GB count 1000 in this trace (size / duration = throughput), as in nvprof's oldest versions"
         if is_decimal
         else f"size / duration = throughput holds with KB, MB and GB of 1000 in {decimal.height} rows, with 1024 in "
-        f"{binary.height}; 1024 is taken",
+        f"{binary.height}: 1024 is used",
     )
     return _BASES[is_decimal]
 
 
 def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.Expr:
-    """The number of each row's device, and their names to the collector.
+    """The device number of each row; adds the names to the collector.
 
-    The device cell is cut at 15 characters, the number with it: where all rows name one GPU and one context, and no
-    copy goes from one GPU to another, the only GPU is number 0; else nothing tells GPUs of one model apart. The oldest
-    versions print the number alone.
+    nvprof cuts the device cell at 15 characters, with the number: if all rows name one GPU and one context, and no
+    copy is between GPUs, the only GPU is number 0; otherwise GPUs of one model cannot be distinguished. The oldest
+    versions print only the number.
     """
     used = cells.filter(pl.col("device").is_not_null()).select("device", "context").unique()
     texts = used["device"].unique()
@@ -219,7 +219,7 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
     clipped = []
     for text in names:
         match = _DEVICE.fullmatch(text)
-        # What follows the digits of "(1" may be cut off too; no number goes on after a 0.
+        # More digits after "(1" may be cut off, but not after "(0".
         if match is not None and (match["end"] or match["device"] == "0"):
             numbers[text] = int(match["device"])
             collector.add_device(numbers[text], match["name"])
@@ -236,7 +236,7 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
         if single:
             numbers[clipped[0]] = 0
             collector.add_device(0, clipped[0])
-        outcome = "it is taken as device 0: the trace names one GPU and one context" if single else "shown as unknown"
+        outcome = "assumed to be device 0: the trace names one GPU and one context" if single else "shown as unknown"
         collector.issue("info", first_line, clipped[0], f"nvprof cut the device's number off; {outcome}")
     known = pl.Series([numbers.get(text) for text in texts.cast(pl.String)], dtype=pl.Int32)
     if texts.is_empty():
@@ -254,7 +254,7 @@ Columns = Mapping[str, pl.Series | npt.NDArray[np.generic]]
 """Some columns of `CELLS`, of the same length."""
 
 _CELLS_OF_A_FRAME: Final = 65_536
-"""So many distinct cells are worth a frame of their own: more would be held twice for too long."""
+"""The number of distinct cells that are made into a frame at once."""
 
 _NUMPY_TYPES: Final = {
     name: pl.Series(dtype=dtype).to_numpy().dtype for name, dtype in CELLS.items() if dtype.is_numeric()
@@ -277,7 +277,7 @@ class RowStore:
         self.count += 1
 
     def add_many(self, line: Ints, start: Ints, duration: Ints, correlation: Ints, code: Codes) -> None:
-        """Add rows whose lines may lie between those of rows that were added one by one since the last call."""
+        """Add rows whose lines may be between those of rows added one by one since the last call."""
         self.count += len(line)
         part = _typed((line, start, duration, correlation, code))
         if self._waiting:
@@ -292,14 +292,14 @@ class RowStore:
         return _typed(columns)
 
     def new_rows(self) -> list[list[npt.NDArray[np.integer]]]:
-        """The columns of the rows that came since the last call, in parts."""
+        """The columns of the rows since the last call, in parts."""
         if self._waiting:
             self._parts.append(self._take_waiting())
         new, self._looked_at = self._parts[self._looked_at :], len(self._parts)
         return new
 
     def take_all(self) -> tuple[pl.DataFrame, Codes]:
-        """All rows (line, start_ns, duration_ns, correlation) and their codes; the store is empty then."""
+        """All rows (line, start_ns, duration_ns, correlation) and their codes; empties the store."""
         self._parts.append(self._take_waiting())
         line, start, duration, correlation, code = (
             np.concatenate([part[place] for part in self._parts]) for place in range(len(_ROW_TYPES))
@@ -339,7 +339,7 @@ class TraceTable:
         collector.preview.watch(self._show)
 
     def note_step(self, step_ns: Decimal) -> None:
-        """Note how precisely a start time is known; the table keeps the coarsest step."""
+        """Note the resolution of a start time; the coarsest of the table counts."""
         self._step_ns = max(self._step_ns, step_ns)
 
     def cell_code(self, cells: Cells) -> int:
@@ -353,7 +353,7 @@ class TraceTable:
         return code
 
     def add_cells(self, cells: pl.DataFrame) -> int:
-        """Add many distinct cells (columns of `CELLS`); returns the code of the first, the others follow it."""
+        """Add distinct cells (columns of `CELLS`); returns the code of the first, the others are consecutive."""
         self._flush_cells()
         self._flush_columns()
         first = self.cell_count
@@ -364,7 +364,7 @@ class TraceTable:
     def add_columns(self, columns: Columns, count: int) -> int:
         """Add ``count`` distinct cells as some columns of `CELLS`, the others missing; returns the code of the first.
 
-        A frame costs more than a few hundred rows do, so it is made of many calls; all name the same columns.
+        Calls are combined to one frame, since a frame costs more than a few hundred rows; all have the same columns.
         """
         self._flush_cells()
         first = self.cell_count
@@ -384,11 +384,11 @@ class TraceTable:
         return self._api_names.setdefault(name, len(self._api_names))
 
     def damaged(self, line: int, text: str, reason: str) -> None:
-        """Note a row that could not be read as it stood."""
+        """Report a row that could not be read completely."""
         self._collector.issue("warning", line, text, reason)
 
     def _show(self) -> None:
-        """Add the GPU rows that came since the last time to what is shown while the rest is read."""
+        """Add the GPU rows since the last call to the preview."""
         self._collector.preview.count("API calls", sum(len(part[0]) for part in self.api.new_rows()))
         new = self.gpu.new_rows()
         if not new:
@@ -402,7 +402,7 @@ class TraceTable:
         self._collector.preview.add(summed(rows), clock=self.session.number)
 
     def finish(self) -> None:
-        """Hand everything to the collector."""
+        """Add all rows to the collector."""
         current, self._collector.session = self._collector.session, self.session
         try:
             self._add_frames()
@@ -439,7 +439,7 @@ class TraceTable:
             add_ranges(pl.concat(marks), self._collector)
 
     def _in_order(self, store: RowStore) -> tuple[pl.DataFrame, Codes]:
-        """All rows of a store and their codes; told where they are not in the order of their starts, as of one run."""
+        """All rows of a store and their codes; reports rows that are not in order of their starts."""
         rows, codes = store.take_all()
         falls = np.flatnonzero(np.diff(rows["start_ns"].to_numpy()) < 0) + 1
         if len(falls):
@@ -472,7 +472,7 @@ class TraceTable:
 
 
 def _without_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
-    """Rows and codes without the marks of NVTX, and those with their names."""
+    """Rows and codes without NVTX marks; and the marks with their names."""
     marks_by_name = names.unique().drop_nulls()
     marks_by_name = marks_by_name.filter(marks_by_name.cast(pl.String).str.contains(MARK))
     if marks_by_name.is_empty():
