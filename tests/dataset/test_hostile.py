@@ -111,10 +111,10 @@ def test_what_is_no_parquet(dataset: Path) -> None:
     [
         ("activities", pl.lit("x").alias("planted"), "has an unknown column: planted"),
         ("activities", pl.col("start_ns").cast(pl.String), "has an unknown column: start_ns"),
-        ("activities", pl.lit(7, pl.UInt32).alias("session"), "a session that is not there"),
-        ("activities", pl.lit(None, pl.UInt32).alias("session"), "a session that is not there"),
-        ("activities", pl.lit(1 << 31, pl.UInt32).alias("op"), "an op that is not there"),
-        ("ops", pl.lit(1 << 31, pl.UInt32).alias("parent"), "an op that is not there"),
+        ("activities", pl.lit(7, pl.UInt32).alias("session"), "an unknown session"),
+        ("activities", pl.lit(None, pl.UInt32).alias("session"), "an unknown session"),
+        ("activities", pl.lit(1 << 31, pl.UInt32).alias("op"), "an unknown op"),
+        ("ops", pl.lit(1 << 31, pl.UInt32).alias("parent"), "an unknown op"),
         ("activities", pl.lit(-1, pl.Int64).alias("duration_ns"), "has impossible times"),
         ("api_calls", pl.lit(1 << 62, pl.Int64).alias("duration_ns"), "has impossible times"),
         ("activities", pl.when(pl.int_range(pl.len()) == 0).then(-(1 << 62)).otherwise("start_ns").alias("start_ns"),
@@ -157,7 +157,7 @@ def test_no_path_leaves_the_folder(dataset: Path, name: str) -> None:
     change_manifest(dataset, lambda manifest: manifest["parts"][0].update(name=name))
     found = load_one(str(dataset))
     assert found["sessions"]["rank"].to_list() == [1]
-    assert "impossible name" in "".join(found["issues"]["reason"])
+    assert "invalid name" in "".join(found["issues"]["reason"])
 
 
 def test_no_link_leaves_the_folder(dataset: Path, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_timeline() -> None:
         ("kernel", "f<int, 4>(A, B)", None, 600, 1000, 0, None, 1024, 64),
         ("kernel", "g", None, 800, None, 1, None, None, None),
     ]
-    assert "ends before it starts" in profile["issues"]["reason"].to_list()[1]
+    assert "the end is before the start" in profile["issues"]["reason"].to_list()[1]
 
 
 @pytest.mark.parametrize("name", ["cl_gemm_d.txt", "dpc_gemm_d.txt", "dpc_gemm_h.txt", "gemm_fp16_flops.1799853"])

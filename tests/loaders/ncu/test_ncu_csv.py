@@ -214,7 +214,7 @@ def test_numbers_that_could_mean_two_things_stay_unknown() -> None:
     assert rows(profile, "activities", "duration_ns") == [(None,)]
     (reason,) = reasons(profile, "warning")
     assert reason == (
-        "1 numbers like this one are ambiguous, since the decimal sign of this file is unknown: they stay unknown"
+        "1 numbers like this one are ambiguous, since the decimal sign of this file is unknown: shown as unknown"
     )
 
 

@@ -67,7 +67,7 @@ def test_a_row_whose_cells_left_their_columns_is_told() -> None:
     profile = read(rough)
     assert rows(profile, "summary", "line") == [(7,)]
     assert reasons(profile, "warning") == [
-        "expected a row of 9 columns; its cells do not stand below them, it is left out"
+        "expected a row of 9 columns, but its cells are not aligned with them: row left out"
     ]
 
 

@@ -341,8 +341,8 @@ def test_rows_below_a_row_of_units_without_its_header_are_of_another_run(unit: s
     assert profile["activities"].select("session", "size_bytes", "line").rows() == [(0, 524_288, 6), (1, size, 8)]
     told = profile["issues"].filter(pl.col("line") == 7)["reason"].to_list()
     assert told == [
-        "the header above this row of units is missing: the rows below are read with the columns of the trace above, as "
-        "another run"
+        "the header above this row of units is missing: the rows below are read with the columns of the trace above, "
+        "as another run"
     ]
 
 

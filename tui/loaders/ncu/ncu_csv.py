@@ -1,6 +1,6 @@
-"""Reads the CSV that Nsight Compute prints (``ncu --csv``): the pages details, raw and summary.
+"""Reads the CSV of Nsight Compute (``ncu --csv``): the pages details, raw and summary.
 
-Program output and the tool's own lines (``==PROF==``) can stand above. Each profiled process is a session.
+Program output and the tool's own lines (``==PROF==``) can precede it. Each profiled process is a session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
 
 
 def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
-    """Add its metrics, and the durations of each kernel, where it names kernels, as rows of ``summary``."""
+    """Add metrics, and the durations of each kernel, if the page names kernels, as rows of ``summary``."""
     shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
     figures = [pl.col(f"{column}_number").alias(column) for column in ("min", "max", "avg")]
     invocations = pl.col("invocations").str.replace_all(r"[.,]", "").cast(pl.Int64, strict=False)
@@ -51,7 +51,7 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
     )
     if rows.height and rows["kernel"].null_count() == rows.height:
         reason = (
-            "this page adds up all kernels of a GPU and names none: its times are among the metrics; for those of each "
+            "this page has sums over all kernels of a GPU: its times are among the metrics; for times of each "
             "kernel: ncu --import run.ncu-rep --csv --print-summary per-kernel"
         )
         collector.issue("info", int(rows["line"][0]), "", reason)
@@ -98,7 +98,7 @@ _TIMES: Final = (
 
 
 class _NcuSink:
-    """Keeps the rows of a page as text until all pages are read: the decimal sign is that of the whole text."""
+    """Stores the rows of a page as text until all pages are read, since the decimal sign depends on the whole text."""
 
     def __init__(self, page: Page, collector: Collector) -> None:
         self._page = page
@@ -111,7 +111,7 @@ class _NcuSink:
         self._collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        """Rows wait."""
+        """Rows are converted at the end of the text."""
 
 
 @dataclass(slots=True)
@@ -120,13 +120,13 @@ class _Process:
 
     session: Session
     kernels: dict[str, str] = field(default_factory=dict)
-    """By the id of the launch: the same id with another name is another run."""
+    """Names by launch id: the same id with another name belongs to another run."""
     parts: list[pl.DataFrame] = field(default_factory=list)
     """Rows in long form."""
 
 
 class _NcuReader:
-    """Nsight Compute's part in one text."""
+    """Reads the output of Nsight Compute in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -139,7 +139,7 @@ class _NcuReader:
         if match := _MESSAGE.match(line.text):
             self._first_message = self._first_message or line
             if match["kind"] != "PROF":
-                # A note is about how the run was set up: nothing is lost.
+                # A note is about the setup of the run: no data is lost.
                 note = match["text"].startswith("Note: ")
                 severity = "error" if match["kind"] == "ERROR" else "info" if note else "warning"
                 self._collector.issue(severity, line.number, line.text.strip(), f"Nsight Compute says: {match['text']}")
@@ -150,14 +150,14 @@ class _NcuReader:
         if page is None:
             return False
         if self._pages and not self._pages[-1].rows and self._pages[-1].kind == page.kind:
-            # A header that is printed again below itself.
+            # A header that is printed twice.
             self._pages.pop()
         self._pages.append(page)
         sink = _NcuSink(page, self._collector)
         return CsvTable(page.columns, sink, header=_FIRST_CELL, ends=_ENDS, widths=page.widths)
 
     def finish(self) -> None:
-        """All pages are read: hand them over."""
+        """Add all pages to the collector."""
         if not self._pages:
             self._decline()
             return
@@ -178,7 +178,7 @@ class _NcuReader:
             self._collector.issue("info", first, "", _TIMES)
 
     def _decline(self) -> None:
-        """Text of the tool without a table in CSV: where there is nothing else in the text, say what to do."""
+        """Handle output of the tool without CSV: an error if the text has nothing else, otherwise an issue."""
         if self._first_message is None:
             return
         if not self._collector.sessions:
@@ -223,7 +223,7 @@ class _NcuReader:
             process.parts.append(part)
 
     def _same(self, process: _Process, pid: str | None, kernels: dict[str, str]) -> bool:
-        """Whether launches of another page are those of a process."""
+        """Whether the launches of another page are of the same process."""
         shared = process.kernels.keys() & kernels.keys()
         same_pid = process.session.pid is None or pid is None or str(process.session.pid) == pid
         return same_pid and all(process.kernels[one] == kernels[one] for one in shared)
@@ -266,7 +266,7 @@ LAUNCH: Final = MappingProxyType(
         "CC": "cc",
     }
 )
-"""Columns that every page can have, of the launch."""
+"""Columns about the launch, which every page can have."""
 
 _DETAILS: Final = MappingProxyType(
     {
@@ -306,10 +306,10 @@ class Page:
     kind: str
     """details, raw or summary."""
     columns: tuple[str, ...]
-    """As the header has them, made distinct."""
+    """The columns of the header, made distinct."""
     line: int
     widths: tuple[int, ...] = ()
-    """How many cells a row can have."""
+    """Other possible numbers of cells of a row."""
     rows: list[pl.DataFrame] = field(default_factory=list)
     """Cells as text."""
 
@@ -321,7 +321,7 @@ class Page:
 
 
 def page_of(line: Line) -> Page | None:
-    """The page that a line is the header of, or None."""
+    """The page whose header a line is, or None."""
     text = line.text.strip()
     if len(text) > _MAX_HEADER or ("Kernel Name" not in text and not ("Metric Name" in text and "Average" in text)):
         return None
@@ -360,7 +360,7 @@ def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
 
 def _report_other_metrics(page: Page, known: Mapping[str, str], collector: Collector) -> None:
     if others := [name for name in page.columns if name not in known]:
-        reason = "columns that no known page has: they are in the log only"
+        reason = "unknown columns, shown only in the log"
         collector.issue("info", page.line, ", ".join(others), reason)
 
 
@@ -376,7 +376,7 @@ def _renamed(
 
 
 def _unpivoted(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """A wide page: its first row, which has no id, has the units."""
+    """Convert a wide page to long form; its first row, without an id, has the units."""
     first = frame.head(1).filter(pl.col("ID").is_null())
     units = {name: first[name][0] for name in columns} if first.height else {}
     metrics = [name for name in columns if name not in LAUNCH]

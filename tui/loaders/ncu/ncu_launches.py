@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SIZES: Final = MappingProxyType(
     {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 )
-"""Nsight Compute counts thousands in Kbyte (32.768 Kbyte are 32,768 bytes)."""
+"""Kbyte is decimal in Nsight Compute (32.768 Kbyte are 32,768 bytes)."""
 
 _SIZE: Final = re.compile(r"(?P<prefix>[kmgtp]i?)?b(?:yte)?s?(?P<per>/.+)?", re.IGNORECASE)
 _FREQUENCY: Final = re.compile(r"(?P<prefix>[kmgt])?hz", re.IGNORECASE)
@@ -33,7 +33,7 @@ _GROUPS: Final = {",": r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+$", ".": r"^[+-]?[0-9]{1,
 
 
 def base_unit(unit: str | None) -> tuple[float, str | None]:
-    """The factor to the base unit of a unit, and what that is called in ``metrics.unit``.
+    """The factor from a unit to its base unit, and the name of the base unit in ``metrics.unit``.
 
     >>> base_unit("usecond"), base_unit("Kbyte/block"), base_unit("cycle/nsecond"), base_unit("")
     ((1000.0, 'ns'), (1000.0, 'B'), (1000000000.0, 'Hz'), (1.0, None))
@@ -56,14 +56,14 @@ def base_unit(unit: str | None) -> tuple[float, str | None]:
 
 
 def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
-    """Texts as numbers, by the decimal sign; without one, only those in which it makes no difference."""
+    """Parse numbers with a decimal sign; without one, only unambiguous numbers."""
     if sign is None:
         return texts.set(~texts.str.contains(_PLAIN).fill_null(False), None).cast(pl.Float64, strict=False)
     other = "," if sign == "." else "."
     grouped = texts.str.split(sign).list.first().str.contains(_GROUPS[other])
     ungrouped = texts.str.replace_all(other, "", literal=True).zip_with(grouped.fill_null(False), texts)
     if sign == ",":
-        # What still has a point is no number of this locale.
+        # A text that still has a point is no number in this locale.
         ungrouped = ungrouped.set(ungrouped.str.contains(".", literal=True).fill_null(False), None)
         ungrouped = ungrouped.str.replace(",", ".", literal=True)
     return ungrouped.cast(pl.Float64, strict=False)
@@ -83,17 +83,17 @@ _KINDS: Final = MappingProxyType(
         "cycles": r"pipe_tensor(?:_op_hmma)?_cycles_active",
     }
 )
-"""What a metric tells, by its name, the first that fits: work of tensor cores alone; packed half precision; cycles of
-matrix instructions; what counts packed half precision too, instructions and cycles."""
+"""The evidence of a metric by its name, first match: work of tensor cores only; packed half precision; cycles of
+matrix instructions; instructions and cycles that include packed half precision."""
 
 _MOST: Final = 0.5
-"""Of the pipe's cycles, those of matrix instructions: more than other work counts, fewer than products do."""
+"""The threshold for the share of the pipe's cycles that is matrix instructions."""
 _SEEN_PCT: Final = 0.1
-"""Of shares of the peak, which have two digits, less than this makes no ratio."""
+"""Smaller shares of the peak, printed with two digits, are too imprecise for a ratio."""
 _BUSY_PCT: Final = 5.0
-"""Of the peak: what nothing but products was seen to reach."""
+"""The share of the peak that only matrix products reach."""
 _PIPE_CYCLES: Final = 4
-"""Of an instruction: more than packed half precision takes, fewer than products do."""
+"""The threshold for cycles per instruction, above packed half precision, below matrix products."""
 
 
 def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
@@ -107,7 +107,7 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
     kind = pl.coalesce(
         pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(kind)) for kind, pattern in _KINDS.items()
     )
-    # A minimum is that of an SM without a block of the launch.
+    # A minimum may be of an SM without blocks of the launch.
     told = pl.col("value_number").is_not_null() & ~pl.col("metric").str.contains(r"\.min\b")
     figures = rows.filter(told).with_columns(
         kind.alias("kind"), pl.col("metric").str.extract(r"(\..*)$").fill_null("").alias("roll_up")
@@ -119,7 +119,7 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
     )
     verdicts = values.select("id", *_verdict()).drop_nulls("rank")
     best = verdicts.filter(pl.col("rank") == pl.col("rank").min().over("id"))
-    # One roll-up may be too small to tell what another tells; where none says yes, all must say no.
+    # One roll-up may be inconclusive; the result is no only if all of them are no.
     uses = pl.col("uses")
     found = pl.when(uses.any()).then(pl.lit(True)).when(uses.is_null().any()).then(None).otherwise(pl.lit(False))
     said = pl.when(found.is_not_null()).then(pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(found)).first())
@@ -129,7 +129,7 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
 
 
 def _verdict() -> list[pl.Expr]:
-    """Of the figures of one roll-up: uses (null: they do not tell), rank (1: the best evidence), by (the metric)."""
+    """The verdict of one roll-up: uses (null: inconclusive), rank (1: the best evidence), by (the metric)."""
     certain, packed, matrix, instructions, cycles = (pl.col(kind) for kind in _KINDS)
     is_share = pl.col("roll_up").str.contains("pct")
     of_all = pl.max_horizontal(instructions, cycles)
@@ -139,13 +139,13 @@ def _verdict() -> list[pl.Expr]:
     evidence = (
         (certain > 0, pl.lit(True), pl.col("certain_metric"), 1),
         (instructions.is_not_null() & packed.is_not_null(), instructions > packed, pl.col("instructions_metric"), 2),
-        # Double precision is not among the kinds that this metric adds up.
+        # This metric does not include double precision.
         ((matrix == 0) & ~(busy & certain.is_null()), pl.lit(False), pl.col("matrix_cycles_metric"), 3),
         (matrix > 0, _yes(most | (cycles.is_null() & busy)), pl.col("matrix_cycles_metric"), 3),
         (of_all == 0, pl.lit(False), metric_of_all, 4),
         (of_all > 0, _yes(busy | (~is_share & (cycles >= _PIPE_CYCLES * instructions))), metric_of_all, 4),
     )
-    # The first that applies, also where it cannot tell: weaker evidence must not decide what stronger leaves open.
+    # The first that applies, also if inconclusive: weaker evidence must not override stronger.
     uses = rank = by = pl.lit(None)
     for applies, verdict, metric, place in reversed(evidence):
         chosen = pl.when(applies.fill_null(False))
@@ -156,7 +156,7 @@ def _verdict() -> list[pl.Expr]:
 
 
 def _yes(condition: pl.Expr) -> pl.Expr:
-    """True where the condition is met, else null."""
+    """True if the condition is met, otherwise null."""
     return pl.when(condition).then(pl.lit(True))
 
 
@@ -172,7 +172,7 @@ _ACTIVITY_METRICS: Final = MappingProxyType(
 )
 """The metrics of a launch that have a column of their own, by their names on the raw and the details page."""
 _UNITS: Final = MappingProxyType({"duration_ns": "ns", "static_shared_bytes": "B", "dynamic_shared_bytes": "B"})
-"""What their base unit must be: a number whose unit the text does not tell may be of any."""
+"""Their required base unit: a number without a unit in the text may have any."""
 
 _DEVICE_METRICS: Final = MappingProxyType(
     {
@@ -210,7 +210,7 @@ def measured(rows: pl.DataFrame, columns: tuple[str, ...], collector: Collector,
                 if sign is None
                 else f"{sign} is the decimal sign of the other numbers"
             )
-            reason = f"{lost.height} numbers like this one are ambiguous, since {why}: they stay unknown"
+            reason = f"{lost.height} numbers like this one are ambiguous, since {why}: shown as unknown"
             collector.issue("warning", int(lost["line"][0]), str(lost[column][0]), reason)
         rows = rows.with_columns((value * factor).alias(f"{column}_number"))
     if sign == ",":
@@ -234,7 +234,7 @@ def shaped(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
-    """Add what the rows in long form (`shaped` and `measured`) tell: activities, devices, metrics, findings."""
+    """Add activities, devices, metrics and findings from rows in long form (`shaped` and `measured`)."""
     _report_unknown_units(rows, collector)
     launches = rows.group_by("id", maintain_order=True).agg(
         pl.col("kernel").first(),
@@ -261,7 +261,7 @@ def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
 
 
 def _report_unknown_units(rows: pl.DataFrame, collector: Collector) -> None:
-    """Tell of durations without a unit, as where a raw page has lost its row of units."""
+    """Report durations without a unit, as on a raw page without its row of units."""
     lost = rows.filter(
         pl.col("metric").is_in(_ACTIVITY_METRICS["duration_ns"]),
         pl.col("value_number").is_not_null(),
@@ -285,7 +285,7 @@ def _metric(names: tuple[str, ...], unit: str | None = None) -> pl.Expr:
 
 
 def _words() -> pl.Expr:
-    """Facts of a launch that are no numbers."""
+    """Non-numeric facts of a launch."""
     wanted = (
         pl.col("value").is_not_null()
         & pl.col("value_number").is_null()

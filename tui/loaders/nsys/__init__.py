@@ -1,4 +1,4 @@
-"""NVIDIA Nsight Systems: its SQLite export, its export as a folder of Parquet files, its own reports."""
+"""NVIDIA Nsight Systems: SQLite exports, Parquet exports, and reports."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VERSION: Final = re.compile(r"_v[0-9]+$")
-"""What CUPTI adds to the name of a call: the version of CUDA that it is of, or of the call itself."""
+"""The suffix that CUPTI adds to the name of a call: the version of CUDA or of the call."""
 
 NOT_READY: Final = 600
-"""What cudaEventQuery and cudaStreamQuery return while the work goes on: no error."""
+"""The result of cudaEventQuery and cudaStreamQuery for unfinished work: no error."""
 
 
 def api_calls(tables: Tables, strings: StringIds) -> pl.DataFrame:
@@ -55,7 +55,7 @@ def api_calls(tables: Tables, strings: StringIds) -> pl.DataFrame:
 
 
 def bare_name(name: str) -> str:
-    """The name of a call as a program writes it.
+    """The name of a call without suffix.
 
     >>> bare_name("cudaLaunchKernel_v7000"), bare_name("cuMemcpyHtoD_v2"), bare_name("cuLaunchKernel")
     ('cudaLaunchKernel', 'cuMemcpyHtoD', 'cuLaunchKernel')
@@ -75,14 +75,14 @@ def failures(calls: pl.DataFrame) -> list[tuple[str, int, int]]:
 
 
 _PUSH_POP: Final = (59, 70)
-"""``eventType`` of a range that one thread pushed and popped: such ranges lie within each other.
+"""The ``eventType`` of push/pop ranges, which are nested per thread.
 
-The second number is of a text file of NVTX events (NVTXT) that was imported; so it is below.
+The second number, here and below, is for events imported from a text file (NVTXT).
 """
 _START_END: Final = (60, 71)
-"""Of a range that may begin on one thread and end on another."""
+"""Of start/end ranges, which may begin on one thread and end on another."""
 _MARKS: Final = (34, 65)
-"""Of a mark, which is a moment."""
+"""Of a mark (an instant event)."""
 _DOMAIN: Final = 75
 """Of the event that names a domain."""
 _NAMES: Final = (33, 39, 64, 72, 73, 74, _DOMAIN, 76, 97, 98, 99)
@@ -91,10 +91,10 @@ _MOST_TYPES: Final = 6
 
 
 class NvtxEvents:
-    """The ranges among them, and how many events are none."""
+    """The ranges among the NVTX events, and counts of the other events."""
 
     ranges: pl.DataFrame
-    """Columns of ``ranges``, ``process`` and ``push_pop`` (whether such, else start/end)."""
+    """Columns of ``ranges``, ``process`` and ``push_pop`` (false for start/end ranges)."""
 
     def __init__(self, tables: Tables, strings: StringIds) -> None:
         """Read them."""
@@ -119,10 +119,10 @@ class NvtxEvents:
         self.ranges = _ranges(rows, strings)
 
     def left_out(self) -> list[str]:
-        """What to say of events that are no ranges and name nothing."""
+        """Texts of issues about events that are neither ranges nor names."""
         marks = self._others.filter(pl.col("eventType").is_in(_MARKS))["len"]
         rest = self._others.filter(~pl.col("eventType").is_in(_MARKS).fill_null(False))
-        said = (
+        texts = (
             [f"{_are_left_out(int(marks.sum()), 'NVTX mark')}: instant events, not shown in any view"]
             if len(marks)
             else []
@@ -131,8 +131,8 @@ class NvtxEvents:
             types = ["none" if one is None else str(one) for one in rest["eventType"].head(_MOST_TYPES)]
             named = ", ".join(types) + (", ..." if rest.height > _MOST_TYPES else "")
             count = int(rest["len"].sum())
-            said.append(f"{_are_left_out(count, 'NVTX event')}: not known as ranges (event types: {named})")
-        return said
+            texts.append(f"{_are_left_out(count, 'NVTX event')}: not known as ranges (event types: {named})")
+        return texts
 
 
 def _are_left_out(count: int, what: str) -> str:
@@ -156,7 +156,7 @@ def _ranges(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
         .select(
             "process",
             "name",
-            # A domain that was made before the recording began has a number alone.
+            # A domain created before the recording has no name, only a number.
             pl.when(pl.col("domain").is_null() & (pl.col("domainId") != 0))
             .then("domain " + pl.col("domainId").cast(pl.String))
             .otherwise(pl.col("domain").cast(pl.String))
@@ -181,13 +181,13 @@ _TYPES: Final[Mapping[int, str]] = MappingProxyType(
         8: "Command buffer full",
     }
 )
-"""``overheadType``, since 2025: CUPTI's kinds of overhead, as the export labels them."""
+"""Kinds of overhead by ``overheadType`` (since 2025), as the export labels them."""
 
 
 def overhead(tables: Tables, strings: StringIds) -> pl.DataFrame:
     """All overhead: ``process``, ``name``, ``start_ns``, ``duration_ns``, ``line`` (null).
 
-    The profiler's own is in one table, what CUPTI tells of CUDA's in another, which only newer versions have.
+    The profiler's own is in one table, that of CUDA in another, which only newer versions have.
     """
     parts = []
     for table in (OVERHEAD, CUPTI_OVERHEAD):

@@ -13,7 +13,7 @@ from tui.model.schema import NAME
 Types = Mapping[str, pl.DataType | type[pl.DataType]]
 
 Seen = Callable[[pl.DataFrame], None]
-"""Is given the columns of a table that are there, some rows at a time, while the others are read."""
+"""Called with parts of a table while the rest is read."""
 
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -54,24 +54,24 @@ class Tables(Protocol):
 
     @property
     def called(self) -> str:
-        """What messages call the export."""
+        """The name of the export, for messages."""
 
     @property
     def tables(self) -> Mapping[str, tuple[str, ...]]:
         """The columns of each table."""
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether there is such a table with these columns."""
+        """Whether a table exists with these columns."""
 
     def count(self, table: str) -> int:
-        """Rows of a table; 0 where there is no such table."""
+        """The number of rows of a table; 0 if it does not exist."""
 
     def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
-        """Columns of a table in the order of its rows; what is missing or of another type becomes null."""
+        """Columns of a table in row order; missing columns and values of another type become null."""
 
 
 class StringIds:
-    """The table of texts: most tables have numbers of it."""
+    """The table of strings, to whose ids most tables refer."""
 
     def __init__(self, tables: Tables) -> None:
         """Read it."""
@@ -79,7 +79,7 @@ class StringIds:
         self._texts = read.filter(pl.col("id").is_not_null()).unique("id", keep="first")
 
     def of(self, numbers: pl.Series, change: Callable[[str], str | None] | None = None) -> pl.Series:
-        """The text of each number, or what a function makes of it; null where there is none."""
+        """The text of each id, or a function of it; null if there is none."""
         used = pl.DataFrame({"id": numbers.unique().drop_nulls()}).join(self._texts, on="id").sort("id")
         texts = used["value"]
         if change is not None:
@@ -89,19 +89,19 @@ class StringIds:
 
 
 def mapped(names: pl.Series, change: Callable[[str], str | None]) -> pl.Series:
-    """What a function makes of each name of a categorical column; it is asked once for each distinct name."""
+    """Apply a function to each distinct name of a categorical column."""
     distinct = names.unique().drop_nulls()
     texts = [change(text) for text in distinct.cast(pl.String)]
     return names.replace_strict(distinct, pl.Series(texts, dtype=pl.String).cast(NAME), default=None, return_dtype=NAME)
 
 
 def process_of(column: str) -> pl.Expr:
-    """What tells processes apart: machine and process id, without the thread that a ``globalTid`` also has."""
+    """The machine and process id of a ``globalTid``, without the thread: identifies a process."""
     return (pl.col(column) & ~0xFFFFFF).alias("process")
 
 
 def pid_of(process: int) -> int:
-    """The process id in a number of `process_of`.
+    """The process id in a value of `process_of`.
 
     >>> pid_of(281496904531968)
     1307
@@ -115,9 +115,9 @@ def tid_of(column: str) -> pl.Expr:
 
 
 def times() -> tuple[pl.Expr, pl.Expr]:
-    """``start_ns`` and ``duration_ns`` of ``start`` and ``end``; no duration where it ends before it begins.
+    """``start_ns`` and ``duration_ns`` of ``start`` and ``end``; no duration if the end is before the start.
 
-    CUPTI writes 0 for both where it could not take the times.
+    CUPTI writes 0 for both if it could not measure the times.
     """
     known = ~((pl.col("start") == 0) & (pl.col("end") == 0)).fill_null(False)
     length = pl.col("end") - pl.col("start")

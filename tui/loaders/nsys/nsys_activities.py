@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from tui.loaders.progress import PreviewBuilder
 
 _COPY_KINDS: Final[Mapping[int, str]] = MappingProxyType({**COPY_KINDS, 11: "HtoD", 12: "DtoH", 13: "DtoD"})
-"""``copyKind``: CUPTI's numbers, and Nsight's own of copies that unified memory made; 0 is unknown.
+"""Directions by ``copyKind``: CUPTI's numbers, and Nsight's own for copies by unified memory; 0 is unknown.
 
 The tables with their names are missing in older exports.
 """
 
 _MANAGED_COPIES: Final = (11, 12, 13)
-"""Copies that unified memory made on its own."""
+"""Copies by unified memory."""
 
 _MEMORY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -76,11 +76,11 @@ _COMMON: Final = (
 _AXES: Final = ("X", "Y", "Z")
 
 CPU_PAGE_FAULT: Final = "[Unified Memory CPU page faults]"
-"""Is a moment: no export has a length of it."""
+"""An instant event: exports have no duration for it."""
 
 
 def gpu_work(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.DataFrame:
-    """All GPU work: columns of ``activities``, and ``process``; unsorted. ``preview`` is told of it."""
+    """All GPU work: columns of ``activities``, and ``process``; unsorted. ``preview`` gets the rows."""
     kernels = _kernels(tables, strings, preview)
     parts = [kernels] if kernels.height else []
     for read in (_copies, _memsets, _graphs, _gpu_page_faults, _cpu_page_faults):
@@ -178,7 +178,7 @@ def _memsets(tables: Tables) -> pl.DataFrame:
 
 
 def _graphs(tables: Tables) -> pl.DataFrame:
-    """Graphs that were traced as a whole: their kernels are not in the export."""
+    """CUDA graphs traced as a whole: their kernels are not in the export."""
     rows = tables.frame(GRAPHS, {**_WHERE, "graphId": pl.Int64, "graphExecId": pl.Int64})
     number = pl.coalesce("graphId", "graphExecId").cast(pl.String)
     name = pl.when(number.is_null()).then(pl.lit("[CUDA graph]")).otherwise("[CUDA graph " + number + "]").cast(NAME)

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 TOOL: Final = "Nsight Systems"
 _UNKNOWN: Final = -1
-"""Of rows that name no process."""
+"""The process of rows without one."""
 _SINCE_1970_NS: Final = 10**18
-"""Times later than this, in 2001, count from 1970."""
+"""Later times (after 2001) are Unix times."""
 _MOST_PROCESSES: Final = 1000
-"""Of jobs with more, nobody looks at each."""
+"""The most processes that are shown."""
 _NAMED_TABLES: Final = 6
 
 
@@ -78,17 +78,17 @@ class _Rows:
 def read_export(
     tables: Tables, collector: Collector, format_name: str, keep_going: Callable[[int], bool], *, again: str
 ) -> None:
-    """Put what an export holds into a collector.
+    """Add the content of an export to a collector.
 
     Args:
         tables: The export.
         collector: Gets a session for each process with GPU work, API calls or NVTX ranges; those with GPU work first.
-        format_name: Of the sessions.
-        keep_going: Told of rows; after its False what was read is made into a profile.
-        again: How to export again, for an error.
+        format_name: The format of the sessions.
+        keep_going: Gets the number of rows; if it returns False, reading stops and the profile is partial.
+        again: The command that exports again, for an error message.
 
     Raises:
-        ProftuiError: It holds nothing of these.
+        ProftuiError: It has no GPU work, API calls or ranges.
     """
     facts = recording(tables)
     strings = StringIds(tables)
@@ -132,7 +132,7 @@ def read_export(
 
 
 def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
-    """Add the frames of one process; returns where its iterations are from."""
+    """Add the frames of one process; returns the source of its iterations."""
     pid = pl.lit(_pid(process), pl.Int64).alias("pid")
     near, dropped = drop_outlier_times(*rows.parts())
     rows = _Rows(*near)
@@ -173,7 +173,7 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
 
 
 def _processes(rows: _Rows) -> list[int]:
-    """Those that did anything, the ones with GPU work first."""
+    """The processes with events, those with GPU work first."""
     counts = (
         pl.concat(
             [
@@ -190,7 +190,7 @@ def _processes(rows: _Rows) -> list[int]:
 
 
 def _with_process(rows: _Rows, processes: list[int]) -> _Rows:
-    """Rows that name no process are those of the only one, where there is only one, else of one of their own."""
+    """Assign rows without a process to the only process, or to a separate one if there are several."""
     known = [process for process in processes if process != _UNKNOWN]
     filled = pl.col("process").fill_null(known[0] if len(known) == 1 else _UNKNOWN)
     if len(known) == 1:
@@ -232,7 +232,7 @@ RECORD: Final = "nsys profile --trace cuda,nvtx -o run ./app; nsys export --type
 
 
 class NsysDatabase:
-    """Reads it."""
+    """The SQLite export as a format of databases."""
 
     format: Final = Format(
         name="nsys-sqlite",
@@ -243,17 +243,17 @@ class NsysDatabase:
     )
 
     def claims(self, database: Database) -> bool:
-        """Whether the tables are Nsight's; a failed export may have the texts alone."""
+        """Whether the tables are of Nsight Systems; a failed export may have only the string table."""
         names = Names((*database.tables, *database.views, *database.virtual_tables))
         return (STRINGS in names and "StringTable" not in names) or all(
             table in names for table in (KERNELS, COPIES, CALLS, NVTX_EVENTS)
         )
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put what it holds into the collector.
+        """Add the export to the collector.
 
         Raises:
-            ProftuiError: It holds nothing: the export failed, or nothing was traced.
+            ProftuiError: It has no events: the export failed, or nothing was traced.
         """
         read_export(database, collector, self.format.name, source.keep_going, again=export_command(source.called))
         report = newer_report(Path(source.name))

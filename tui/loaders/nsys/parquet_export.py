@@ -1,4 +1,4 @@
-"""The export of Nsight Systems as a folder with one Parquet file per table."""
+"""Reads the export of Nsight Systems as a folder with one Parquet file per table."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 _ENDING: Final = ".parquet"
 _MAGIC: Final = b"PAR1"
 _MOST_FILES: Final = 1000
-"""Nsight writes some dozens."""
+"""The most files; Nsight writes a few dozen."""
 _FEW_ROWS: Final = 1 << 20
 _ROWS_A_BYTE: Final = 16
-"""A table whose times differ from row to row does not pack better than this: what says it does is not believed."""
+"""The most rows per byte that compression reaches; a file that claims more is damaged."""
 
 _UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-"""What Polars raises where a file is not what its footer says."""
+"""Exceptions of Polars for damaged files."""
 
 
 class ParquetTables:
-    """The tables of such a folder."""
+    """The tables of an export folder."""
 
     tables: Mapping[str, tuple[str, ...]]
-    """The columns of each."""
+    """The columns of each table."""
     damage: dict[str, str]
-    """The tables that could not be read, or only in part, and why."""
+    """Why a table could not be read completely, by table."""
 
-    def __init__(self, path: Path, tell: Callable[[int, int], bool]) -> None:
-        """Look at the files.
+    def __init__(self, path: Path, report: Callable[[int, int], bool]) -> None:
+        """Read the schemas of the files.
 
         Args:
             path: The folder.
-            tell: Told how many bytes and rows were read; its False ends the reading.
+            report: Gets the bytes and rows read; if it returns False, reading stops.
         """
         self.called = str(path)
         self.damage = {}
         self.bytes_read = 0
         self.rows_read = 0
-        self._tell = tell
+        self._report = report
         self._stopped = False
         self._files: dict[str, Path] = {}
         tables: dict[str, tuple[str, ...]] = {}
@@ -67,23 +67,25 @@ class ParquetTables:
                 self.damage[file.stem] = f"claims {rows:,} rows in {size:,} bytes and was not read"
                 continue
             tables[file.stem] = tuple(name for name, dtype in schema.items() if _is_plain(dtype))
-            if strange := [f"{name} ({dtype})" for name, dtype in schema.items() if name not in tables[file.stem]]:
-                self.damage[file.stem] = f"has columns that are neither numbers nor texts: {', '.join(strange)[:160]}"
+            if unsupported := [f"{name} ({dtype})" for name, dtype in schema.items() if name not in tables[file.stem]]:
+                self.damage[file.stem] = (
+                    f"has columns that are neither numbers nor texts: {', '.join(unsupported)[:160]}"
+                )
             self._files[file.stem] = file
         self.tables = tables
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether there is such a table with these columns."""
+        """Whether a table exists with these columns."""
         return table in self.tables and set(columns) <= set(self.tables[table])
 
     def count(self, table: str) -> int:
-        """Rows of a table; 0 where there is no such table."""
+        """The number of rows of a table; 0 if it does not exist."""
         if table not in self._files:
             return 0
         return int(_scan(self._files[table]).select(pl.len()).collect().item())
 
     def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
-        """Columns of a table in the order of its rows; what is missing or of another type becomes null."""
+        """Columns of a table in row order; missing columns and values of another type become null."""
         columns = [name for name in schema if name in self.tables.get(table, ())]
         if not columns or self._stopped:
             return pl.DataFrame(schema=dict(schema))
@@ -94,7 +96,7 @@ class ParquetTables:
             return pl.DataFrame(schema=dict(schema))
         self.bytes_read += self._files[table].stat().st_size
         self.rows_read += data.height
-        self._stopped = not self._tell(self.bytes_read, self.rows_read)
+        self._stopped = not self._report(self.bytes_read, self.rows_read)
         typed = data.select(
             _as_type(data[name], dtype) if name in columns else pl.lit(None, dtype).alias(name)
             for name, dtype in schema.items()
@@ -105,7 +107,7 @@ class ParquetTables:
 
 
 class NsysFolderLoader:
-    """Reads such a folder; it is no file, so no first bytes tell it."""
+    """Reads Parquet exports; a folder is not recognized by first bytes."""
 
     formats: Final = (
         Format(
@@ -118,14 +120,14 @@ class NsysFolderLoader:
     )
 
     def probe(self, head: bytes, name: str) -> float:
-        """Never sure: one file of it is no profile."""
+        """No confidence: a single file of an export is no profile."""
         return 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
-        """Read the folder of a file of it.
+        """Refuse a single file of an export.
 
         Raises:
-            ProftuiError: Always: the folder is to be named.
+            ProftuiError: Always: the folder must be named.
         """
         raise ProftuiError(
             f"{source.called}: is one table of an export", f"name its folder: {Path(source.name).parent}"
@@ -135,27 +137,29 @@ class NsysFolderLoader:
         """Read a folder.
 
         Raises:
-            ProftuiError: It holds nothing that can be read as a profile.
+            ProftuiError: It holds no profile.
         """
         total = sum(file.stat().st_size for file in _files(path))
         stopped = False
 
-        def tell(read: int, rows: int) -> bool:
+        def on_progress(read: int, rows: int) -> bool:
             nonlocal stopped
             stopped = stopped or not report(LoadProgress(str(path), read, total, rows))
             return not stopped
 
-        tables = ParquetTables(path, tell)
+        tables = ParquetTables(path, on_progress)
         collector = Collector(str(path))
         again = f"nsys export --type parquetdir --force-overwrite true -o {path.name} {path.name}.nsys-rep"
-        read_export(tables, collector, self.formats[0].name, lambda rows: tell(tables.bytes_read, rows), again=again)
+        read_export(
+            tables, collector, self.formats[0].name, lambda rows: on_progress(tables.bytes_read, rows), again=again
+        )
         for table, what in tables.damage.items():
             collector.issue("error", None, table, f"the table {what}")
         return collector.profile(partial="stopped before its end" if stopped else "")
 
 
 def is_parquetdir(path: Path) -> bool:
-    """Whether a folder is such an export: texts, or one of the tables that become rows, as Parquet files."""
+    """Whether a folder is such an export: it has the string table or a table of events as Parquet."""
     for table in (STRINGS, KERNELS, CALLS, RANGES, COPIES):
         file = path / f"{table}{_ENDING}"
         try:
@@ -179,19 +183,19 @@ def _files(path: Path) -> list[Path]:
 
 
 def _scan(file: Path) -> pl.LazyFrame:
-    # Names of folders and files are taken as they are: no patterns, no columns from ``key=value``.
+    # Paths are literal: no glob patterns, no columns from ``key=value`` folders.
     return pl.scan_parquet(file, glob=False, hive_partitioning=False)
 
 
 def _is_plain(dtype: pl.DataType) -> bool:
-    """Whether a column is of numbers or texts, as all that Nsight writes; others, such as lists, are left unread."""
+    """Whether a column has numbers or texts, as Nsight writes; others, such as lists, are not read."""
     numeric = dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean
     return numeric or isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null))
 
 
 def _as_type(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
     if column.dtype == pl.UInt64 and dtype == pl.Int64:
-        # Ids of 64 bits, which SQLite has as signed numbers.
+        # 64-bit ids, which are signed in SQLite.
         return column.reinterpret(signed=True)
     try:
         return column.cast(dtype, strict=False)

@@ -1,4 +1,4 @@
-"""Facts of the recording in an export: versions, machine, processes, GPUs, diagnostic messages."""
+"""Facts of the recording in an export (versions, machine, processes, GPUs, messages), and issues about it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _THREADS_A_WARP: Final = 32
 _MIB: Final = 1 << 20
 _LAUNCHER: Final = "nsys-launcher"
-"""What a process is called before it becomes the program."""
+"""Names of a process before it executes the program."""
 
 _SEVERITIES: Final = {2: "warning", 3: "error"}
-"""Nsight's numbers of what is to be told."""
+"""Severities of Nsight's diagnostic messages."""
 _UNTOLD: Final = (1, 4)
-"""Those of information, and of what is said to those who debug it."""
+"""The numbers of informational and debug messages."""
 
 _OLD_DRIVER: Final = re.compile(r"[0-9]{6,8}")
 _CUDA: Final = re.compile(r"[0-9]{4,6}")
@@ -38,24 +38,24 @@ _CUDA: Final = re.compile(r"[0-9]{4,6}")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What is true of all processes."""
+    """Facts common to all processes."""
 
     tool_version: str | None
-    """Of the Nsight Systems that wrote the export."""
+    """The version of Nsight Systems that wrote the export."""
     host: str | None
     driver_version: str | None
     cuda_version: str | None
-    """The newest that the driver can run."""
+    """The newest CUDA version that the driver supports."""
     origin_ns: int | None
-    """Unix time of the recording's time 0."""
+    """The Unix time of time 0 of the recording."""
     command: str | None
-    """The program that was started, where only one is known."""
+    """The program that was started, if it is known."""
     is_finished: bool
-    """Whether the export has what is written last: a failed one has not."""
+    """Whether the export has the tables that are written last; a failed one has not."""
 
 
 def recording(tables: Tables) -> Recording:
-    """Read what is true of all processes."""
+    """Read the facts common to all processes."""
     exported = {**_pairs(tables, "EXPORT_META_DATA"), **_pairs(tables, "META_DATA_EXPORT")}
     captured = _pairs(tables, "META_DATA_CAPTURE")
     machine = _pairs(tables, "TARGET_INFO_SYSTEM_ENV")
@@ -74,7 +74,7 @@ def recording(tables: Tables) -> Recording:
 
 
 def driver_version(text: str | None) -> str | None:
-    """The version of a driver, which older exports write as one number.
+    """The version of a driver; older exports write it as one number.
 
     >>> driver_version("4508002"), driver_version("580.95.05"), driver_version("0")
     ('450.80.02', '580.95.05', None)
@@ -86,7 +86,7 @@ def driver_version(text: str | None) -> str | None:
 
 
 def cuda_version(text: str | None) -> str | None:
-    """The version in a number of CUDA's own.
+    """A CUDA version from its number.
 
     >>> cuda_version("11070"), cuda_version("0")
     ('11.7', None)
@@ -97,7 +97,7 @@ def cuda_version(text: str | None) -> str | None:
 
 
 def process_names(tables: Tables, strings: StringIds) -> Mapping[int, str]:
-    """What each process runs, where the export says it: by process, or by the name of its first thread."""
+    """The program of each process, by process name or by the name of its first thread."""
     threads = tables.frame("ThreadNames", {"globalTid": pl.Int64, "nameId": pl.Int64})
     threads = threads.with_columns(strings.of(threads["nameId"]).cast(pl.String).alias("name")).filter(
         (pl.col("globalTid") & 0xFFFFFF) == ((pl.col("globalTid") // (1 << 24)) & 0xFFFFFF)
@@ -120,7 +120,7 @@ def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
     Args:
         tables: The export.
         process: As in `tui.loaders.nsys.export_tables.process_of`.
-        used: The numbers that CUDA gives them in this process.
+        used: Their CUDA device numbers in this process.
     """
     known = _gpus_of_machine(tables)
     pid = (process >> 24) & 0xFFFFFF
@@ -129,7 +129,7 @@ def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
     )
     wanted = pl.DataFrame({"device": used.unique().drop_nulls().sort().cast(pl.Int32)})
     if numbers.height:
-        # CUDA counts the GPUs that a process may see, which CUDA_VISIBLE_DEVICES chooses.
+        # CUDA numbers the GPUs that a process sees, chosen by CUDA_VISIBLE_DEVICES.
         numbers = numbers.unique("cudaId", keep="first", maintain_order=True)
         wanted = wanted.join(numbers.select("gpuId", device="cudaId"), on="device", how="left", maintain_order="left")
     else:

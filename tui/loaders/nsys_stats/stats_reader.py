@@ -1,7 +1,7 @@
 """Reads the reports that ``nsys stats`` prints or writes: CSV, TSV and text tables, of 2019 to 2025.
 
-One text can hold many reports, of one profiled run or of several. They are read as they come and handed over when all
-are known (`tui.loaders.nsys_stats.build_stats_frames`), since several reports tell of the same time.
+One text can hold many reports, of one or several runs. They are stored while the text is read and converted at the end
+(`tui.loaders.nsys_stats.build_stats_frames`), since several reports cover the same time.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _DASHES: Final = re.compile(r"-+")
 _GAP: Final = re.compile(r"\s{2,}")
 _NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*(?:\s|$|\|)")
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
-"""Columns of numbers that stand first: a row without one there is none."""
+"""First columns that are numbers: a line without one is no row."""
 
 _WITH_BLANKS: Final = frozenset({"gridxyz", "blockxyz"})
-"""Columns whose cells have blanks in them: without edges they cannot be told apart."""
+"""Columns whose cells contain blanks, which need column edges."""
 
 
 class TextTable:
-    """One table: the edges of its columns are those of the dashes below its header."""
+    """A text table whose column edges are those of the dashes below its header."""
 
     def __init__(self, columns: Sequence[str], sink: TableSink, *, boxed: bool, ends: re.Pattern[str]) -> None:
         """Read rows below a header.
 
         Args:
-            columns: Their names.
-            sink: Where rows go.
-            boxed: Bars stand between the cells.
+            columns: The names of the columns.
+            sink: Gets the rows.
+            boxed: Whether cells are separated by bars.
             ends: Matches the beginning of a line that is not of this table.
         """
         self._columns = tuple(columns)
@@ -95,7 +95,7 @@ class TextTable:
             return False
         if _NUMBER.match(text) and self._columns[0] in _WHOLE_NUMBER_COLUMNS:
             reason = (
-                f"expected a row of {len(self._columns)} columns; its cells do not stand below them, it is left out"
+                f"expected a row of {len(self._columns)} columns, but its cells are not aligned with them: row left out"
             )
             self._sink.damaged(line, reason)
             return True
@@ -103,7 +103,7 @@ class TextTable:
         return not self._blank and self._stray <= MAX_STRAY_LINES
 
     def _cells(self, text: str) -> list[str] | None:
-        """The cells of a row; None where the line is none."""
+        """The cells of a row; None if the line is no row."""
         width = len(self._columns)
         if self._columns[0] in _WHOLE_NUMBER_COLUMNS and not _NUMBER.match(text):
             return None
@@ -130,7 +130,7 @@ class TextTable:
         return [*(text[begin:end] for begin, end in self._edges[:-1]), text[last:]]
 
     def close(self) -> None:
-        """Hand over the rows."""
+        """Pass the rows to the sink."""
         if self._rows:
             cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
             self._sink.add(cells.with_columns(pl.Series(LINE, self._lines, pl.UInt32)))
@@ -172,17 +172,17 @@ _BY_TITLE: Final = (
     (re.compile(r"(?i)openmp"), "openmp_sum"),
     (re.compile(r"vulkan|dx1[12]|khr|wddm|mpi_|ucx|syscall|network|nvvideo"), "other"),
 )
-"""Reports whose header is that of another one, by nsys's name of them."""
+"""Reports with the same header as another one, by nsys's name."""
 
 _IN_FILE_NAME: Final = re.compile(
     r"(?:^|[_.-])(?P<report>(?:osrt|openacc|openmp|vulkan|dx1[12]|opengl_khr|khrdebug|wddm|mpi|ucx|syscall|nvvideo)"
     r"(?:_?(?:api|event|evt|gpu|markers?|pix|queue|range))*_?sum)(?=[._]|$)"
 )
-"""Such a name at the end of a file's; before it stands whatever the recording is called."""
+"""A report's name at the end of a file name, after the name of the recording."""
 
 
 class _StatsSink:
-    """Takes the rows of one report as they are read, and keeps them as numbers."""
+    """Parses the rows of one report as they are read, and stores them."""
 
     def __init__(self, state: StatsState, run: StatsRun, report: StatsReport) -> None:
         self._state = state
@@ -201,7 +201,7 @@ class _StatsSink:
         self._state.collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        """Rows wait until all reports are read."""
+        """Rows are converted when all reports are read."""
 
 
 def title_of(text: str) -> str | None:
@@ -242,15 +242,15 @@ class _Heading:
         if state.current is not None:
             state.collector.resume_session(state.current.session)
         name = f"the report {state.title}" if state.title else "this report"
-        state.collector.issue("info", line.number, line.text.strip(), f"{name} is not one that is read; see the log")
+        state.collector.issue("info", line.number, line.text.strip(), f"{name} is not supported; see the log")
         state.title = None
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """A heading has no rows."""
 
 
 def skipped(state: StatsState, line: Line, why: str) -> None:
-    """Tell of a report that nsys left out."""
+    """Report that nsys skipped a report."""
     if state.current is not None:
         state.collector.resume_session(state.current.session)
     name = f"the report {state.title}" if state.title else "a report"
@@ -260,7 +260,7 @@ def skipped(state: StatsState, line: Line, why: str) -> None:
 
 
 class _StatsReader:
-    """The part of nsys stats in one text."""
+    """Reads the output of nsys stats in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self._state = StatsState(collector)
@@ -313,7 +313,7 @@ class _StatsReader:
         run = state.run(line.number, kind)
         report = StatsReport(header, kind, title or TITLES.get(kind, kind), line.number)
         if run.reports and not run.reports[-1].rows:
-            # A header that is printed again below itself, for instance.
+            # For example a header that is printed twice.
             run.reports.pop()
         run.reports.append(report)
         sink = _StatsSink(state, run, report)

@@ -1,7 +1,7 @@
-"""The reports of ``nsys stats``: their headers, units, and the state that the reader shares.
+"""The reports of ``nsys stats``: headers, units, parsing of cells, and the shared state of the reader.
 
-The headers drifted from version to version (``Average``, ``Avg (ns)``), and CSV says nothing else of what it is. So a
-header is compared without case, blanks and units, by the columns that it has.
+Headers differ between versions (``Average``, ``Avg (ns)``), and CSV has no other identification. So a
+header is compared by its columns, without case, blanks and units.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ REPORTS: Final = (
     ("nvtx_gpu_proj_sum", ("range", "totalprojtime", "totalrangetime", "rangeinstances")),
     ("nvtx_kern_sum", ("nvtxrange", "kerninst", "totaltime", "kernelname")),
 )
-"""What each report is called here, with columns that tell it; the first that has all of them is it."""
+"""The reports with columns that identify them; the first report whose columns all exist matches."""
 
 TITLES: Final = MappingProxyType(
     {
@@ -87,13 +87,13 @@ TITLES: Final = MappingProxyType(
         "kern_exec_sum": "cuda_kern_exec_sum",
     }
 )
-"""What newer versions call the reports; those that are not here have the same name."""
+"""Names of reports in newer versions, where they differ."""
 
 FIRST_CELL: Final = re.compile(
     r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
     r"|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
 )
-"""The first cell of every header that `header_of` knows, and of no row."""
+"""Matches the first cell of every header that `header_of` knows, and of no row."""
 
 CUE: Final = (
     r'[ \t|]*"?(?:Time ?\(%\)"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
@@ -101,7 +101,7 @@ CUE: Final = (
     r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start'
     r'|(?:Total|Virtual Address"?[ ,\t|]+"?)? ?HtoD Migration Size|CPU Page Faults"?[ ,\t|]+"?CPU Instruction)'
 )
-"""Finds a place in every line that `header_of` takes."""
+"""Matches in every line that `header_of` accepts."""
 
 _WHOLE: Final = frozenset(
     (
@@ -109,28 +109,28 @@ _WHOLE: Final = frozenset(
         *("pid", "tid", "devid", "instances", "count", "numcalls", "lvl"),
     )
 )
-"""Columns of whole numbers, beside times in nanoseconds."""
+"""Columns of integers, besides times in nanoseconds."""
 
 _MAX_HEADER: Final = 4096
-"""Characters: headers are far shorter."""
+"""The longest header in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatsHeader:
-    """A header, read."""
+    """A parsed header."""
 
     report: str
     """The name in `REPORTS`."""
     columns: tuple[str, ...]
-    """Names without case, blanks and unit."""
+    """Names of columns without case, blanks and unit."""
     units: tuple[str | None, ...]
-    """What stands in the parenthesis behind each name."""
+    """The text in parentheses after each name."""
     separator: str | None
-    """Between cells; None for columns of text, ``|`` for text in boxes."""
+    """The separator of cells; None for aligned text columns, ``|`` for boxed text."""
 
     @property
     def whole(self) -> frozenset[str]:
-        """Columns of whole numbers, as far as the header tells."""
+        """Columns of integers, by the header."""
         times = {
             name
             for name, unit in zip(self.columns, self.units, strict=True)
@@ -139,12 +139,12 @@ class StatsHeader:
         return frozenset(times | _WHOLE & set(self.columns))
 
     def unit(self, column: str) -> str | None:
-        """The unit of a column; None where it has none, or is not there."""
+        """The unit of a column; None if it has none or does not exist."""
         return dict(zip(self.columns, self.units, strict=True)).get(column)
 
 
 def header_of(text: str) -> StatsHeader | None:
-    """The header that a line is, or None.
+    """The header in a line, or None.
 
     >>> header = header_of("Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name")
     >>> header.report, header.columns[3], header.unit("totaltime")
@@ -192,13 +192,13 @@ class StatsReport:
 
     header: StatsHeader
     kind: str
-    """What it is of: ``header.report``, or what the line above says where the header alone leaves it open."""
+    """The kind of report: ``header.report``, or by the line above if the header is ambiguous."""
     title: str
-    """The report by nsys's own name where a line above it says so, else `kind`."""
+    """The name by nsys if a line above has it, otherwise `kind`."""
     line: int
     """Of its header."""
     rows: list[pl.DataFrame] = field(default_factory=list)
-    """In the columns that its kind asks for."""
+    """The rows, with the columns of its kind."""
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -208,36 +208,36 @@ class StatsReport:
 
 @dataclass(slots=True)
 class StatsRun:
-    """What was read of one profiled run."""
+    """The reports of one profiled run."""
 
     session: Session
     database: str | None
-    """Its exported file, as the lines above the reports name it."""
+    """Its exported file, by the lines above the reports."""
     reports: list[StatsReport] = field(default_factory=list)
 
     def of(self, *kinds: str) -> list[StatsReport]:
-        """Its reports of some kinds that have rows, in the order of the kinds."""
+        """Its reports of these kinds that have rows, in the order of the kinds."""
         return [report for kind in kinds for report in self.reports if report.kind == kind and report.rows]
 
 
 @dataclass(slots=True)
 class StatsState:
-    """Shared by the sections of one text."""
+    """The state that the sections of one text share."""
 
     collector: Collector
     runs: list[StatsRun] = field(default_factory=list)
     current: StatsRun | None = None
     database: str | None = None
-    """The file that the next report is of."""
+    """The file of the next report."""
     title: str | None = None
     """The name of the next report."""
     tool_version: str | None = None
 
     def run(self, line: int, kind: str) -> StatsRun:
-        """The run that a report of a kind belongs to, which may begin with it.
+        """The run that a report of a kind belongs to; perhaps a new one.
 
-        Reports of one file belong together. Where no line says which file they are of, a report that comes a second
-        time is of another one.
+        Reports of one file belong together. If no line names the file, a second report of one kind
+        begins another run.
         """
         found = next((run for run in self.runs if run.database == self.database), None)
         if self.database is None:
@@ -262,13 +262,13 @@ BYTES_PER_UNIT: Final = MappingProxyType(
         **{"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30},
     }
 )
-"""Nsight Systems counts thousands in KB and MB."""
+"""KB and MB are decimal in Nsight Systems."""
 
 _SIZE_WITHOUT_UNIT: Final = 1 << 10
-"""The oldest versions print sums of sizes in KiB and do not say so; their trace prints bytes."""
+"""The oldest versions print sums of sizes in KiB without a unit; their trace prints bytes."""
 
 _MOST_DECIMALS: Final = 9
-"""Of seconds; more would be finer than a nanosecond."""
+"""The most decimals of seconds: nanoseconds."""
 
 _SUMMED: Final = MappingProxyType(
     {"total_ns": "totaltime", "avg_ns": "avg", "median_ns": "med", "min_ns": "min", "max_ns": "max", "std_ns": "stddev"}
@@ -279,7 +279,7 @@ _DEVICE_NUMBER: Final = re.compile(r"(?P<name>.*\S) \((?P<number>[0-9]{1,4})\)")
 
 
 def bytes_per(unit: str | None) -> int | None:
-    """Bytes in a unit of sizes or, with ``/s`` or ``ps`` behind it, of rates."""
+    """Bytes in a unit of sizes or, with ``/s`` or ``ps``, of rates."""
     return BYTES_PER_UNIT.get(re.sub(r"(?:/s|ps)$", "", (unit or "").lower()))
 
 
