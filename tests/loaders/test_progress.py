@@ -14,7 +14,7 @@ from tests.profiles import SAMPLES
 from tui.loaders import progress, raw_input, registry
 from tui.loaders import source as sources
 from tui.loaders.chrome_trace import frames
-from tui.loaders.sqlite import bulk_read
+from tui.loaders.sqlite import read_rows
 
 if TYPE_CHECKING:
     from tui.loaders.progress import LoadPreview, LoadProgress
@@ -117,7 +117,7 @@ def test_a_trace_of_pytorch_tells_of_ops_before_its_kernels(monkeypatch: pytest.
 
 
 def test_an_export_of_nsight_is_told_of_range_by_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 500)
+    monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     profile, told = read(Path(recording_file("resnet50_amp.nsys.sqlite.gz")))
     check(profile, told, least=3)
     assert told[-1].calls == profile["activities"].height

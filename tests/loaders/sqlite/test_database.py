@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tui.loaders.sqlite import bulk_read, database
-from tui.loaders.sqlite.bulk_read import read_part
+from tui.loaders.sqlite import database, read_rows
 from tui.loaders.sqlite.database import Database
+from tui.loaders.sqlite.read_rows import read_part
 from tui.model.errors import ProftuiError
 
 TYPES = {"n": pl.Int64, "small": pl.Int32, "x": pl.Float64, "text": pl.String, "name": pl.Categorical, "raw": pl.Binary}
@@ -41,7 +41,7 @@ def numbers(path: Path, count: int, *, table: str = "CREATE TABLE t (n INTEGER, 
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables are read as large ones are, many ranges of few rows."""
     monkeypatch.setattr(database, "_MANY_ROWS", 0)
-    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 4)
+    monkeypatch.setattr(read_rows, "RANGE_ROWS", 4)
 
 
 def reasons(opened: Database) -> list[str]:
@@ -353,7 +353,7 @@ def test_of_a_file_that_was_cut_the_beginning_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 10_000)
+    monkeypatch.setattr(read_rows, "RANGE_ROWS", 10_000)
     path = numbers(tmp_path / "a.db", 100_000)
     with Database(path, "a.db", keep_going=lambda rows: rows < 30_000) as opened:
         found = opened.frame("t", {"n": pl.Int64})

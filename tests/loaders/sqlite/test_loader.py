@@ -12,7 +12,7 @@ import pytest
 from tests.loaders.nsys import twin
 from tui.loaders import raw_input, source
 from tui.loaders.registry import load_one
-from tui.loaders.sqlite import bulk_read, database
+from tui.loaders.sqlite import database, read_rows
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An export with 3,000 kernels, read some at a time, with a report each time."""
     monkeypatch.setattr(database, "_MANY_ROWS", 100)
-    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 500)
+    monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0)
     monkeypatch.setattr(source, "_READ_SIZE", 4096)
     kernels = [twin.kernel(100, 10 * row, 10 * row + 5, row) for row in range(3_000)]

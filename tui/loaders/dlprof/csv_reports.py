@@ -1,7 +1,7 @@
 """Reads the CSV reports of DLProf (``dlprof --reports=all --formats=csv``) and builds their frames.
 
 The first line of a report is its title, the second its header; the summary alone has parts of its own instead. A report
-is a session: several of one run tell the same times, each in its way.
+is a session: several reports of one run have the same times in different groupings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Ops", "All Kernels")
-"""Their titles; the report begins with the first."""
+"""The titles of the parts of a summary report; it begins with the first."""
 _TABLES: Final = ("All Ops", "All Kernels")
 """Parts whose rows have several figures, below a header that names them."""
 _ROWS: Final = {
@@ -48,13 +48,13 @@ _ROWS: Final = {
         *("Average Iteration Time (ns)", "Iteration Time Standard Deviation"),
     ),
 }
-"""What the rows of a part are called: they tell the part also where its title is lost."""
+"""The names of the rows of each part, which identify the part if its title is missing."""
 _PART_OF: Final = {
     **{name: part for part, names in _ROWS.items() for name in names},
     **dict.fromkeys(("# Ops", *(name for name, _ in OPS)), "All Ops"),
     **dict.fromkeys(("# Kernels", "All kernels", *(name for name, _ in KERNELS)), "All Kernels"),
 }
-"""By the name of a row, and by the last title in the header of a table."""
+"""The part by the name of a row, or by the last title in the header of a table."""
 _TABLE_HEADER: Final = r'(?:"")?,"?GPU Time \(ns\)"?,"?CPU Time \(ns\)"?,"?# (?:Ops|Kernels)'
 OURS: Final = re.compile(
     rf'\s*(?:"?(?:DLProf Version|DLProf Build|Wall Clock Time \(ns\)|Aggregated Iterations)"?,|{_TABLE_HEADER})'
@@ -67,7 +67,7 @@ _SUMMARY_CUE: Final = "|".join(
         _TABLE_HEADER,
     )
 )
-"""Finds titles, and rows that are told by their names."""
+"""Matches titles, and rows that are identified by their names."""
 
 _FACTS: Final = {
     "Framework": "framework",
@@ -100,7 +100,7 @@ def bare(text: str) -> str:
 
 
 def part_of(text: str) -> str | None:
-    """The part that a line is the title of, or a row by its name; None of other lines.
+    """The part whose title, or a row of which, a line is; None for other lines.
 
     >>> part_of("Iterations"), part_of('"GPU Count","2"'), part_of(",GPU Time (ns),CPU Time (ns),# Ops"), part_of("GPU")
     ('Iterations', 'System Config', 'All Ops', None)
@@ -114,7 +114,7 @@ def part_of(text: str) -> str | None:
 
 
 def _without_filling(cells: list[str], *, least: int = 0) -> list[str]:
-    """Cells without the empty ones at the end that fill a line up; at least so many of them."""
+    """Cells without empty ones at the end; at least ``least`` cells."""
     filled = max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
     return cells[: max(filled, least)]
 
@@ -140,7 +140,7 @@ class DlprofSummary:
         self._columns: list[str] = []
         self._is_below_blank = False
         self._no_pair: Line | None = None
-        """The line above, where it is neither a title nor a name and a value."""
+        """The line above, if it is neither a title nor a name with a value."""
         self._session = collector.open_session(format_name, line.number)
         self._session.facts["tool"] = TOOL
         if not has_title:
@@ -148,7 +148,7 @@ class DlprofSummary:
             self._warn(line, reason)
 
     def take(self, line: Line) -> bool:
-        """Read a title, the header of a table, or a line with a name and what belongs to it."""
+        """Read a title, the header of a table, or a line with a name and values."""
         text = line.text.strip()
         below_blank, self._is_below_blank = self._is_below_blank, not bare(text)
         if not bare(text):
@@ -166,7 +166,7 @@ class DlprofSummary:
         return True
 
     def _see_part(self, part: str | None, line: Line, damaged_title: Line | None) -> None:
-        """Go to the part that a row is of by its name, where it stands below the title of another or a damaged one."""
+        """Switch to the part of a row by its name, if it is below another title or a damaged one."""
         if part is not None and part != self._part:
             reason = f"expected the title {part!r}: the rows below are read as its own, by their names"
             self._warn(damaged_title or line, reason)
@@ -177,7 +177,7 @@ class DlprofSummary:
             self._part = ""
 
     def _take_pair(self, text: str, line: Line) -> None:
-        """Read the header of a table, or a name and what belongs to it."""
+        """Read the header of a table, or a name with values."""
         name, *cells = split_cells(text)
         if not name:
             self._columns = [cell.strip() for cell in _without_filling(cells)]
@@ -186,15 +186,15 @@ class DlprofSummary:
         elif self._columns:
             self._add_row(name, _without_filling(cells, least=len(self._columns)), line)
         else:
-            # Commas between the names of GPUs stand outside of quotation marks.
+            # Names of GPUs are separated by commas outside of quotation marks.
             self._add(name, ",".join(_without_filling(cells)), line)
 
     def _take_no_pair(self, line: Line, above: Line | None, *, below_blank: bool) -> bool:
-        """Read a line without a comma: a damaged title or row, or what stands below the report."""
+        """Read a line without a comma: a damaged title or row, or text after the report."""
         if above is not None or self._ends.match(line.text.strip()):
             return False
         if below_blank:
-            # What follows tells whether it is a title.
+            # The next line decides whether it is a title.
             self._no_pair = line
         else:
             self._warn(line, "expected a name and a value with a comma between; the line is left out")
@@ -205,7 +205,7 @@ class DlprofSummary:
         self._collector.issue("warning", line.number, line.text.strip(), reason)
 
     def close(self) -> None:
-        """Everything has been handed over."""
+        """All figures are in the collector already."""
 
     def _add_row(self, name: str, cells: list[str], line: Line) -> None:
         if len(cells) != len(self._columns):
@@ -247,14 +247,14 @@ _OF_KERNELS: Final = tuple(
     f"{which} {what} Time (ns)" for what in ("GPU", "API") for which in ("Total", "Avg", "Min", "Max")
 )
 _OF_OPS: Final = ("Total CPU Time (ns)", "TC Eligible")
-"""Columns of the reports whose values are missed on the screens."""
+"""Columns that the views need."""
 
 _ROUNDING: Final = 0.05
-"""By so much an average can differ from what is printed."""
+"""The rounding error of a printed average."""
 
 
 def iteration_report(rows: CellValues, collector: Collector) -> None:
-    """Every kernel, with its op and the call that launched it. Ops are told by iteration, without times."""
+    """Every kernel, with its op and launching call. Ops are listed by iteration, without times."""
     _report_missing_columns(rows, collector, _OF_ITERATIONS)
     launched = _op_columns(rows).with_columns(
         rows.whole("Iteration", pl.Int32()).alias("iteration"),
@@ -328,7 +328,7 @@ def kernel_report(rows: CellValues, collector: Collector) -> None:
 
 
 def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) -> pl.DataFrame:
-    """How often each ran is not printed: it is the number that total and average leave open, where there is but one."""
+    """Rows of ``summary``; the number of calls is not printed, but inferred from total and average if unambiguous."""
     total, avg = rows.whole(f"Total {what} Time (ns)"), rows.number(f"Avg {what} Time (ns)")
     least = (total / (avg + _ROUNDING)).ceil()
     most = (total / (avg - _ROUNDING)).floor()
@@ -350,7 +350,7 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) 
 
 
 def detailed_report(rows: CellValues, collector: Collector) -> None:
-    """Ops, each summed over its calls: as figures, and as ops, with a time where there was but one call."""
+    """Ops, summed over calls: as figures, and as ops, with a time if there was only one call."""
     _report_missing_columns(rows, collector, _OF_OPS)
     once = rows.whole("No. Calls") == 1
     eligible = rows.text("TC Eligible").replace_strict(_YES, default=None, return_dtype=pl.Boolean)
@@ -371,7 +371,7 @@ def detailed_report(rows: CellValues, collector: Collector) -> None:
 
 
 def tensor_core_report(rows: CellValues, collector: Collector) -> None:
-    """Ops that can use tensor cores, and how much of their time their kernels did."""
+    """Ops that can use tensor cores, and the share of their kernel time that did."""
     _figures(rows, collector, "Tensor Cores", of="Op ID")
 
 
@@ -401,7 +401,7 @@ def _report_missing_columns(rows: CellValues, collector: Collector, columns: Seq
 
 
 def _op_columns(rows: CellValues) -> pl.DataFrame:
-    """What reports say of the op of a row, with columns of ``ops``."""
+    """The op of each row, with columns of ``ops``."""
     dtype = "Data Types" if "Data Types" in rows else "Data Type"
     texts = pl.DataFrame({"path": rows.text("Op Name")})
     return texts.select(
@@ -449,9 +449,9 @@ def _figures(rows: CellValues, collector: Collector, section: str, *, of: str, b
     )
 
 
-HandOver = Callable[[CellValues, "Collector"], None]
+ReportReader = Callable[[CellValues, "Collector"], None]
 
-_REPORTS: Final[Mapping[tuple[str, ...], HandOver]] = {
+_REPORTS: Final[Mapping[tuple[str, ...], ReportReader]] = {
     ("Iteration", "Op ID", "Op Name"): iteration_report,
     ("Kernel Name", "Op ID", "Op Name"): kernel_report,
     ("Op ID", "Op Name", "Direction", "Op Type", "No. Calls"): detailed_report,
@@ -462,7 +462,7 @@ _REPORTS: Final[Mapping[tuple[str, ...], HandOver]] = {
     ("Name", "Num Calls Aggregated"): group_report,
     ("Problem", "Recommendation"): expert_systems_report,
 }
-"""How the header of each report begins, and what becomes of its rows. Only PyTorch has directions."""
+"""The beginning of each report's header, and the function for its rows. Only PyTorch has directions."""
 
 _TITLES: Final = (
     r"(?:Iteration|Kernel|Op Type Summary|Group Op|Group Node|Tensor Core) Report|Expert Systems Feedback"
@@ -473,21 +473,21 @@ _FIRST_CELL: Final = re.compile("|".join((_TITLES, *sorted({re.escape(header[0])
 _TABLE_CUE: Final = "|".join(
     sorted(",".join(f'"?{re.escape(cell)}"?' for cell in header).replace(r"\ ", " ") for header in _REPORTS)
 )
-"""A tool that saves a report again may quote every cell, and fill lines up with empty ones."""
+"""A tool that saves a report again may quote every cell and append empty cells."""
 
 _MOST_BETWEEN: Final = 2
-"""Lines from one line of a summary to the next: a blank one can stand between."""
+"""The most lines from one line of a summary to the next, including a blank one."""
 _MOST_LINES: Final = 64
-"""Lines that a summary has, at most."""
+"""The most lines of a summary."""
 
 
 class _DlprofSink:
-    """Takes the rows of one report, and hands them over when all are there."""
+    """Stores the rows of one report, and converts them at its end."""
 
-    def __init__(self, collector: Collector, session: Session, hand_over: HandOver) -> None:
+    def __init__(self, collector: Collector, session: Session, read_report: ReportReader) -> None:
         self._collector = collector
         self._session = session
-        self._hand_over = hand_over
+        self._hand_over = read_report
         self._parts: list[pl.DataFrame] = []
 
     def add(self, cells: pl.DataFrame) -> None:
@@ -506,12 +506,12 @@ class _DlprofSink:
 
 
 class _DlprofReader:
-    """DLProf's part in one text."""
+    """Reads DLProf's reports in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
         self._headless: deque[Line] = deque(maxlen=_MOST_LINES)
-        """Lines of a summary whose first title has not been seen, until one comes that is DLProf's alone."""
+        """Lines of a summary without its first title, until a line that only DLProf writes."""
 
     def begin(self, line: Line) -> Section | bool:
         """The header of a report, or the beginning of the summary."""
@@ -521,16 +521,16 @@ class _DlprofReader:
         if part_of(text) is not None:
             return self._begin_headless(line)
         columns = [cell.strip() for cell in split_cells(text)]
-        for header, hand_over in _REPORTS.items():
+        for header, read_report in _REPORTS.items():
             if tuple(columns[: len(header)]) == header:
                 session = self._collector.open_session(FORMAT.name, line.number)
                 session.facts["tool"] = TOOL
-                sink = _DlprofSink(self._collector, session, hand_over)
+                sink = _DlprofSink(self._collector, session, read_report)
                 return CsvTable(columns, sink, header=_FIRST_CELL, ends=_ENDS)
         return False
 
     def _begin_headless(self, line: Line) -> Section | bool:
-        """A line of a summary that stands below no title of one: alone it may be anyone's."""
+        """Read a line of a summary without a title above: on its own it may be program output."""
         if self._headless and line.number - self._headless[-1].number > _MOST_BETWEEN:
             self._headless.clear()
         self._headless.append(line)
@@ -544,7 +544,7 @@ class _DlprofReader:
         return summary
 
     def finish(self) -> None:
-        """Every report has handed over its rows."""
+        """All reports are converted already."""
 
 
 @dataclass(frozen=True, slots=True)

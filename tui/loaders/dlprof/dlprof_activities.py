@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def duration(start: str, stop: str) -> pl.Expr:
-    """Column ``duration_ns``; null where the two cannot be the start and the stop of one thing."""
+    """Column ``duration_ns``; null if start and stop are inconsistent."""
     ns = pl.col(stop) - pl.col(start)
     return pl.when(ns.is_between(0, MAX_NS)).then(ns).alias("duration_ns")
 
@@ -50,7 +50,7 @@ _INSTANCES: Final = {
 }
 
 _ELIGIBLE: Final = {0: True, 3: False}
-"""What ``tc_support_status`` says of tensor cores; 2 is that DLProf does not know."""
+"""Tensor-core eligibility by ``tc_support_status``; 2 is unknown."""
 
 
 def path_columns(path: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -119,8 +119,8 @@ def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
 def with_op(data: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Fill ``op`` and ``op_join`` of GPU work by ``read_only_ops_id`` and ``op_instance``.
 
-    An instance that the op does not have leads to its only one, and to none where it has several. Where the numbers
-    contradict the times more often than not, the instance of the op that the launch (``launch_ns``) lies in counts.
+    A missing instance is replaced by the only one of its op, if there is one. If the numbers
+    contradict the times in most cases, the instance whose time contains the launch (``launch_ns``) counts.
     """
     by_instance = ops.select("read_only_ops_id", "op_instance", "op")
     alone = (
@@ -150,7 +150,7 @@ def with_op(data: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _op_around(data: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
-    """The instance of the op of each row that its launch lies in, as ``op_around``; null where it lies in none."""
+    """The instance of each row's op that contains its launch, as ``op_around``; null if none does."""
     timed = ops.drop_nulls(("start_ns", "duration_ns")).select(
         "read_only_ops_id",
         pl.col("start_ns").alias("launch_ns"),
@@ -172,7 +172,7 @@ def _op_around(data: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
 TOOL: Final = "DLProf"
 
 LAUNCH: Final = "[kernel launch]"
-"""The call that launched a kernel: DLProf keeps its times and not its name."""
+"""The name for the call that launched a kernel: DLProf records its times but not its name."""
 
 _LINK: Final = {
     "id": pl.Int64,
@@ -204,7 +204,7 @@ def read_gpu_work(
     """Activities and API calls, with columns of the model.
 
     Activities have ``kernel_id``, the row of a kernel in the database, and ``launch_ns``, when each was launched,
-    besides. ``correlation`` ties each to its call: DLProf keeps both in one row, so the numbers are the loader's own.
+    besides. ``correlation`` links each to its call: DLProf has both in one row, so the loader assigns the numbers.
     """
     parts: list[pl.DataFrame] = []
     for read in (_kernels, _copies, _memsets):
@@ -286,7 +286,7 @@ def _memsets(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
 
 
 def _common(kind: str) -> tuple[pl.Expr, ...]:
-    """What every kind of GPU work has. Where DLProf has no GPU times it writes 0 for both."""
+    """The common columns of GPU work. DLProf writes 0 for both times if it has none."""
     known = (pl.col("gpu_start") != 0) | (pl.col("gpu_stop") != 0)
     return (
         pl.lit(kind, NAME).alias("kind"),
@@ -339,13 +339,13 @@ def _calls(work: pl.DataFrame, database: Database, strings: DlprofDictionary, co
             LAUNCH,
             "DLProf records when a kernel was launched and not by which call: such calls are listed under this name",
         )
-    # Nsight Systems, which DLProf records with, writes the version of the interface behind the name.
+    # Nsight Systems, with which DLProf records, appends the version of the interface to the name.
     plain = pl.col("name").cast(pl.String).str.replace(r"_v[0-9]+$", "").cast(NAME)
     return pl.concat([launches, *others], how="diagonal").with_columns(plain).sort("start_ns", maintain_order=True)
 
 
 _NOTHING: Final = ("", "null", '[""]')
-"""How DLProf writes that it knows nothing; the latter two are JSON."""
+"""DLProf's texts for unknown; the latter two are JSON."""
 
 
 class DlprofDictionary:
@@ -362,12 +362,12 @@ class DlprofDictionary:
         )
 
     def put(self, data: pl.DataFrame, *columns: str, of: str) -> pl.DataFrame:
-        """Add for each column ``<name>_id`` the text as ``<name>``; null where there is none.
+        """Add for each column ``<name>_id`` the text as ``<name>``; null if there is none.
 
         Args:
             data: With the columns of numbers.
             columns: The names of the texts.
-            of: What the rows are, for the issue that tells of numbers that lead nowhere.
+            of: The kind of rows, for the issue about missing texts.
         """
         for name in columns:
             number = f"{name}_id"
@@ -386,6 +386,6 @@ class DlprofDictionary:
         return data
 
     def text(self, number: int | None) -> str | None:
-        """One text; None where there is none."""
+        """One text; None if there is none."""
         found = self._texts.filter(pl.col("id") == number)["text"] if number is not None else None
         return found.cast(pl.String).item() if found is not None and len(found) else None

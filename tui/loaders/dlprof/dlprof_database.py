@@ -1,6 +1,6 @@
 """Loads DLProf's database, ``dlprof_dldb.sqlite``, versions 1.3 to 1.8.
 
-Its views are never asked: what they would say is worked out here from the tables.
+Its views are never read: their content is computed here from the tables.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Iterations:
     of_kernels: pl.DataFrame
     """Columns kernel_id and iteration: as DLProf assigned them."""
     source: str | None
-    """What divided the recording, in words; None where there are no iterations."""
+    """The source of the iterations, for people; None if there are none."""
 
     def put(self, data: pl.DataFrame, at: str) -> pl.DataFrame:
-        """Add ``iteration``: DLProf's own for kernels, else the one that the time in column ``at`` lies in."""
+        """Add ``iteration``: DLProf's own for kernels, otherwise the one that contains the time in column ``at``."""
         by_time = iteration_at(self.ranges, data[at]) if self.ranges.height else pl.lit(None, pl.Int32)
         if "kernel_id" not in data.columns:
             return data.with_columns(by_time.alias("iteration"))
@@ -54,7 +54,7 @@ class Iterations:
 
 
 def read_iterations(database: Database, strings: DlprofDictionary, collector: Collector) -> Iterations:
-    """Find the iterations, and tell of what is odd about them."""
+    """Find the iterations, and report problems with them."""
     listed = database.frame("iteration_list", _LIST).drop_nulls(("aggr_id", "iter_value"))
     numbers = _aggregations(listed, database)
     latest = numbers[-1] if numbers else None
@@ -145,7 +145,7 @@ _WRITTEN: Final = {
     "read_only_grid_block": ("id", "x", "y", "z"),
     "read_only_op_instances": ("read_only_ops_id", "cpu_start", "cpu_stop"),
 }
-"""Columns whose values are missed on the screens."""
+"""Columns that the views need."""
 
 _GPUS: Final = {
     "device_id": pl.Int64,
@@ -166,7 +166,7 @@ class _DlprofDatabase:
         return "dictionary" in database.tables and any(table in database.tables for table in _TABLES)
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put the database into one session.
+        """Add the database as one session.
 
         Raises:
             ProftuiError: It holds no ops, no GPU work and no figures.
@@ -219,7 +219,7 @@ def _facts(database: Database) -> dict[str, str | None]:
 
 
 def _first(database: Database, table: str, column: str) -> str | None:
-    """The text in the first row; None where there is none."""
+    """The text in the first row; None if there is none."""
     texts = database.frame(table, {column: pl.String})[column].drop_nulls().str.strip_chars()
     return texts.item(0) or None if len(texts) else None
 

@@ -1,6 +1,6 @@
-"""Figures and recommendations that DLProf itself computed, kept word for word.
+"""Figures and recommendations that DLProf itself computed, unchanged.
 
-They are shown as DLProf's, beside what is worked out here from single ops and kernels.
+They are shown as DLProf's, next to our own figures from single ops and kernels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Figure = tuple[str, str, str | None]
-"""What DLProf calls a figure, the column that holds it, and its unit."""
+"""DLProf's name of a figure, its column, and its unit."""
 
 MODEL_CONFIG: Final = (
     "num_workers",
@@ -35,7 +35,7 @@ MODEL_CONFIG: Final = (
     "emit_nvtx",
     "amp_enabled",
 )
-"""What DLProf recorded of how the model is set, by its own names; 1 stands for yes."""
+"""Settings of the model, by DLProf's names; 1 means yes."""
 PERFORMANCE: Final[tuple[Figure, ...]] = (
     ("Wall Clock Time", "wall_time", "ns"),
     ("Tensor Core Kernel Efficiency", "tc_utilization", "%"),
@@ -111,11 +111,11 @@ SUMMARY: Final[Mapping[str, Any]] = {
 
 
 _MOST: Final = 100
-"""A recording is aggregated a few times at most; more rows than this are damage."""
+"""The most aggregations of a recording; more rows are damage."""
 
 
 class _Figures:
-    """Where the figures of one section after another go."""
+    """Collects the figures, section by section."""
 
     def __init__(self) -> None:
         self.section = ""
@@ -133,14 +133,14 @@ class _Figures:
         self._rows.append({"tool": TOOL, "section": self.section, "name": name, **row})
 
     def frame(self) -> pl.DataFrame:
-        """All so far, with columns of ``tool_figures``."""
+        """All figures, with columns of ``tool_figures``."""
         columns = ("tool", "section", "name", "value", "unit", "text")
         schema = {column: FRAMES["tool_figures"][column] for column in columns}
         return pl.DataFrame(self._rows, schema=schema)
 
 
 def put_figures(database: Database, strings: DlprofDictionary, collector: Collector, latest: int | None) -> None:
-    """Add the figures of every aggregation; of others than the latest, sections say which they are of."""
+    """Add the figures of every aggregation; sections of older ones name the aggregation."""
     figures = _Figures()
     for row in _rows(database, "read_only_system_config", dict.fromkeys((c for _, c in CONFIG), pl.String)):
         figures.section = "System Config"
@@ -196,7 +196,7 @@ def _by_number(database: Database, table: str, columns: tuple[str, ...]) -> dict
 
 
 def _domain(database: Database, strings: DlprofDictionary, number: int | None) -> str | None:
-    """The name of a domain, where there are several."""
+    """The name of a domain, if there are several."""
     domains = database.frame("read_only_domains", {"id": pl.Int64, "domain_name_id": pl.Int64})
     names = domains.filter(pl.col("id") == number)["domain_name_id"].to_list()
     return strings.text(names[0]) if domains.height > 1 and names else None
@@ -215,7 +215,7 @@ def _put_kernels(
     categories: Mapping[int | None, Mapping[str, Any]],
     of: tuple[int | None, int | None],
 ) -> None:
-    """Kernels and memory work; for DLProf all kernels are both together."""
+    """Kernels and memory operations; DLProf counts both as kernels."""
     numbers: dict[str, int | None] = {}
     for table in ("kernel_summary_metrics", "memory_summary_metrics"):
         columns = ("kernels_total_id", "kernels_using_tc_id", "kernels_non_tc_id", "memory_time_id")
@@ -287,7 +287,7 @@ def _of_iterations(database: Database, latest: int | None) -> pl.DataFrame:
 
 
 def _put_op_types(database: Database, strings: DlprofDictionary, figures: _Figures, latest: int | None) -> None:
-    """What an op type took; only DLProf knows what it counts as idle time of the GPU."""
+    """Times by op type; the definition of GPU idle time is DLProf's."""
     figures.section = "Op Types"
     numbers = ("aggr_id", "op_node_type_id", "op_type_metrics_id")
     schema = {**dict.fromkeys(numbers, pl.Int64), "num_nodes": pl.Float64, "num_calls": pl.Float64}

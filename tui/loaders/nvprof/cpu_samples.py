@@ -22,7 +22,7 @@ _TABLES: Final = MappingProxyType(
         "Critical path(%) Critical path Waiting time Name": ("dependency", 2),
     }
 )
-"""The header of each table, the section of its rows, and how many times a row has beside the share."""
+"""The header of each table, the section of its rows, and the number of times in a row besides the share."""
 
 _CALLED: Final = MappingProxyType({"cpu": "the CPU samples", "dependency": "the dependency analysis"})
 
@@ -31,18 +31,18 @@ _ROWS: Final = tuple(
     re.compile(r"([0-9]+(?:\.[0-9]+)?%?)" + _TIME * times + r"(?: {1,2}|\t)(.+)")
     for times in range(max(times for _, times in _TABLES.values()) + 1)
 )
-"""By the number of times. Further blanks before a name are its indentation in the tree of the CPU samples."""
+"""Rows by the number of times. More blanks before a name are its indentation in the tree of CPU samples."""
 
 _LEFT_OUT: Final = re.compile(r"[\s.]*|\s*\[\.\.\.\]\s*")
 _DAMAGED: Final = re.compile(
     r"[0-9]\.[0-9]*%(?!\w)|(?<!\S)[0-9][0-9.]*[num]?s\s+[0-9][0-9.]*[num]?s\s|[0-9]%?\s+[0-9][0-9.]*[num]?s\s"
 )
 _BEGINS: Final = re.compile(r"[0-9]{1,3}\.[0-9]+(?:[\s,]|$)")
-"""What may be left of a row without units."""
+"""A truncated row without units."""
 
 
 def open_shares(line: Line, state: NvprofState) -> ShareSection | None:
-    """Begin with the header of one of the tables."""
+    """Open a table at its header."""
     text = state.bare(line.text)
     start = text.find('"')
     in_csv = start >= 0 and is_lead(text[:start])
@@ -51,11 +51,11 @@ def open_shares(line: Line, state: NvprofState) -> ShareSection | None:
 
 
 class ShareSection:
-    """The functions in which the CPU was sampled, or what each function has of the critical path.
+    """The functions of CPU samples, or the share of each function in the critical path.
 
     Rows go to the ``summary`` frame, section ``cpu`` or ``dependency``. Of the CPU samples only the functions at the
-    root of the tree do: the lines below one divide its time among callers (bottom up) or callees (top down), and to
-    add them would count it again.
+    root of the tree do: the lines below one divide its time among callers (bottom up) or callees (top down), so
+    adding them would count it twice.
     """
 
     def __init__(self, line: Line, state: NvprofState, section: str, times: int, *, in_csv: bool) -> None:
@@ -91,7 +91,7 @@ class ShareSection:
         add_row(self._state, self._section, line, name.strip(), total_ns=total_ns, time_pct=percent(share))
 
     def _take_units(self, text: str) -> bool:
-        """The units of cells without one, from the first of the times."""
+        """The units of the times, from a row of units."""
         words = [word for word in (text.split(",") if self._in_csv else text.split()) if word]
         if words[:1] != ["%"] or len(words) != self._times + 1 or not set(words[1:]) <= set(NS_PER_UNIT):
             return False
@@ -99,10 +99,10 @@ class ShareSection:
         return True
 
     def _cells(self, text: str) -> Sequence[str] | None:
-        """The share, the times and the name of a row; None where it is not one."""
+        """The share, the times and the name of a row; None if the line is no row."""
         if self._in_csv:
             cells = csv_cells(text)
-            # A name without quotation marks is cut at its commas.
+            # An unquoted name is split at its commas.
             cells[self._times + 1 :] = [",".join(cells[self._times + 1 :])]
             return cells if all(cell[:1].isdecimal() for cell in cells[:-1]) and cells[-1] else None
         match = _ROWS[self._times].fullmatch(text)
@@ -111,7 +111,7 @@ class ShareSection:
         return match.groups() if match[1].endswith("%") or self._unit is not None else None
 
     def _is_damaged(self, text: str, line: Line) -> bool:
-        """Whether a line that cannot be read is a row all the same: it has a percentage, or times in columns."""
+        """Report an unreadable line that looks like a row: with a percentage, or times in columns."""
         below_row = self._unit is not None and self._last_line == line.number - 1
         if not _DAMAGED.search(text) and not (below_row and _BEGINS.match(text)):
             return False
@@ -120,7 +120,7 @@ class ShareSection:
         return True
 
     def close(self) -> None:
-        """Say that the tree of the CPU samples holds more than the rows."""
+        """Report that the tree of CPU samples has more lines than rows."""
         if self._below:
             self._state.collector.issue(
                 "info",

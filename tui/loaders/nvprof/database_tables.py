@@ -1,4 +1,4 @@
-"""Other tables of an nvprof database: CUDA calls, devices, NVTX markers, metrics, overhead."""
+"""The tables of an nvprof database: GPU activities, CUDA calls, devices, NVTX markers, metrics, overhead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def absolute(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
-    """Columns ``start_ns``, still as Unix time, and ``duration_ns``; null where they are not known."""
+    """Columns ``start_ns``, as Unix time, and ``duration_ns``; null if unknown."""
     started = pl.when(pl.col(start) > 0).then(start)
     lasted = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
     return started.alias("start_ns"), lasted.alias("duration_ns")
@@ -140,7 +140,7 @@ def read_graphs(database: Database) -> pl.DataFrame:
 
 
 def read_unified_memory(database: Database) -> pl.DataFrame:
-    """Counters of unified memory, which know a process and no call."""
+    """Counters of unified memory, which have a process but no call."""
     rows = database.frame(f"{_TABLE}UNIFIED_MEMORY_COUNTER", _COUNTER)
     kind = pl.col("counterKind")
     name = pl.coalesce(_memory_kinds("counterKind", UNIFIED_MEMORY), pl.format("[Unified Memory counter {}]", kind))
@@ -165,7 +165,7 @@ def _common() -> tuple[pl.Expr, ...]:
         _fitting("context", pl.col("contextId"), pl.Int32),
         _id(pl.col("streamId")).alias("stream"),
         pl.col("correlationId").alias("correlation"),
-        # Work that is of no graph has node 0.
+        # Work outside of graphs has node 0.
         pl.when(pl.col("graphNodeId") != 0).then("graphNodeId").alias("graph_node"),
     )
 
@@ -175,7 +175,7 @@ def _fitting(name: str, value: pl.Expr, dtype: type[pl.DataType]) -> pl.Expr:
 
 
 def _id(value: pl.Expr) -> pl.Expr:
-    """A number that CUPTI stores without a sign; all bits set means that there is none."""
+    """An unsigned number of CUPTI; all bits set means none."""
     return pl.when(value >= 0, value < 0xFFFFFFFF).then(value)
 
 
@@ -202,11 +202,11 @@ class StringTable:
         )
 
     def texts(self, numbers: pl.Series) -> pl.Series:
-        """The strings as names; null where there is none of a number."""
+        """The strings as names; null if there is none."""
         return self._named(numbers, self._of(numbers))
 
     def kernel_names(self, numbers: pl.Series) -> pl.Series:
-        """The strings as names, those of C++ spelt out."""
+        """The strings as names, C++ names demangled."""
         found = self._of(numbers)
         spelt = demangled(found["text"])
         return self._named(numbers, found.with_columns(pl.col("text").replace(spelt) if spelt else pl.col("text")))
@@ -290,7 +290,7 @@ def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
         pl.format("{}.{}", "computeCapabilityMajor", "computeCapabilityMinor").alias("compute_capability"),
         pl.col("numMultiprocessors").cast(pl.Int32, strict=False).alias("sm_count"),
         pl.col("globalMemorySize").alias("memory_bytes"),
-        # It is told in thousands of bytes a second.
+        # The unit is kB/s.
         (pl.col("globalMemoryBandwidth") * 1000.0).alias("memory_bandwidth"),
         threads.cast(pl.Int32, strict=False).alias("max_threads_per_sm"),
         pl.col("maxRegistersPerMultiprocessor").cast(pl.Int32, strict=False).alias("registers_per_sm"),
@@ -326,10 +326,10 @@ _THREAD: Final = 2
 
 
 def read_ranges(database: Database, strings: StringTable) -> tuple[pl.DataFrame, int]:
-    """Ranges with columns of the model, times still absolute, and how many ends have no start.
+    """Ranges with columns of the model, times still absolute, and the number of ends without a start.
 
-    A start and an end belong together by their number; the name is that of the start, an end has none. A mark and a
-    range that was never closed have no duration.
+    Starts and ends are paired by id; the name is that of the start. A mark and a
+    range that was not closed have no duration.
     """
     rows = database.frame("CUPTI_ACTIVITY_KIND_MARKER", _MARKER_COLUMNS)
     words = pl.col("objectId").bin.slice(0, 8)
@@ -340,7 +340,7 @@ def read_ranges(database: Database, strings: StringTable) -> tuple[pl.DataFrame,
     )
     starts = rows.filter((pl.col("flags") & (_START | _INSTANT)) != 0)
     ends = rows.filter((pl.col("flags") & _END) != 0, (pl.col("flags") & _START) == 0)
-    # A number that is used again belongs to the starts and ends in their order.
+    # A reused id pairs starts and ends in order.
     again = pl.int_range(pl.len()).over("id", "pid").alias("again")
     keys = ["id", "pid", "again", "is_range"]
     starts = starts.with_columns(is_range=(pl.col("flags") & _START) != 0).with_columns(
@@ -376,7 +376,7 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
     """
     overall = database.frame(f"{_TABLE}METRIC", _METRIC)
     by_unit = database.frame(f"{_TABLE}METRIC_INSTANCE", _METRIC)
-    # What there is one value of for the whole GPU is not worked out from those of its units once more.
+    # A metric with a value for the whole GPU is not computed from those of its units again.
     by_unit = by_unit.join(overall, on=["id", "correlationId"], how="anti", nulls_equal=True, maintain_order="left")
     events = database.frame(f"{_TABLE}EVENT", _EVENT)
     values = pl.concat(
@@ -422,7 +422,7 @@ def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFram
 
 
 def _decoded(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with ``value`` as a number: floating where the bytes of any value of the metric say so."""
+    """Rows with ``value`` as a number: as float if any value of the metric is one."""
     whole = pl.when(pl.col("value").bin.size() == 8)
     bits = whole.then(pl.col("value").bin.reinterpret(dtype=pl.UInt64, endianness="little"))
     floating = whole.then(pl.col("value").bin.reinterpret(dtype=pl.Float64, endianness="little"))
@@ -444,7 +444,7 @@ _KINDS: Final[Mapping[int, str]] = MappingProxyType(
         3 << 16: "CUPTI resource creation and destruction",
     }
 )
-"""CUPTI's numbers of what overhead is; 0 is unknown."""
+"""Kinds of overhead by CUPTI's number; 0 is unknown."""
 
 _OVERHEAD_COLUMNS: Final = {"overheadKind": pl.Int64, "objectId": pl.Binary, "start": pl.Int64, "end": pl.Int64}
 

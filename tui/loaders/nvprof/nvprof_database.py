@@ -51,7 +51,7 @@ FORMAT: Final = Format(
 )
 
 _MOST_PROCESSES: Final = 256
-"""More are taken for damage, and for one."""
+"""The most processes; more are damage, and count as one."""
 
 _ALWAYS_THERE: Final = {
     **dict.fromkeys(
@@ -68,7 +68,7 @@ _ALWAYS_THERE: Final = {
     "CUPTI_ACTIVITY_KIND_MARKER": ("flags", "timestamp", "id", "objectId", "name"),
     "CUPTI_ACTIVITY_KIND_OVERHEAD": ("overheadKind", "objectId", "start", "end"),
 }
-"""Columns that the tables of every version have."""
+"""Columns of the tables in every version."""
 
 _NOT_SHOWN: Final = {
     "CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS": "global memory accesses by source line",
@@ -97,7 +97,7 @@ class _NvprofDatabase:
         )
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put each process into a session.
+        """Add each process as a session.
 
         Raises:
             ProftuiError: Nothing was recorded.
@@ -169,16 +169,16 @@ class _NvprofDatabase:
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """Which process did what."""
+    """The process of each row."""
 
     pids: tuple[int | None, ...]
     of_activities: pl.Series
     unsure: int = 0
-    """How many activities are the first process's only because no call of one process alone launched them."""
+    """The number of activities assigned to the first process because their launch is ambiguous."""
 
 
 def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, commands: dict[int, str]) -> _Owners:
-    """GPU work belongs to the process whose call launched it; what no call launched, to the first process."""
+    """Assign GPU work to the process of its launching call, or to the first process without one."""
     pids = pl.concat([calls["pid"], ranges["pid"]]).drop_nulls().unique().sort().to_list()
     nobody = pl.Series([None] * activities.height, dtype=pl.Int64)
     if len(pids) < 2 or len(pids) > _MOST_PROCESSES:
@@ -202,7 +202,7 @@ def _own(activities: pl.DataFrame) -> pl.Expr:
 
 
 def _read_kernels(database: Database, strings: StringTable, collector: Collector) -> tuple[pl.DataFrame, bool]:
-    """Kernels of all tables, and whether they were run one by one for metrics."""
+    """Kernels of all tables, and whether they were serialized for metrics."""
     timeline, serial, children = (read_kernels(database, strings, table) for table in (TIMELINE, SERIAL, CHILDREN))
     if timeline.height and serial.height:
         again = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
@@ -220,7 +220,7 @@ def _read_kernels(database: Database, strings: StringTable, collector: Collector
 def _linked(
     activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector
 ) -> tuple[dict[str, pl.DataFrame], str | None]:
-    """The frames of one process, GPU work tied to ops and iterations; and where iterations are from."""
+    """The frames of one process, GPU work linked to ops and iterations; and the source of the iterations."""
     steps = mark_steps(conform("ranges", ranges))
     launched = with_launch(activities, calls)
     found = ops_from_ranges(steps.ranges)
@@ -244,7 +244,7 @@ def _linked(
 def _report_issues(
     database: Database, collector: Collector, metric_rows: int, *, replayed: bool, dropped: int, ends_alone: int
 ) -> None:
-    """What a reader must know of the figures."""
+    """Report limits of the figures."""
     if replayed:
         collector.issue(
             "warning",
@@ -276,7 +276,7 @@ def _report_issues(
 
 
 def _report_work_issues(activities: pl.DataFrame, collector: Collector) -> None:
-    """How much work of the GPU has no times, or no name."""
+    """Report GPU work without times or names."""
     work = activities.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "memcpy", "memset"]))
     for column, lost in (("duration_ns", "known times"), ("name", "a name")):
         count = work[column].null_count()

@@ -28,7 +28,7 @@ _TOTAL: Final = re.compile(r"\s*Total (?:CPU|remote|GPU) ")
 
 
 def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection | MemoryCsvSection | None:
-    """Begin with the header, with the device above it, or with a total below a table that is missing."""
+    """Open a table at its header, at the device above it, or at a total below a missing table."""
     text = state.bare(line.text)
     start = text.find('"')
     if start >= 0 and is_lead(text[:start]) and tuple(csv_cells(text[start:])) == _CSV_HEADER:
@@ -42,7 +42,7 @@ def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection 
 
 
 def _is_damaged(text: str, line: Line, state: NvprofState) -> bool:
-    """Whether a line that cannot be read is a row all the same: it has several sizes and times."""
+    """Report an unreadable line that looks like a row: with several sizes and times."""
     if len(_CELL.findall(text)) < _LEAST_CELLS and not _TOTAL.match(text):
         return False
     reason = "this looks like a row of unified memory, but not all of its columns can be read; it was left out"
@@ -54,7 +54,7 @@ class UnifiedMemorySection:
     """One result, with a table for each GPU and totals below.
 
     Rows go to the ``summary`` frame with section ``um``: ``calls`` is the count, ``total_ns`` the total time. The sizes
-    have no column there; they are checked, and stay in the text.
+    have no column there; they are only checked.
     """
 
     def __init__(self, line: Line, state: NvprofState) -> None:
@@ -91,11 +91,11 @@ class UnifiedMemorySection:
         return True
 
     def close(self) -> None:
-        """Every line was handed over as it came."""
+        """All rows are in the collector already."""
 
 
 class MemoryCsvSection:
-    """The unified memory result in CSV: sizes carry units, and the total time has lost its own.
+    """The unified memory result in CSV: sizes have units, the total time has none.
 
     nvprof prints 0.000000 for every total time here: that is not a time, so it is unknown. It also prints the number
     of page fault groups as a size; their count is unknown.
@@ -128,7 +128,7 @@ class MemoryCsvSection:
         return True
 
     def close(self) -> None:
-        """Say that the times are missing."""
+        """Report that the times are unknown."""
         if self._times_lost:
             self._state.collector.issue(
                 "info",

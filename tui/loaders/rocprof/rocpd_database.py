@@ -103,7 +103,7 @@ def _agent_facts(agent: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _whole(value: object) -> int | None:
-    """A count; 0 stands for what is not known, and so does what no machine has."""
+    """A count; None for 0 and for implausible values."""
     return value if isinstance(value, int) and 0 < value < _TOO_MUCH else None
 
 
@@ -132,7 +132,7 @@ class _Rocpd:
         return any(f"rocpd_kernel_dispatch{ending}" in database.tables for ending in recordings(database))
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put each process into a session.
+        """Add each process as a session.
 
         Raises:
             ProftuiError: Nothing was recorded.
@@ -195,7 +195,7 @@ def _read_recording(recording: Recording, collector: Collector) -> None:
 
 
 def _report_other_processes(frames: Frames, shown: list[int], processes: int, collector: Collector) -> None:
-    """Tell of rows of no process that is a session: they would be mixed with those of others."""
+    """Report rows of processes that are not shown as sessions."""
     others = pl.col("process_row").is_null() | ~pl.col("process_row").is_in(shown)
     count = sum(frame.select(others.sum()).item() for frame in frames.values())
     if count:
@@ -239,7 +239,7 @@ def read_kernels(recording: Recording, events: pl.DataFrame, agents: pl.DataFram
     """Kernels with columns of the model, times as recorded; ``event_id`` and ``process_row`` besides."""
     rows = recording.frame("kernel_dispatch", _DISPATCH)
     symbols = recording.frame("info_kernel_symbol", _SYMBOL).unique("id", keep="first")
-    # The display name is spelt out already; what has none is named as it is linked.
+    # The display name is demangled already; a kernel without one has its symbol name.
     raw = pl.coalesce(pl.col("display_name").replace("", None), "kernel_name").str.replace(DESCRIPTOR, "")
     symbols = symbols.with_columns(raw.alias("display_name"))
     spelt = demangled(symbols["display_name"].drop_nulls())
@@ -278,7 +278,7 @@ def read_kernels(recording: Recording, events: pl.DataFrame, agents: pl.DataFram
 
 
 def read_copies(recording: Recording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
-    """Copies, like the kernels; the GPU of one is that of its two ends that is a GPU, the target first."""
+    """Copies, like the kernels; the GPU of a copy is its target if that is a GPU, otherwise its source."""
     rows = recording.frame("memory_copy", _COPY)
     name = recording.texts(rows["name_id"])
     source = agents.select(pl.col("agent_id").alias("src_agent_id"), pl.col("device").alias("source"))
@@ -319,7 +319,7 @@ def _common() -> tuple[pl.Expr, ...]:
 
 
 def _launch_facts() -> pl.Expr:
-    """What has no column of its own, in words."""
+    """Facts without a column of their own, as text."""
     told = (
         pl.when(pl.col(column) > 0).then(pl.format(f"{words}: {{}}", column))
         for words, column in (("Accumulation VGPRs", "accum_vgpr_count"), ("SGPRs", "sgpr_count"))
@@ -328,7 +328,7 @@ def _launch_facts() -> pl.Expr:
 
 
 def _with_region(recording: Recording, rows: pl.DataFrame) -> pl.Series:
-    """Facts, and the roctx range that the recording itself names for the work."""
+    """Facts, with the roctx range that the recording assigns to the work."""
     table = pl.DataFrame({"told": rows["told"], "region": recording.texts(rows["region_name_id"])})
     distinct = table.unique(maintain_order=True)
     text = pl.concat_str(
@@ -349,7 +349,7 @@ _JSON_LIMIT: Final = 1 << 20
 
 
 def recordings(database: Database) -> list[str]:
-    """What the table names of each recording end in; empty text where they have plain names."""
+    """The suffix of the table names of each recording; empty for plain names."""
     return sorted(name[len(_KEY) :] for name in database.tables if folded(name).startswith(_KEY))[:_MOST_RECORDINGS]
 
 
@@ -362,7 +362,7 @@ class Recording:
         self._strings = self.frame("string", {"id": pl.Int64, "string": pl.String}).unique("id", keep="first")
 
     def frame(self, table: str, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
-        """Columns of a table, told by its name without ``rocpd_`` and the ending."""
+        """Columns of a table, by its name without ``rocpd_`` and suffix."""
         return self._database.frame(f"{_BASE}{table}{self._ending}", schema)
 
     def count(self, table: str) -> int:
@@ -370,13 +370,13 @@ class Recording:
         return self._database.count(f"{_BASE}{table}{self._ending}")
 
     def texts(self, numbers: pl.Series) -> pl.Series:
-        """The strings of these numbers as names; null where there is none, or an empty one."""
+        """The strings of these ids as names; null if there is none or it is empty."""
         used = self._strings.filter(pl.col("id").is_in(numbers.unique().drop_nulls().implode()), pl.col("string") != "")
         names = used.with_columns(pl.col("string").cast(NAME))
         return numbers.to_frame("id").join(names, on="id", how="left", maintain_order="left")["string"]
 
     def events(self) -> pl.DataFrame:
-        """What calls and GPU work have in common: event, category, stack (null where it is 0), extdata.
+        """The common columns of calls and GPU work: event, category, stack (null instead of 0), extdata.
 
         The stack is the number that a call shares with what it launched.
         """
@@ -400,7 +400,7 @@ class Recording:
 
 
 def from_json(texts: pl.Series, pick: Callable[[Mapping[str, Any]], object]) -> list[object]:
-    """What is picked from each JSON object of a column; None where it is none. Each distinct text is read once."""
+    """Apply a function to each JSON object of a column; None if it is none. Each distinct text is parsed once."""
     found: dict[str, object] = {}
     for text in texts.unique().drop_nulls():
         try:
@@ -422,7 +422,7 @@ _PROCESS_WIDE: Final = r"(?i)roctxRangeSt(?:art|op)"
 def read_calls(recording: Recording, events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Calls and ranges, each with columns of the model, times as recorded, and ``process_row``."""
     regions = recording.frame("region", _REGION)
-    # What has no length is kept as a sample of a track.
+    # Events without duration are stored as samples of a track.
     tracks = recording.frame("track", _TRACK).unique("id", keep="first").rename({"id": "track_id"})
     samples = (
         recording.frame("sample", _SAMPLE)

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 _MARKERS: Final = r"(?i)marker|roctx"
 _API: Final = re.compile(r"(?:__)?hip[A-Z]|hsa_|rccl|nccl[A-Z]|roctx|rocDec")
 _KIND: Final = r"^(?:__)?(hip)[A-Z]|^(hsa)_|^(Copy)(?:Device|Host)"
-"""What the sums of rocprof's first version are of, which writes a table for each: of kernels where none of these."""
+"""Sections of the sums of rocprof v1 by file name; kernels by default."""
 _DOMAIN: Final = re.compile(r"(?:KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY|[A-Z]+(?:_[A-Z]+)*_API)")
 _MATRIX: Final = r"MFMA"
-"""In the name of counters of matrix instructions."""
+"""A part of the names of counters of matrix instructions."""
 
 
 @dataclass(slots=True)
@@ -56,13 +56,13 @@ class RocprofTable:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """All rows, in the columns that its kind asks for."""
+        """All rows, with the columns of its kind."""
         return pl.concat(self.rows, how="diagonal")
 
 
 @dataclass(slots=True)
 class RocprofRun:
-    """What was read of one profiled run."""
+    """The tables of one profiled run."""
 
     session: Session
     tables: list[RocprofTable] = field(default_factory=list)
@@ -73,7 +73,7 @@ class RocprofRun:
 
 
 def is_of_another_run(table: RocprofTable, rows: pl.DataFrame, run: RocprofRun) -> bool:
-    """Whether the first rows of a table of sums are of another run: one that has such a table sums the same up once."""
+    """Whether a table of sums is of another run: a run has each sum only once."""
     if table.header.table != "stats":
         return False
     of = _kinds if table.header.format == V1 else _names
@@ -92,7 +92,7 @@ def _kinds(rows: pl.DataFrame) -> set[str]:
 
 
 def build_frames(run: RocprofRun, collector: Collector) -> None:
-    """Give the rows of a run to the collector."""
+    """Add the rows of a run to the collector."""
     for table in run.of("agents"):
         _devices(table, run, collector)
     _activities(run, collector)
@@ -157,14 +157,14 @@ def _since(frame: pl.DataFrame, zero: int | None) -> pl.DataFrame:
 
 
 def _note_pid(calls: pl.DataFrame | None, run: RocprofRun) -> None:
-    """The process, where all calls are of one."""
+    """Set the process id if all calls are of one process."""
     pids = [] if calls is None else calls["pid"].drop_nulls().unique().to_list()
     if run.session.pid is None and len(pids) == 1:
         run.session.pid = pids[0]
 
 
 def _dispatches(table: RocprofTable, collector: Collector) -> pl.DataFrame:
-    """Add the counters of a table; its dispatches as activities, where it has their times."""
+    """Add the counters of a table; its dispatches become activities if it has their times."""
     rows = table.frame
     _add_metrics(rows.select("name", "device", "metric", "value", "line"), collector)
     matrix = pl.col("metric").cast(pl.String).str.contains(_MATRIX) & pl.col("value").is_not_null()
@@ -183,7 +183,7 @@ def _dispatches(table: RocprofTable, collector: Collector) -> pl.DataFrame:
 
 
 def _results(table: RocprofTable, run: RocprofRun, collector: Collector) -> pl.DataFrame:
-    """Add the counters of a results.csv; its rows as activities."""
+    """Add the counters of a results.csv; its rows become activities."""
     rows = table.frame
     counters = [name for name in rows.columns if name.startswith("counter ")]
     if counters:
@@ -212,7 +212,7 @@ def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
 
 
 def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
-    """Add sums, each to the section that its file or its names tell."""
+    """Add sums, with the section by file name or names."""
     rows = table.frame
     texts = rows["name"].cast(pl.String)
     if texts.drop_nulls().len() and all(_DOMAIN.fullmatch(text) for text in texts.drop_nulls()):
@@ -233,7 +233,7 @@ def _section(file: str, name: str) -> str:
 
 
 def _devices(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
-    """Add the GPUs, by the number that the other tables call them."""
+    """Add the GPUs, with the numbers that the other tables use."""
     cells = CellValues(table.frame, collector)
     texts = {text for one in run.tables for frame in one.rows if "device" in frame for text in frame["device"].unique()}
     absolute = not any(re.match(r"(?i)agent|gpu", text) for text in texts if text)
@@ -279,11 +279,11 @@ FORMAT_V1: Final = Format(
 _ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
 _PID: Final = re.compile(r"(?:out_?|results_?)?([0-9]{1,10})_")
 _ALONE: Final = ("kernel_trace", "memory_copy_trace", "counters", "results")
-"""Tables that a run has once: a second one is another run's."""
+"""Tables that a run has once: a second one belongs to another run."""
 
 
 class _RocprofSink:
-    """Takes the rows of one table as they are read, and keeps them as numbers."""
+    """Parses the rows of one table as they are read, and stores them."""
 
     def __init__(self, reader: _RocprofReader, run: RocprofRun, table: RocprofTable) -> None:
         self._reader = reader
@@ -304,11 +304,11 @@ class _RocprofSink:
         self._collector.issue("warning", line.number, line.text, reason)
 
     def close(self) -> None:
-        """Rows wait until all tables are read."""
+        """Rows are converted when all tables are read."""
 
 
 class _RocprofReader:
-    """The part of one version in one text."""
+    """Reads the tables of one version in one text."""
 
     def __init__(self, collector: Collector, version: str) -> None:
         self.collector = collector
@@ -346,7 +346,7 @@ class _RocprofReader:
         return self._runs[-1]
 
     def moved(self, table: RocprofTable, run: RocprofRun) -> RocprofRun:
-        """A run of its own for a table that the run before was thought to have."""
+        """Move a table to a new run."""
         run.tables.remove(table)
         own = self._opened(table.header, table.line)
         own.tables.append(table)

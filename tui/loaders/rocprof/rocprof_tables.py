@@ -2,7 +2,7 @@
 
 AMD counts the grid in threads (work-items): blocks are grid / workgroup, rounded up. ``shared_bytes`` is the LDS of a
 workgroup (group segment), ``registers`` the vector registers (VGPR) of a thread, ``stream`` the HIP stream or, where
-that is not recorded, the queue. Scalar and accumulation registers and scratch memory are told in ``arguments``.
+that is not recorded, the queue. Scalar and accumulation registers and scratch memory are in ``arguments``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FACTS: Final = (
     ("SGPRs", "sgpr_count", "sgpr"),
     ("Scratch bytes", "scratch_size", "private_segment_size", "scr"),
 )
-"""What is told in ``arguments``, and the columns that it can stand in."""
+"""The facts in ``arguments``, with the columns that can have them."""
 
 _FIXED: Final = frozenset(
     (
@@ -41,7 +41,7 @@ _FIXED: Final = frozenset(
         *("dispatchns", "beginns", "endns", "completens", "durationns"),
     )
 )
-"""Columns of results.csv that are no counters."""
+"""Columns of results.csv that are not counters."""
 
 
 def agent_number(text: str) -> int | None:
@@ -97,7 +97,7 @@ def _names(cells: CellValues, column: str) -> pl.Series:
 
 
 def _facts(cells: CellValues) -> pl.Series:
-    """What has no column of its own, in words; worked out once for each combination."""
+    """Facts without a column of their own, as text; computed once for each combination."""
     held = [(word, column) for word, *columns in _FACTS if (column := _first(cells, *columns)) in cells]
     if not held:
         return pl.Series([None] * cells.cells.height, dtype=NAME)
@@ -212,7 +212,7 @@ def _counters(cells: CellValues) -> pl.DataFrame:
 
 
 def _sizes(cells: CellValues, grid: str, block: str) -> pl.Series:
-    """Grid and workgroup in words, where only their numbers of threads are known, and the other facts."""
+    """Grid and workgroup as text, if only their numbers of threads are known, and the other facts."""
     table = pl.DataFrame({"grid": cells.text(grid), "block": cells.text(block), "facts": _facts(cells)})
     distinct = table.unique(maintain_order=True)
     texts = distinct.with_columns(
@@ -273,7 +273,7 @@ TABLES: Final = (
     ("stats", V1, ("name", "calls", "totaldurationns", "averagens", "percentage")),
     ("results", V1, ("index", "kernelname", "gpu_id", "grd", "wgr")),
 )
-"""What each table is called here, the version that writes it, and columns that tell it; the first match is it."""
+"""The tables, the version that writes each, and the columns that identify it; the first match counts."""
 
 _ALIASES: Final = MappingProxyType(
     {
@@ -306,14 +306,14 @@ WHOLE: Final = frozenset(
         *("index", "queue_index", "pid", "tid", "beginns", "endns", "dispatchns", "completens", "durationns"),
     )
 )
-"""Columns of whole numbers."""
+"""Columns of integers."""
 
 _MAX_HEADER: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class RocprofHeader:
-    """A header, read."""
+    """A parsed header."""
 
     table: str
     """The name in `TABLES`."""
@@ -322,11 +322,11 @@ class RocprofHeader:
     columns: tuple[str, ...]
     """In lower case."""
     titles: tuple[str, ...]
-    """As they stand."""
+    """As written."""
 
 
 def header_of(text: str) -> RocprofHeader | None:
-    """The header that a line is, or None.
+    """The header in a line, or None.
 
     >>> header_of('"Name","Calls","TotalDurationNs","AverageNs","Percentage"').format
     'rocprof-csv'

@@ -60,7 +60,7 @@ class _RocprofDatabase:
         return any(database.has(table, "BeginNs", "EndNs", "Name") for table in ("OPS", "COPY", "HIP"))
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put each process into a session.
+        """Add each process as a session.
 
         Raises:
             ProftuiError: Nothing was recorded.

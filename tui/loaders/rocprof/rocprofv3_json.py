@@ -103,7 +103,7 @@ class Rocprofv3JsonLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by its first key."""
+        """Certain by its first key."""
         return 0.97 if head.lstrip().removeprefix(b"{").lstrip().startswith(b'"rocprofiler-sdk-tool"') else 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
@@ -179,7 +179,7 @@ class _Reader:
         self._add_counters(kernels)
 
     def _list(self, raw: Raw | None, columns: Mapping[str, Any], what: str) -> pl.DataFrame:
-        """A list of objects as columns; columns that it lacks are null, and a list that does not fit is told."""
+        """A list of objects as columns; missing columns are null, and an invalid list is reported."""
         schema = pl.Schema(columns)
         data = bytes(raw) if raw is not None else b"[]"
         if not data.strip(b"[] \t\r\n"):
@@ -285,7 +285,7 @@ class _Reader:
         return pl.concat([self._records(name, _RECORD).select(columns) for name in _CALLS])
 
     def _ranges(self) -> pl.DataFrame:
-        """Roctx ranges: their texts stand apart, by correlation number."""
+        """Roctx ranges, whose texts are in a separate list by correlation id."""
         texts = self._list(self._process.strings.get("marker_api"), _TEXT, "marker_api").select(
             pl.col("key").cast(pl.Int64, strict=False).alias("correlation"), pl.col("value").cast(NAME).alias("text")
         )

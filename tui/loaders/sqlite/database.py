@@ -1,4 +1,4 @@
-"""A foreign SQLite database: opened read-only; only its real tables are read."""
+"""An SQLite database of a profiler: opened read-only; only real tables are read, no views or virtual tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import polars as pl
 
 from tui.loaders.input_issues import FILE_CHANGED, Note
-from tui.loaders.sqlite.bulk_read import Salvaged, TableBulkReader, Types, quoted, ranges, read_part, read_whole
 from tui.loaders.sqlite.open_readonly import DAMAGE, opened
 from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
+from tui.loaders.sqlite.read_rows import Salvaged, TableBulkReader, Types, quoted, ranges, read_part, read_whole
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 
 
 def folded(name: str) -> str:
-    """What is the same for all names that SQLite takes for one.
+    """A name in the case folding of SQLite (ASCII only).
 
     >>> folded("StringIds") == folded("STRINGIDS"), folded("\u00c4") == folded("\u00e4")
     (True, False)
@@ -33,7 +33,7 @@ def folded(name: str) -> str:
 
 
 class Names(tuple[str, ...]):
-    """Names as they are written in a file; one is among them in any letter case."""
+    """Names as in the file; membership ignores letter case."""
 
     __slots__ = ()
 
@@ -42,10 +42,10 @@ class Names(tuple[str, ...]):
 
 
 class ByName(Mapping[str, Value]):
-    """Values by names as they are written in a file; they are found in any letter case."""
+    """Values by names as in the file; lookup ignores letter case."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
-        """Keep the values."""
+        """Store the values."""
         self._values = {folded(name): value for name, value in values.items()}
         self._names = tuple(values)
 
@@ -60,13 +60,13 @@ class ByName(Mapping[str, Value]):
 
 
 _MANY_ROWS: Final = 20_000
-"""From so many rows on, threads and the bulk reader pay."""
+"""The bulk reader pays off from this many rows."""
 _MOST_OBJECTS: Final = 10_000
-"""Tables and views; profilers make some dozens."""
+"""The most tables and views; profilers make a few dozen."""
 _STEPS: Final = 1_000_000
-"""Steps of SQLite's machine, some hundredths of a second, after which it asks whether to go on."""
+"""Steps of SQLite's virtual machine between checks for a stop."""
 _BYTES_A_VALUE: Final = 3
-"""About so many bytes of the file a value takes, for progress."""
+"""Estimated bytes of a value in the file, for progress."""
 
 _ROW_ID_NAMES: Final = ("rowid", "_rowid_", "oid")
 
@@ -79,33 +79,33 @@ class Database:
     """An SQLite file, read-only."""
 
     tables: Mapping[str, Names]
-    """The columns of every table that holds rows itself; views and virtual tables are not among them.
+    """The columns of every real table, without views and virtual tables.
 
-    Tables and columns are found in any letter case, as SQLite finds them.
+    Lookup ignores letter case, as in SQLite.
     """
     views: Names
-    """The names of its views, which are never asked: a table that is missing here may be one of them."""
+    """The names of its views, which are never read; a missing table may be one of them."""
     virtual_tables: Names
-    """The names of its virtual tables, which are never asked either."""
+    """The names of its virtual tables, which are never read."""
     notes: list[Note]
-    """What is odd about it: a log beside it, damage, a view in the place of a table; complete when it was read."""
+    """Problems: a log beside it, damage, a view in place of a table; complete after reading."""
     rows_read: int
-    """Over all tables."""
+    """Rows read, in all tables."""
     bytes_read: int
-    """About so many bytes of the file they take."""
+    """The estimated bytes of these rows in the file."""
     keep_going: Callable[[int], bool]
-    """Told how many rows were read; its False ends all reading, and what was read is kept."""
+    """Gets the number of rows read; if it returns False, reading stops and the rows read are used."""
 
     def __init__(self, path: Path, called: str, *, keep_going: Callable[[int], bool] = _always) -> None:
         """Open a file.
 
         Args:
-            path: Where it lies.
-            called: What messages call it.
-            keep_going: Told how many rows were read; its False ends all reading, and what was read is kept.
+            path: Its path.
+            called: Its name for messages.
+            keep_going: Gets the number of rows read; if it returns False, reading stops and the rows read are used.
 
         Raises:
-            ProftuiError: It is no database, or damaged beyond reading, or another process is writing to it.
+            ProftuiError: It is no database, is unreadable, or another process is writing to it.
         """
         self.called = called
         self.rows_read = 0
@@ -141,11 +141,11 @@ class Database:
         self._opened.close()
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether there is such a table with these columns."""
+        """Whether a table exists with these columns."""
         return table in self.tables and all(column in self.tables[table] for column in columns)
 
     def count(self, table: str) -> int:
-        """Rows of a table; 0 where there is no such table, or nothing of it can be read."""
+        """The number of rows of a table; 0 if it does not exist or is unreadable."""
         if table not in self.tables or self._stopped:
             return 0
         try:
@@ -154,11 +154,11 @@ class Database:
             return sum(data.height for data in self._parts(table, {self.tables[table][0]: pl.Binary}))
 
     def frame(self, table: str, schema: Types, seen: Callable[[pl.DataFrame], None] | None = None) -> pl.DataFrame:
-        """Columns of a table in the order of its rows, with the types asked for.
+        """Columns of a table in row order, with the given types.
 
-        A column, or the whole table, that is missing gives nulls (no rows); a value of another type becomes null. Rows
-        that cannot be read for damage are left out. `notes` then tells of both. ``seen`` is given the columns that are
-        there, some rows at a time, while the others are read.
+        A missing column gives nulls, a missing table no rows; a value of another type becomes null. Rows
+        that are damaged are left out. `notes` reports both. ``seen`` gets parts of the existing
+        columns while the rest is read.
         """
         self._report_views(table)
         columns = {name: dtype for name, dtype in schema.items() if name in self.tables.get(table, ())}
@@ -177,7 +177,7 @@ class Database:
         )
 
     def _parts(self, table: str, types: Types) -> Iterator[pl.DataFrame]:
-        """The rows of a table, some at a time."""
+        """The rows of a table, in parts."""
         if self._is_to_stop():
             return
         rowid = next((name for name in _ROW_ID_NAMES if name not in self.tables[table]), None)
@@ -208,21 +208,21 @@ class Database:
                     return
 
     def _row_ids(self, table: str, rowid: str) -> tuple[int, int] | None:
-        """The first and the last row id; None where it has none, or where they cannot be read."""
+        """The first and the last row id; None if there are none or they are unreadable."""
         name = quoted(table)
         try:
-            # Two queries: each is then one look at an end of the table.
+            # Two queries: each reads only one end of the table.
             first = self._connection.execute(f"SELECT min({rowid}) FROM {name}").fetchone()[0]
             last = self._connection.execute(f"SELECT max({rowid}) FROM {name}").fetchone()[0]
         except sqlite3.OperationalError:
             return None
         except DAMAGE:
-            # An end is missing. Row ids count from 1, and no file holds more rows than it has bytes.
+            # One end is unreadable. Row ids count from 1, and a file has fewer rows than bytes.
             return 1, self._opened.path.stat().st_size // 4
         return (1, 0) if type(first) is not int or type(last) is not int else (first, last)
 
     def _going(self, table: str) -> Callable[[int], bool]:
-        """Counts rows of a table and asks whether to go on."""
+        """A function that counts rows of a table and checks for a stop."""
         width = _BYTES_A_VALUE * len(self.tables[table])
 
         def going(rows: int) -> bool:
@@ -277,11 +277,11 @@ class Database:
         self.virtual_tables = Names(name for name, is_virtual in tables.items() if is_virtual)
         columns = {name: self._columns(name) for name, is_virtual in tables.items() if not is_virtual}
         self.tables = ByName({name: found for name, found in columns.items() if found})
-        # The bulk reader takes text as it lies in the file.
+        # The bulk reader reads text as stored in the file.
         self._is_plain = self._connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8"
 
     def _columns(self, table: str) -> Names:
-        """The columns that hold values themselves: none that SQLite would have to work out."""
+        """The stored columns, without generated ones."""
         try:
             found = self._connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
         except DAMAGE:

@@ -1,4 +1,4 @@
-"""Opens a database read-only: it is never changed, and its SQL cannot do anything but be read."""
+"""Opens a database read-only: the file is never changed, and SQL in its schema is not executed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAGIC: Final = b"SQLite format 3\0"
 
 _HEADER_BYTES: Final = 100
 _READ_VERSION: Final = 19
-"""The byte of the header that says how to read the file: 1 with a rollback journal, 2 with a write-ahead log."""
+"""The byte of the header with the read version: 1 for a rollback journal, 2 for a write-ahead log."""
 _NEWEST_READ_VERSION: Final = 2
 
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 _LOG_MAGIC: Final = bytes.fromhex("377f06")
-"""Of a write-ahead log; without it SQLite takes no change from there."""
+"""The magic numbers of a write-ahead log; without one SQLite ignores the log."""
 
 _LOCK_SECONDS: Final = 1.0
 """How long to wait for a writer to finish."""
@@ -41,61 +41,61 @@ _LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
-    # Views of rocprofv3 have some; to read the schema at all, they must parse, though none is run.
+    # Views of rocprofv3 use these functions; the schema must parse, although no view is executed.
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What a damaged database raises: Python cannot decode messages that quote bytes which are no text."""
+"""Exceptions for a damaged database; messages that quote invalid text cannot be decoded by Python."""
 
 _CAREFUL: Final = ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0")
-"""Settings of every connection: nothing that the schema names is run, pages are checked, nothing is written.
+"""Settings of every connection: nothing in the schema is executed, pages are checked, nothing is written.
 
-The file is not mapped into memory: one that is cut while it is read would end the program.
+The file is not memory-mapped: truncation while it is read would crash the program.
 """
 
 
 @dataclass(slots=True)
 class Opened:
-    """A database that is ready to be asked."""
+    """An open database."""
 
     connection: sqlite3.Connection
     path: Path
-    """The file that is read: the one that was named, or a copy."""
+    """The file that is read: the original or a copy."""
     is_damaged: bool
-    """Whether it could only be opened with its checks off: parts of it are missing."""
+    """Whether it could only be opened without checks, because parts are missing."""
     notes: list[Note]
-    """What is odd about it."""
+    """Problems of the file."""
     folder: Scratch | None = None
-    """Where the copy lies, if it is one."""
+    """The folder of the copy, if it is one."""
     _before: tuple[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._before = _stamp(self.path)
 
     def has_changed(self) -> bool:
-        """Whether somebody wrote to the file since."""
+        """Whether the file was written to since it was opened."""
         return _stamp(self.path) != self._before
 
     def close(self) -> None:
-        """Let go of the file, and remove the copy."""
+        """Close the file, and remove the copy."""
         self.connection.close()
         if self.folder is not None:
             self.folder.close()
 
 
 def immutable_uri(path: Path) -> str:
-    """The name under which SQLite reads a file without locks or files of its own beside it."""
+    """The URI with which SQLite reads a file without locks and without auxiliary files."""
     return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
 def opened(path: Path, called: str) -> Opened:
-    """Open a database to read.
+    """Open a database for reading.
 
     Args:
-        path: Where it lies.
-        called: What messages call it.
+        path: Its path.
+        called: Its name for messages.
 
     Raises:
         ProftuiError: It is no database, another process is writing to it, or it is damaged beyond reading.
@@ -119,7 +119,7 @@ def opened(path: Path, called: str) -> Opened:
         reason = f"the file is {short} shorter than its header says (cut off); what could be read is shown"
         notes.append(Note("error", None, path.name, reason))
     journal = _beside(path, "-journal")
-    # One of a change that was finished may stay, with its beginning wiped.
+    # The journal of a finished transaction may remain, with a zeroed header.
     if journal is not None and _begins_with(journal, _JOURNAL_MAGIC):
         notes.append(
             Note(
@@ -135,16 +135,16 @@ def opened(path: Path, called: str) -> Opened:
 
 
 def _missing_bytes(header: bytes, size: int) -> int:
-    """How many bytes fewer a file has than its header tells, as far as the header can be believed."""
+    """The number of bytes missing according to the header, if the header is plausible."""
     page_size = int.from_bytes(header[16:18])
     page_size = 1 << 16 if page_size == 1 else page_size
-    # Versions of SQLite that do not write the number of pages leave the number of the last change behind.
+    # Old versions of SQLite do not write the number of pages and leave the change counter outdated.
     is_told = header[24:28] == header[92:96]
     return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_told else 0
 
 
 def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened:
-    """Open a file and read its schema, as carefully as it lets us."""
+    """Open a file and read its schema with as many checks as possible."""
     locked = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
         try:
@@ -156,7 +156,7 @@ def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened
                 raise ProftuiError(
                     f"{called}: another process is writing to it", "open it again when that has finished"
                 ) from error
-            # The file system knows no locks, or the folder may not be read.
+            # The file system has no locks, or the folder is not readable.
             return Opened(_connected(immutable_uri(path)), path, False, notes)
     except DAMAGE as error:
         try:
@@ -174,11 +174,11 @@ def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened
 
 
 def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
-    """A connection that has read the schema and may do nothing but read.
+    """A connection that has read the schema and is restricted to reading.
 
     Args:
-        uri: Which file, and how.
-        as_it_is: Take a file that is shorter than its header says, as far as it goes.
+        uri: The file and the mode.
+        as_it_is: Accept a file that is shorter than its header says.
     """
     connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
     try:
@@ -188,7 +188,7 @@ def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
             connection.setlimit(limit, value)
         connection.text_factory = _text
         connection.set_authorizer(_may)
-        # One transaction for everything: a writer has to wait, so that all tables belong together.
+        # One transaction for all reads, so that all tables are consistent.
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
@@ -198,7 +198,7 @@ def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
 
 
 def _may(action: int, first: str | None, second: str | None, _database: str | None, through: str | None) -> int:
-    """SQLite's question whether a statement may do something: read tables, nothing through views or triggers."""
+    """The authorizer of SQLite: allows reading tables, but nothing through views or triggers."""
     allowed = action in _ALLOWED and through is None
     if action == sqlite3.SQLITE_PRAGMA:
         allowed = first in _ALLOWED_PRAGMAS
@@ -216,7 +216,7 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 
 
 def _beside(path: Path, ending: str) -> Path | None:
-    """A file of SQLite's own beside a database, if it has anything in it."""
+    """An auxiliary file of SQLite beside a database, if it is not empty."""
     beside = path.with_name(path.name + ending)
     try:
         return beside if beside.is_file() and beside.stat().st_size else None
@@ -229,16 +229,16 @@ def _begins_with(path: Path, magic: bytes) -> bool:
         with path.open("rb") as file:
             return file.read(len(magic)) == magic
     except OSError:
-        # Not to be looked at: taken for the worse.
+        # Unreadable: assume the worst.
         return True
 
 
 def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
-    """Copy a database with the changes that still lie in its log; a reader would have to write beside the file."""
+    """Copy a database with the changes in its log; reading the log in place would write beside the file."""
     try:
         folder = Scratch()
     except OSError as error:
-        raise _no_room(called, error) from error
+        raise _disk_full(called, error) from error
     copy = folder.path / "database"
     try:
         for _ in range(_COPY_ATTEMPTS):
@@ -249,7 +249,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
                 break
         else:
             raise ProftuiError(f"{called}: another process is writing to it", "open it again when that has finished")
-        # Opened to write once, the copy takes the log in.
+        # Opening the copy for writing applies the log.
         merging = sqlite3.connect(copy)
         try:
             merging.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -258,7 +258,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
         made = _asked(copy, called, [], locks=False)
     except OSError as error:
         folder.close()
-        raise _no_room(called, error) from error
+        raise _disk_full(called, error) from error
     except (sqlite3.Error, *DAMAGE) as error:
         folder.close()
         raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
@@ -272,7 +272,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
     return made
 
 
-def _no_room(called: str, error: OSError) -> ProftuiError:
+def _disk_full(called: str, error: OSError) -> ProftuiError:
     return ProftuiError(
         f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror or error})",
         "set TMPDIR to a folder with more room",
@@ -280,7 +280,7 @@ def _no_room(called: str, error: OSError) -> ProftuiError:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """What changes when somebody writes to a file."""
+    """Size and modification time of a file."""
     try:
         status = path.stat()
     except OSError:

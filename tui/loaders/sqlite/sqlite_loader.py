@@ -24,18 +24,18 @@ class DatabaseFormat(Protocol):
 
     @property
     def format(self) -> Format:
-        """What it declares of itself."""
+        """The description of the format."""
 
     def claims(self, database: Database) -> bool:
-        """Whether the tables are those of this format."""
+        """Whether the tables are of this format."""
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put what the database holds into the collector: at least one session.
+        """Add the database to the collector as one or more sessions.
 
-        It calls ``source.keep_going(rows)`` between tables and, when that says False, ends with what it has.
+        It calls ``source.keep_going(rows)`` between tables and stops reading if that returns False.
 
         Raises:
-            ProftuiError: The tables hold nothing that can be read as a profile.
+            ProftuiError: The tables hold no profile.
         """
 
 
@@ -47,16 +47,16 @@ class DatabaseLoader:
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """What it can find in a database."""
+        """The formats that this loader recognizes."""
         return tuple(one.format for one in self._database_formats)
 
     def only(self, format_name: str) -> DatabaseLoader | None:
-        """A loader of one of its formats alone, whatever the tables are."""
+        """A loader restricted to one of its formats, or None."""
         chosen = [one for one in self._database_formats if one.format.name == format_name]
         return DatabaseLoader(chosen) if chosen else None
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the first bytes."""
+        """Certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
@@ -71,7 +71,7 @@ class DatabaseLoader:
 
         def keep_going(rows: int) -> bool:
             if not unpacked and source.size is not None:
-                # How much of the file is behind us is not known, only how much the rows that were read may take.
+                # The position in the file is unknown; the size of the rows read is an estimate.
                 source.bytes_read = max(source.bytes_read, min(database.bytes_read, source.size))
             return source.keep_going(rows)
 
@@ -97,7 +97,7 @@ class DatabaseLoader:
 
 
 def _in_full(error: ProftuiError, source: Source, database: Database) -> ProftuiError:
-    """Why nothing of a database could be used: of a damaged one, that it is."""
+    """The error for an unusable database; for a damaged one it names the damage."""
     damage = next((note for note in (*source.notes, *database.notes) if note.severity == "error"), None)
     if damage is None:
         return error

@@ -1,4 +1,4 @@
-"""Reads many rows of a table in bulk: ranges of row ids in threads, straight from SQLite into Polars."""
+"""Reads the rows of a table: in bulk by threads straight into Polars, or one by one around damage and mixed types."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 
 RANGE_ROWS: Final = 1 << 16
-"""Row ids in a range: hundredths of a second of work, after which a stop is heard, and one batch of the driver."""
+"""Row ids in a range: one batch of the driver, after which a stop takes effect."""
 MOST_RANGES: Final = 4096
-"""However far apart the row ids of a table are."""
+"""The most ranges of a table, however sparse its row ids are."""
 _MOST_THREADS: Final = 4
 
 Types = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it, whatever is in it."""
+    """A name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def ranges(first: int, last: int) -> list[tuple[int, int]]:
-    """Cut row ids ``first`` to ``last`` into ranges, both ends of each included.
+    """Split row ids ``first`` to ``last`` into ranges, both ends included.
 
     >>> ranges(1, 5)
     [(1, 5)]
@@ -50,10 +50,10 @@ def ranges(first: int, last: int) -> list[tuple[int, int]]:
 
 
 class TableBulkReader:
-    """Reads ranges of a table; each thread has a connection of its own."""
+    """Reads ranges of a table in threads, each with its own connection."""
 
     def __init__(self, path: Path) -> None:
-        """Read a file, which nobody writes to."""
+        """Open a file that is not being written."""
         self._path = path
         self._local = threading.local()
         self._connections: list[tuple[adbc_driver_manager.AdbcDatabase, adbc_driver_manager.AdbcConnection]] = []
@@ -62,19 +62,19 @@ class TableBulkReader:
     def read(
         self, table: str, rowid: str, types: Types, parts: Sequence[tuple[int, int]]
     ) -> Iterator[pl.DataFrame | None]:
-        """The rows of each part, in order; None for one with a value of another type, or that cannot be read.
+        """The rows of each range, in order; None for a range with a value of another type, or that cannot be read.
 
         Args:
-            table: Its name; it is a table with row ids.
-            rowid: What it calls them.
-            types: The columns wanted, which the table has.
-            parts: Row ids, first and last.
+            table: The name of a table with row ids.
+            rowid: The name of its row id column.
+            types: The columns to read, all of which exist.
+            parts: The first and last row id of each range.
         """
         statement = _statement(table, rowid, types)
         threads = min(_MOST_THREADS, os.cpu_count() or 1)
         with ThreadPoolExecutor(threads) as pool:
             waiting = iter(parts)
-            # No further ahead than the threads can work: a stop then has little to wait for.
+            # Only as many as there are threads, so that a stop takes effect soon.
             running: list[Future[pl.DataFrame | None]] = [
                 pool.submit(self._range, statement, types, part) for part in islice(waiting, threads + 1)
             ]
@@ -88,7 +88,7 @@ class TableBulkReader:
                     one.cancel()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         for database, connection in self._connections:
             connection.close()
             database.close()
@@ -135,19 +135,19 @@ def is_text(dtype: pl.DataType | type[pl.DataType]) -> bool:
 
 
 def _statement(table: str, rowid: str, types: Types) -> str:
-    """The query, with room for the first and the last row id."""
+    """The query, with placeholders for the first and the last row id."""
     columns = ", ".join(_asked_as(name, dtype) for name, dtype in types.items()).replace("{", "{{").replace("}", "}}")
     name = quoted(table).replace("{", "{{").replace("}", "}}")
-    # An index may say other things than the table.
+    # A damaged index may contradict the table.
     query = f"SELECT {columns} FROM {name} NOT INDEXED WHERE {rowid} BETWEEN {{}} AND {{}}"
     if all(_sample(dtype) == "0" for dtype in types.values()):
         return query
-    # The driver tells types by the first rows: this one, which is taken away again, has them all.
+    # The driver infers types from the first row: this sample row, removed afterwards, has them all.
     return f"SELECT {', '.join(_sample(dtype) for dtype in types.values())} UNION ALL {query}"
 
 
 def _asked_as(name: str, dtype: pl.DataType | type[pl.DataType]) -> str:
-    # As bytes, since nobody has looked whether the text of the file is UTF-8.
+    # As bytes, since the text may not be valid UTF-8.
     return f"CAST({quoted(name)} AS BLOB)" if is_text(dtype) or dtype == pl.Binary else quoted(name)
 
 
@@ -158,7 +158,7 @@ def _sample(dtype: pl.DataType | type[pl.DataType]) -> str:
 
 
 def _typed(data: pl.DataFrame, types: Types) -> pl.DataFrame | None:
-    """Name and cast what the driver gave; None where a column is not of the type that was asked for."""
+    """Name and cast the columns of the driver; None if a column has another type."""
     data.columns = list(types)
     samples = {_sample(dtype): dtype for dtype in types.values()}
     if set(samples) != {"0"}:
@@ -184,25 +184,25 @@ Rows = list[tuple[Any, ...]]
 
 _CHUNK_ROWS: Final = 1 << 14
 _MOST_QUERIES: Final = 4096
-"""So often damaged parts of a table are cut in two to find what can be read around the damage."""
+"""The most bisections of damaged ranges to find readable rows."""
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _EXACT: Final = 1 << 53
-"""Whole numbers below this are exact as floats."""
+"""Smaller integers are exact as floats."""
 _FEW_ROWS: Final = 8
-"""Parts of so few row ids are given up where they cannot be read."""
+"""Unreadable ranges of at most this many row ids are not bisected further."""
 
 
 @dataclass(slots=True)
 class Salvaged:
-    """What a part of a table gave."""
+    """The readable rows of a range."""
 
     data: pl.DataFrame
     lost_row_ids: int = 0
-    """How many row ids lie in what could not be read: as many rows at most."""
+    """The number of row ids in unreadable ranges: at most this many rows are lost."""
     why: str = ""
     stopped: bool = False
     unfit: Counter[str] = field(default_factory=Counter)
-    """Columns with values of another type than was asked for, and how many: they became null."""
+    """The number of values of another type by column; they became null."""
 
 
 def read_part(
@@ -213,15 +213,15 @@ def read_part(
     part: tuple[int, int],
     keep_going: Callable[[int], bool],
 ) -> Salvaged:
-    """The rows with some row ids, as far as they can be read, in order.
+    """The readable rows of a range of row ids, in order.
 
     Args:
-        connection: Of the database.
+        connection: The database.
         table: A table with row ids.
-        rowid: What it calls them.
-        types: The columns wanted, which the table has; a value of another type becomes null.
-        part: First and last row id.
-        keep_going: Told of rows read; its False ends the reading.
+        rowid: The name of its row id column.
+        types: The columns to read, all of which exist; a value of another type becomes null.
+        part: The first and last row id.
+        keep_going: Gets the number of rows read; if it returns False, reading stops.
     """
     query = f"SELECT {_columns(types)} FROM {quoted(table)} NOT INDEXED WHERE {rowid} BETWEEN ? AND ? ORDER BY {rowid}"
     found: dict[int, pl.DataFrame] = {}
@@ -260,7 +260,7 @@ def read_part(
 
 
 def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_going: Callable[[int], bool]) -> Salvaged:
-    """The rows of a table without row ids, or whose row ids are not known, up to the first that cannot be read."""
+    """The rows of a table without known row ids, up to the first unreadable one."""
     result = Salvaged(pl.DataFrame(schema=dict(types)))
     chunks: list[pl.DataFrame] = []
     try:
@@ -278,9 +278,9 @@ def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_go
 
 
 def typed(rows: Rows, types: Types, unfit: Counter[str]) -> pl.DataFrame:
-    """Rows as a frame: a number in a column of text becomes its text, anything else that does not fit null.
+    """Rows as a frame: a number in a text column becomes text, other values of a wrong type become null.
 
-    ``unfit`` counts by column what did not fit.
+    ``unfit`` counts values of a wrong type by column.
     """
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
     fitted = []
@@ -323,7 +323,7 @@ def _fitting(values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> l
 
 
 def _as_integer(value: Any) -> int | None:
-    """What a copy of a database by way of CSV or another program made of a whole number; None where it is none."""
+    """An integer that was converted to text or float, as by a copy via CSV; None if it is none."""
     if type(value) is float and value.is_integer() and abs(value) < _EXACT:
         return int(value)
     return int(value) if type(value) is str and _INTEGER.fullmatch(value) else None
