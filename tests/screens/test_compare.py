@@ -63,6 +63,15 @@ async def test_another_file_was_before() -> None:
         assert rows(screen).frame["figure"].to_list()[:2] == ["Average iteration", "Median iteration"]
 
 
+async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() -> None:
+    async with opened(TRACE, LOG) as pilot:
+        await press(pilot, "d", "enter")
+        await shown(pilot)
+        compared = app_of(pilot).comparison.sides
+        assert compared is not None
+        assert (compared.a.label, compared.b.label) == ("session 0", "session 1")
+
+
 async def test_the_question_says_what_will_be_before_and_what_now() -> None:
     async with opened(TRACE, size=(80, 24)) as pilot:
         await press(pilot, "d")

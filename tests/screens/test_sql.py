@@ -103,7 +103,7 @@ async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
         await ask(pilot, "SELECT nothing FROM kernels")
         assert said(screen).startswith("! ")
         assert not screen.query_one("#result", TablePane).is_loading
-        assert "not known yet" not in screen_text(pilot.app)
+        assert "loading…" not in screen_text(pilot.app)
 
 
 async def test_what_was_run_is_recalled_and_completed() -> None:

@@ -30,7 +30,7 @@ def test_the_least_important_parts_go_first() -> None:
 
 def test_what_is_not_there_is_not_said() -> None:
     assert TableStatus(shown=4096, total=4096).line(30).rstrip() == "4,096 rows"
-    assert TableStatus(is_loading=True, title="Ops").line(30).rstrip() == "Ops: not known yet"
+    assert TableStatus(is_loading=True, title="Ops").line(30).rstrip() == "Ops: loading…"
     assert TableStatus(shown=1, total=1).line(30).rstrip() == "1 row"
     assert TableStatus(shown=0, total=8, filter="x", weight_share=None).line(40).startswith("0 of 8 rows · filter x")
     assert "find: no match" in TableStatus(shown=8, total=8, find="zzz").line(60)

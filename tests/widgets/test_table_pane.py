@@ -366,7 +366,7 @@ async def test_rows_of_an_export_are_those_shown_in_the_order_shown() -> None:
 def test_before_any_rows_are_shown_their_number_is_not_known() -> None:
     pane = TablePane(SPEC)
     assert pane.is_loading
-    assert TableStatus(is_loading=pane.is_loading and pane.frame.is_empty()).line(20).strip() == "not known yet"
+    assert TableStatus(is_loading=pane.is_loading and pane.frame.is_empty()).line(20).strip() == "loading…"
 
 
 async def test_a_key_that_needs_a_row_says_why_there_is_none() -> None:

@@ -80,6 +80,9 @@ def _completed_path(value: str) -> str | None:
     return folder + slash + names[0] if names else None
 
 
+TYPE_HINT: Final = "path of a profile, or iterations 3:5"
+
+
 class CompareDialog(Dialog[str]):
     """A line to type, and the sessions to choose from.
 
@@ -107,10 +110,14 @@ class CompareDialog(Dialog[str]):
         super().__init__()
         self._profile = profile
         self._latest = latest
+        sessions = profile["sessions"]["session"].to_list()
+        self._default = f"sessions {sessions[0]} {sessions[1]}" if len(sessions) == 2 and latest is None else ""
+        """What enter compares where nothing is typed."""
 
     def compose_body(self) -> ComposeResult:
         """The line, what it can be, and the list."""
-        yield PlainLine(placeholder="path of a profile, or iterations 3:5", compact=True, suggester=_Paths())
+        hint = f"enter: {self._default}; or a path, or iterations 3:5" if self._default else TYPE_HINT
+        yield PlainLine(placeholder=hint, compact=True, suggester=_Paths())
         yield Static(Content(EXPLAINED))
         options = []
         if self._latest is not None:
@@ -130,8 +137,8 @@ class CompareDialog(Dialog[str]):
 
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
-        if event.value.strip():
-            self.dismiss(event.value.strip())
+        if wanted := event.value.strip() or self._default:
+            self.dismiss(wanted)
 
     @on(OptionList.OptionSelected)
     def _picked(self, event: OptionList.OptionSelected) -> None:

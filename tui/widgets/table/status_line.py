@@ -85,7 +85,7 @@ class TableStatus:
         if self.total == 1 and not is_filtered:
             rows = "1 row"
         if self.is_loading:
-            rows = "not known yet"
+            rows = "loading…"
         parts = [(1, rows)]
         if self.at:
             parts.append((2, f"at {self.at}"))
