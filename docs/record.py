@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import html
+import os
 import re
+import tempfile
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +66,8 @@ async def screenshots() -> list[str]:
     from tui.options import OpenOptions
     from tui.screens.dashboard import DashboardScreen
 
+    # Nothing that was left off before is offered.
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
     app = ProftuiApp(OpenOptions(paths=(SAMPLE,)))
     found = []
     async with app.run_test(size=SIZE) as pilot:

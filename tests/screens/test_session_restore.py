@@ -71,7 +71,7 @@ async def test_a_file_is_gone_on_with_by_a_key(state_directory: Path) -> None:
     assert kept[0].stat().st_mode & 0o777 == 0o600
     async with opened(TRACE) as pilot:
         assert view(pilot) == "dashboard"
-        assert offered(pilot) == ["Last time: Kernels, filter gemm, 1 marked: ' returns there"]
+        assert offered(pilot) == ["Last time: Kernels, filter gemm, 1 marked: press ' to return"]
         await press(pilot, "apostrophe")
         assert not offered(pilot)
         assert view(pilot) == "kernels"

@@ -97,7 +97,7 @@ class SessionRestore:
             changed = f"{CHANGED}. " if self.left.stamp != self.files.stamp else ""
             from tui.widgets.notices import OfferLine
 
-            self._offer = OfferLine(f"{changed}Last time: {self._in_words(self.left)}.", "Press ' to return.")
+            self._offer = OfferLine(f"{changed}Last time: {self._in_words(self.left)}", "press ' to return")
             self._navigator.view_screen.mount(self._offer)
         self._app.set_interval(SAVE_EVERY_S, self._save_regularly)
 

@@ -47,7 +47,7 @@ EXPERT: Final = TableSpec(
     ),
     key=("state", "rule", "message", "session"),
     pinned="message",
-    pinned_least=50,
+    pinned_least=52,
 )
 
 
