@@ -61,3 +61,12 @@ def test_every_report_is_an_argument_and_belongs_to_a_view() -> None:
         assert view in ALL_REPORTS
         assert screen_of_report(view) == screen_of_report(name)
     assert {screen_of_report(report) for report in REPORTS} <= {view.name for view in VIEWS}
+
+
+def test_every_view_has_a_screen_and_that_of_one_table_needs_no_class_of_its_own() -> None:
+    from tui.app.navigator import screen_class
+    from tui.screens.table_screen import TableScreen
+
+    screens = {view.name: screen_class(view.name).for_view(view.name) for view in VIEWS}
+    assert {name: screen.VIEW for name, screen in screens.items()} == {name: name for name in screens}
+    assert type(screens["tool-report"]) is TableScreen
