@@ -6,9 +6,8 @@ imported when a table is asked for, so that the command line lists tables before
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,8 +43,7 @@ def _resolve(reference: str) -> Any:
     return getattr(import_module(f"tui.analysis.{module}"), name)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A table that is computed from a profile.
 
     References to code are ``module:name`` below `tui.analysis`.
@@ -87,7 +85,11 @@ class Table:
         spec: TableSpec = _resolve(self.spec)
         if profile is not None and self.spec_function:
             spec = _resolve(self.spec_function)(profile)
-        return replace(spec, title=self.title) if self.title else spec
+        if not self.title:
+            return spec
+        from dataclasses import replace  # here: `--help` imports the registry
+
+        return replace(spec, title=self.title)
 
     def _call(self, reference: str, profile: Profile, gpu: str | None) -> pl.DataFrame:
         function = _resolve(reference)
