@@ -142,13 +142,9 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
     parts = []
     if work is not None and work is not figure and abs(work.delta_pct or 0) >= UNCHANGED_PCT:
         parts.append(f"GPU work {_signed(work.delta_pct or 0)}")
-    if busy is not None and busy.baseline is not None and busy.candidate is not None:
-        is_moved = abs(busy.candidate - busy.baseline) >= _POINTS
-        parts += (
-            [f"GPU busy {percent(busy.baseline)} to {percent(busy.candidate)}".replace(" % to", " to")]
-            if is_moved
-            else []
-        )
+    both = None if busy is None or busy.baseline is None or busy.candidate is None else (busy.baseline, busy.candidate)
+    if both is not None and abs(both[1] - both[0]) >= _POINTS:
+        parts.append(f"GPU busy {percent(both[0]).removesuffix('%')} to {percent(both[1])}")
     if not parts:
         return sentence
     return f"{sentence} {', '.join(parts)}{_limit(sides, gpu) if what != 'NO CHANGE' else ''}."
