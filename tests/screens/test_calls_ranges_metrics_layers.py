@@ -181,6 +181,15 @@ async def test_a_metric_leads_to_the_launches_of_its_kernel() -> None:
         assert column_of(pilot, "metric_launches", "name") == ["void saxpy(int)"]
 
 
+async def test_metrics_of_no_kernel_stand_beside_each_other_and_lead_nowhere() -> None:
+    figures = [{"kernel": None, "metric": name, "avg": 50.0, "unit": "%"} for name in ("first", "second")]
+    async with opened_profile(profile(activities=[kernel("f", 5, start_ns=0)], metrics=figures)) as pilot:
+        await press(pilot, *METRIC, "i")
+        assert "second" in screen_text(pilot.app).partition("Other metrics of this kernel")[2]
+        await press(pilot, "escape", "enter")
+        assert app_of(pilot).fault is None
+
+
 async def test_a_total_leads_to_its_layers_and_a_layer_to_work_of_its_name() -> None:
     async with opened(PALEO, view="layers") as pilot:
         await press(pilot, NEXT)

@@ -54,9 +54,11 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         profile: Where to look.
         row: Of `metrics`.
     """
+    if row["kernel"] is None:
+        return activities_where(profile)
     kernels = profile["activities"].lazy().filter(pl.col("kind") == "kernel", pl.col("name").is_not_null())
     names = kernels.select("session", "name").unique().collect().with_columns(pl.col("name").cast(pl.String))
-    wanted = short_name(row["kernel"] or "")
+    wanted = short_name(row["kernel"])
     same_kernel = [name for name in names["name"].unique() if short_name(name) == wanted]
     exact = names.filter(name=row["kernel"])["session"].to_list()
     is_inexact = pl.col("name").is_in(same_kernel) & ~pl.col("session").is_in(exact)

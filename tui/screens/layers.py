@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import polars as pl
+
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import LAYERS as NEEDED
@@ -18,8 +20,6 @@ from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
     from tui.model.profile import Profile
     from tui.widgets.details.pane import Details
@@ -111,7 +111,7 @@ class LayersScreen(ViewScreen):
         if pane.spec is not LAYERS:
             return first
         same = layers(self.profile)
-        same = same.filter(same["session"] == row["session"], same["layer"] == row["layer"])
+        same = same.filter(pl.col("session") == row["session"], pl.col("layer").eq_missing(pl.lit(row["layer"])))
         lines = [
             (
                 str(other["phase"] or ""),

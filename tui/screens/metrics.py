@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import polars as pl
+
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.hardware_metrics import (
     KEY_METRICS,
@@ -28,8 +30,6 @@ from tui.widgets.details.kernel import below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
     from tui.model.profile import Profile
     from tui.widgets.details.pane import Details
@@ -138,7 +138,8 @@ class MetricsScreen(ViewScreen):
         of_kernel = [
             other
             for other in pane.frame.filter(
-                (pane.frame["session"] == row["session"]) & (pane.frame["kernel"] == row["kernel"])
+                pl.col("session") == row["session"],
+                pl.col("kernel").cast(pl.String).eq_missing(pl.lit(row["kernel"], pl.String)),
             )
             .head(OTHERS_SHOWN + 1)
             .iter_rows(named=True)
