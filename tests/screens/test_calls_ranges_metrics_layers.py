@@ -185,7 +185,10 @@ async def test_metrics_of_no_kernel_stand_beside_each_other_and_lead_nowhere() -
     figures = [{"kernel": None, "metric": name, "avg": 50.0, "unit": "%"} for name in ("first", "second")]
     async with opened_profile(profile(activities=[kernel("f", 5, start_ns=0)], metrics=figures)) as pilot:
         await press(pilot, *METRIC, "i")
-        assert "second" in screen_text(pilot.app).partition("Other metrics of this kernel")[2]
+        screen, pane = app_of(pilot).view_screen, table_of(pilot, "metrics")
+        assert screen is not None
+        assert screen.query_one(DetailPane).is_open
+        assert "('second', '50.00%', '')" in str(screen.details(pane, pane.frame.row(0, named=True)))
         await press(pilot, "escape", "enter")
         assert app_of(pilot).fault is None
 
