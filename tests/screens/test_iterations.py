@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.analysis.expert.answers.made import serving
 from tests.analysis.frames import kernel, profile
 from tests.profiles import load_one
 from tests.screens.made_profiles import opened_profile, training
@@ -446,3 +447,19 @@ async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
         assert "whole run, not divided" in text
         assert "1 iteration " not in text
         assert "mean " not in text
+
+
+async def test_a_filter_by_phase_shows_the_steps_of_the_phase_in_every_view() -> None:
+    steps = ("step[EXTEND bs=2 toks=60]", "step[DECODE bs=2]", "step[DECODE bs=2]")
+    async with opened_profile(serving(*((name, 1000, 500) for name in steps))) as pilot:
+        await press(pilot, "7")
+        assert "P prefill  D decode" in screen_text(pilot.app)
+        await press(pilot, "K", "f", *"phase", "equals_sign", *"decode", "enter")
+        session = app_of(pilot).profile_session
+        await until(pilot, lambda: session.aggregation == Aggregation(phase="decode"), "the phase is chosen")
+        await settled(pilot)
+        assert "iterations phase=decode" in screen_text(pilot.app)
+        pane = app_of(pilot).screen.query(TablePane).first()
+        assert pane.frame["calls"].to_list() == [2]
+        assert not pane.search.is_open
+        assert pane.model.state.filter == ""

@@ -431,6 +431,9 @@ class SearchController:
 
     def typed(self, event: QueryBar.Changed) -> None:
         """The text has changed: find or filter by it at once."""
+        if not self.is_open:
+            # What was typed before the bar closed, and is told only now.
+            return
         self._goes_to_match = event.mode is QueryMode.FIND
         self._set(event.mode, event.text)
 
@@ -453,9 +456,10 @@ class SearchController:
     def _chose_phase(self, text: str) -> bool:
         """Whether a filter was a phase, in a table that has none: every view shows the steps of the phase then."""
         has_column = any(column.name == "phase" for column in self._model.spec.columns)
-        if has_column or phase_of(text) is None or not services_of(self._pane).set_global_filter(text):
+        if has_column or phase_of(text) is None:
             return False
         self.cancelled()
+        services_of(self._pane).set_global_filter(text)
         return True
 
     def cancelled(self) -> None:
