@@ -33,7 +33,7 @@ from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.rocprof import ROCPD, ROCPROF_CSV, ROCPROF_DATABASE, ROCPROFV3_CSV
 from tui.loaders.rocprof.rocprofv3_json import Rocprofv3JsonLoader
 from tui.loaders.source import Source
-from tui.loaders.sqlite.sqlite_loader import DatabaseLoader
+from tui.loaders.sqlite.database import DatabaseLoader
 from tui.loaders.temp_folders import clear_abandoned_temp_folders
 from tui.loaders.tensorrt import TENSORRT_LOG, TensorRtJsonLoader
 from tui.loaders.text.text_log import TextLogLoader

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui.loaders.dlprof import DLPROF_DATABASE
 from tui.loaders.source import Source
-from tui.loaders.sqlite.sqlite_loader import DatabaseLoader
+from tui.loaders.sqlite.database import DatabaseLoader
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.rocprof.rocpd_build import ENDING, write
 from tui.loaders.registry import load_one
-from tui.loaders.rocprof.rocpd_database import from_json
+from tui.loaders.rocprof.rocprof_database import from_json
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

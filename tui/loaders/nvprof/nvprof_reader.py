@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.nvprof.cpu_samples import open_shares
 from tui.loaders.nvprof.messages import MISSING_EVENT, nothing_profiled, notice
 from tui.loaders.nvprof.metrics import open_metrics
-from tui.loaders.nvprof.processes import APPLICATION, RESULT, STARTED, Processes
-from tui.loaders.nvprof.reader_state import MESSAGE, NvprofState
+from tui.loaders.nvprof.reader_state import APPLICATION, MESSAGE, RESULT, STARTED, NvprofState, Processes
 from tui.loaders.nvprof.summary import SummarySection, open_summary, open_summary_csv, resume_summary_csv
 from tui.loaders.nvprof.summary_figures import report_missing_rows
 from tui.loaders.nvprof.trace import open_trace

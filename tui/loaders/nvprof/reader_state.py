@@ -1,4 +1,4 @@
-"""The state that the readers of nvprof tables share: session, heading, line prefix."""
+"""The state that the readers of nvprof tables share: session, heading, line prefix; and the assignment to processes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
     from tui.loaders.nvprof.trace_table import TraceTable
     from tui.loaders.text.block import Line
+
 
 FORMAT_NAME: Final = "nvprof-text"
 
@@ -177,3 +178,193 @@ def is_message(text: str) -> bool:
     (True, True, False)
     """
     return MESSAGE.match(text) is not None
+
+
+STARTED: Final = "NVPROF is profiling"
+APPLICATION: Final = "Profiling application"
+RESULT: Final = "Profiling result"
+
+_TABLE_LINES: Final = 2
+"""The least number of lines of a table: a header and a row."""
+
+_OWN_LOGS: Final = "nvprof --log-file profile.%p.log gives each process a log of its own"
+_WHOSE_TABLE: Final = (
+    "{} were announced before any of their tables: it is unknown which table belongs to which, and this one "
+    f"may belong to another; {_OWN_LOGS}"
+)
+_WHOSE_ROWS: Final = (
+    "this row has no header above it and stands between lines of {} and {}: its process is unknown, and it may "
+    f"be in the wrong session; {_OWN_LOGS}"
+)
+
+
+@dataclass(slots=True)
+class Process:
+    """A profiled process, and which of its unique lines were read."""
+
+    session: Session
+    seen: set[str]
+    rows_before: int
+    issues_before: int
+    sections: set[str] = field(default_factory=set)
+    result_line: int | None = None
+    """The first line of its result."""
+    has_said: bool = False
+    """Whether a part of its result was read or reported."""
+    has_text: bool = False
+    """Whether the line of its result is followed by enough lines for a table, which count as its output."""
+
+
+class Processes:
+    """The processes of one text; the lines of several may alternate."""
+
+    def __init__(self, state: NvprofState, before_next: Callable[[], None]) -> None:
+        """Start without processes; ``before_next`` is called before another one begins."""
+        self.current: Process | None = None
+        """The process of the next table."""
+        self._state = state
+        self._before_next = before_next
+        self._by_pid: dict[int, Process] = {}
+        self._begun: list[Process] = []
+        self._last_read: Process | None = None
+        """The process of the last table."""
+        self._announced: Process | None = None
+        """The process whose result nvprof announced last."""
+        state.others_wait = lambda: bool(self._others_that_wait())
+        state.begin_waiting = self._begin_waiting
+
+    def note_message(self, line_number: int) -> None:
+        """Note a line of nvprof, to measure the distance to a result announced above."""
+        process, self._announced = self._announced, None
+        if process is not None and process.result_line is not None:
+            process.has_text |= line_number - process.result_line > _TABLE_LINES
+
+    def reach(self, line_number: int, pid: int | None, mark: str, command: str | None) -> None:
+        """Note a unique line of a process; a second one belongs to another run."""
+        current = self.current
+        process = current if pid is None else self._by_pid.get(pid)
+        if process is None and mark == APPLICATION and current is not None and command == current.session.command:
+            # A mistyped process id: the command is the same.
+            process = current
+        if process is None or mark in process.seen or self._has_rows(process):
+            process = self._begin(line_number, pid, command, mark)
+        process.seen.add(mark)
+        if process.session.command is None:
+            process.session.command = command
+        if pid is not None:
+            self._by_pid[pid] = process
+        self._switch_to(process)
+        if mark == RESULT:
+            process.result_line = line_number
+            self._announced = process
+
+    def resume(self, line_number: int, pid: int | None) -> None:
+        """Assign the next tables to the process of a line."""
+        process = self._by_pid.get(pid) if pid is not None else self.current
+        if process is not None:
+            self._switch_to(process)
+        elif pid is not None and self._state.collector.session is None:
+            self._begin(line_number, pid, None, RESULT)
+        else:
+            self._state.ensure_session(line_number)
+
+    @property
+    def current_waits(self) -> bool:
+        """Whether the next table is the first of the current process."""
+        return self.current is not None and self._waits(self.current)
+
+    def table_begins(self, line: Line, *, is_first: bool, has_header: bool) -> None:
+        """Report a table that may belong to another process.
+
+        Args:
+            line: Its first line.
+            is_first: Whether the current process was waiting for it.
+            has_header: Whether that line is a header; else it is a row.
+        """
+        current, before = self.current, self._last_read
+        if current is not None and is_first:
+            others = self._others_that_wait()
+            if has_header and others and before is not current:
+                self._warn(line.number, "", _WHOSE_TABLE.format(f"the results of {_named([current, *others])}"))
+            elif not has_header and before is not None and before is not current:
+                self._warn(line.number, line.text.strip(), _WHOSE_ROWS.format(_named([before]), _named([current])))
+                # A header below belongs to the process's own table.
+                current.sections.clear()
+        self._last_read = current
+
+    def _others_that_wait(self) -> list[Process]:
+        return [process for process in self._begun if process is not self.current and self._waits(process)]
+
+    def _begin_waiting(self, line_number: int) -> None:
+        """Assign a second table of one kind to the first process that is waiting for one."""
+        waiting = self._others_that_wait()
+        asked = [process for process in (self.current, *waiting) if process is not None]
+        self._switch_to(waiting[0])
+        self._warn(line_number, "", _WHOSE_TABLE.format(f"the results of {_named(asked)}"))
+
+    def _waits(self, process: Process) -> bool:
+        """Whether the result of a process was announced, and no part of it read or reported."""
+        if process is self.current and (self._row_count() > process.rows_before or process.sections):
+            return False
+        return process.result_line is not None and not process.has_said and not process.has_text
+
+    def _warn(self, line_number: int, text: str, reason: str) -> None:
+        self._state.collector.issue("warning", line_number, text, reason)
+
+    def finish(self) -> None:
+        """Report results without a readable table."""
+        self._leave()
+        for process in self._begun:
+            if process.result_line is not None and not process.has_said:
+                self._state.collector.resume_session(process.session)
+                reason = (
+                    "no table of nvprof's could be read below this line: it is missing, or in a form that proftui does "
+                    "not know"
+                )
+                self._state.collector.issue("warning", process.result_line, "", reason)
+
+    def _begin(self, line_number: int, pid: int | None, command: str | None, mark: str) -> Process:
+        self._before_next()
+        self._leave()
+        session = self._state.open_session(line_number, pid=pid, command=command)
+        self.current = process = Process(session, {mark}, self._row_count(), self._state.collector.count("issues"))
+        self._begun.append(process)
+        self._state.sections_seen = process.sections
+        if pid is not None:
+            self._by_pid[pid] = process
+        return process
+
+    def _has_rows(self, process: Process) -> bool:
+        """Whether tables of the process were read."""
+        return process is self.current and self._row_count() > process.rows_before
+
+    def _row_count(self) -> int:
+        """The number of rows of nvprof's tables, without layers that the program itself logs."""
+        return self._state.collector.row_count - self._state.collector.count("layers")
+
+    def _switch_to(self, process: Process) -> None:
+        if self.current is not process:
+            self._leave()
+            self._state.collector.resume_session(process.session)
+            self.current = process
+            self._state.sections_seen = process.sections
+            process.rows_before = self._row_count()
+            process.issues_before = self._state.collector.count("issues")
+
+    def _leave(self) -> None:
+        """Note whether a part of the current process's result was read or reported."""
+        process = self.current
+        if process is not None:
+            told = self._state.collector.count("issues") > process.issues_before
+            process.has_said |= told or bool(process.sections) or self._row_count() > process.rows_before
+
+
+def _named(processes: list[Process]) -> str:
+    """The ids of processes as text, as ``processes 11 and 12``.
+
+    Processes without a known id are omitted.
+    """
+    numbers = sorted({str(process.session.pid) for process in processes if process.session.pid is not None})
+    if len(numbers) < 2:
+        return f"process {numbers[0]}" if numbers else "an unnamed process"
+    return f"processes {', '.join(numbers[:-1])} and {numbers[-1]}"
