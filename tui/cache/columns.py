@@ -79,7 +79,7 @@ def _note(data: mmap.mmap) -> None:
 
 
 def is_mapped(series: pl.Series) -> bool:
-    """Whether the values of a column lie in a file, as far as can be told: a part of such a column does as well."""
+    """Whether the values of a column are in a mapped file; also true for a slice of such a column."""
     if series.n_chunks() != 1 or type(series.dtype) not in _NUMBERS or series.dtype == pl.Boolean:
         return False
     physical = series.to_physical() if series.dtype == NAME else series

@@ -439,10 +439,12 @@ def _call_site(value: Mapping[object, object]) -> RangeText | None:
     lines, path = value["traceMarker"], value.get("funcStack")
     if not isinstance(lines, Sequence) or isinstance(lines, str):
         return None
-    kept = [line for line in lines if isinstance(line, str)][-_PART_LIMIT:]
+    source_lines = [line for line in lines if isinstance(line, str)][-_PART_LIMIT:]
     group = None
     if isinstance(path, str):
         # The last element is the op itself, the first the file's top level.
         parts = path.strip("/").split("/")[:-1]
         group = "/".join(parts[parts[:1] == ["<module>"] :][:_PART_LIMIT])[:_TEXT_LIMIT]
-    return RangeText("call site", Role.CALL_SITE, stack=";".join(reversed(kept))[:_TEXT_LIMIT] or None, group=group)
+    return RangeText(
+        "call site", Role.CALL_SITE, stack=";".join(reversed(source_lines))[:_TEXT_LIMIT] or None, group=group
+    )

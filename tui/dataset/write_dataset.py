@@ -1,8 +1,8 @@
-"""Writing a Parquet dataset: part by part, each whole or not at all, the manifest last.
+"""Writing a Parquet dataset: part by part, each atomically, the manifest last.
 
-`prepare` looks at the folder, `write_part` reads one input and writes its part, `finish` writes the manifest. Parts can
-be written in any order and by several processes or machines at once; one that is there and of the same, unchanged input
-is not written again, so what was interrupted at any moment is completed by doing all of it again.
+`prepare` checks the folder, `write_part` reads one input and writes its part, `finish` writes the manifest. Parts can
+be written in any order and by several processes or machines at once; an existing part of an unchanged input
+is not written again, so an interrupted conversion is completed by running it again.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _ENDINGS: Final = (".parquet", ".json", ".making")
 
 
 def remove_all(folder: Path) -> None:
-    """Take a dataset away, its manifest first.
+    """Remove a dataset, its manifest first.
 
     Raises:
-        OSError: Something cannot be taken away.
+        OSError: A file cannot be removed.
     """
     (folder / MANIFEST).unlink(missing_ok=True)
     for path in _own(folder):
@@ -60,10 +60,10 @@ def remove_all(folder: Path) -> None:
 
 
 def remove_others(folder: Path, parts: Sequence[Part]) -> None:
-    """Take away the files of parts that the dataset no longer has, and what was left half written.
+    """Remove files of parts that are no longer in the dataset, and unfinished files.
 
     Raises:
-        OSError: Something cannot be taken away.
+        OSError: A file cannot be removed.
     """
     keep = {f"{PARTS}/{part.name}.json" for part in parts}
     keep |= {path_of(part, file) for part in parts for file in part.files}
@@ -74,13 +74,13 @@ def remove_others(folder: Path, parts: Sequence[Part]) -> None:
 
 
 def remove_empty_parts(folder: Path) -> None:
-    """Take away the place of parts where there are none: the folder is then as it was before."""
+    """Remove the folder of parts if it is empty."""
     with suppress(OSError):
         (folder / PARTS).rmdir()
 
 
 def _own(folder: Path) -> Iterator[Path]:
-    """The files that proftui writes, by where they lie and how they are called."""
+    """The files written by proftui, by path and name."""
     yield from (path for path in _files(folder) if path.name.startswith(MANIFEST) and path.name.endswith(".making"))
     yield from _files(folder / PARTS)
     for frame in FRAMES:
@@ -103,30 +103,30 @@ def _folders(folder: Path) -> list[Path]:
 def _remove_empty(folder: Path) -> None:
     for frame in FRAMES:
         for within in (*_folders(folder / frame), folder / frame):
-            # One that is not empty, or not there, stays as it is.
+            # Not empty, or missing.
             with suppress(OSError):
                 within.rmdir()
 
 
 MAKING: Final = ".making"
-"""The ending of what is being written."""
+"""The ending of files that are being written."""
 
 _EDGE: Final = 1 << 16
 _BLOCK: Final = 1 << 20
 
 
 def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None, overwrite: bool = False) -> None:
-    """Make the folder ready for parts; its manifest goes where a part will be written anew.
+    """Prepare the folder for parts; the manifest is removed if a part will be written again.
 
     Args:
-        out_dir: The folder, which is made where it is missing.
+        out_dir: The folder, created if it is missing.
         inputs: All inputs of the dataset.
-        format_in: The format that they are to be read as.
-        overwrite: Take away a dataset of other inputs.
+        format_in: The format, if the user chose it.
+        overwrite: Whether to replace a dataset of other inputs.
 
     Raises:
-        ProftuiError: It is a file, or holds something else or a dataset of other inputs.
-        OSError: It cannot be made or written to.
+        ProftuiError: It is a file, or contains other files or a dataset of other inputs.
+        OSError: It cannot be created or written to.
     """
     folder = Path(out_dir)
     if folder.exists() and not folder.is_dir():
@@ -147,18 +147,18 @@ def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None
 
 
 def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> Part:
-    """Read an input and write what came of it; the same again replaces it.
+    """Read an input and write its part; an existing part is replaced.
 
     The frames are sorted by session and time and split by rank (`tui.loaders.dataset_loader`); lines of a text are
-    not kept.
+    not included.
 
     Args:
         path: A file, a folder that is one profile, or ``-``.
         out_dir: The folder of the dataset.
-        format_in: The format to read it as, instead of looking at the content.
+        format_in: The format, if the user chose it.
 
     Returns:
-        The part, which `finish` needs.
+        The part, for `finish`.
 
     Raises:
         ProftuiError: The input cannot be read.
@@ -181,12 +181,12 @@ def written(profile: Profile, path: str, out_dir: str) -> Part:
     """Write the frames of a profile.
 
     Args:
-        profile: What was read.
-        path: What it was read from.
+        profile: The profile.
+        path: The path of its input.
         out_dir: The folder of the dataset.
 
     Returns:
-        The part, of an input that is not known again.
+        The part, without a fingerprint of the input.
 
     Raises:
         OSError: It cannot be written.
@@ -210,14 +210,14 @@ def written(profile: Profile, path: str, out_dir: str) -> Part:
 
 
 def finish(out_dir: str, parts: Sequence[Part]) -> Manifest:
-    """Write the manifest, and take away what does not belong to the dataset.
+    """Write the manifest, and remove files that do not belong to the dataset.
 
     Args:
         out_dir: The folder of the dataset.
-        parts: Its parts, in the order in which their sessions are to be numbered.
+        parts: Its parts, in the order in which their sessions are numbered.
 
     Raises:
-        ProftuiError: There are none.
+        ProftuiError: There are no parts.
         OSError: It cannot be written.
     """
     folder = Path(out_dir)
@@ -242,7 +242,7 @@ def finish(out_dir: str, parts: Sequence[Part]) -> Manifest:
 
 
 def part_name(path: str) -> str:
-    """What the part of an input is called: the same for the same path.
+    """The name of the part of an input, by its path.
 
     >>> part_name("/runs/rank 0.nsys-rep")
     'rank_0.nsys-rep-502fb6692c73'
@@ -254,7 +254,7 @@ def part_name(path: str) -> str:
 
 
 def _current(folder: Path, path: str, format_in: str | None) -> Part | None:
-    """The part of an input, where it is there, whole, and of the input as it is now."""
+    """The existing part of an input, if it is complete and the input is unchanged."""
     size, modified_ns, digest = _identity(path)
     if digest is None:
         return None
@@ -271,9 +271,9 @@ def _current(folder: Path, path: str, format_in: str | None) -> Part | None:
 
 
 def _identity(path: str) -> tuple[int | None, int | None, str | None]:
-    """Size, time of the last change and a digest of an input; None of what has none.
+    """Size, modification time and a digest of an input; None if unavailable.
 
-    Of a database that is being written to (it has a journal beside it) nothing is known for sure.
+    A database with a journal may be being written to, so it has none.
     """
     if path == STANDARD_INPUT or any(os.path.exists(path + ending) for ending in ("-wal", "-journal")):  # noqa: PTH110
         return None, None, None
@@ -281,9 +281,9 @@ def _identity(path: str) -> tuple[int | None, int | None, str | None]:
         status = os.stat(path)  # noqa: PTH116 (a name may be no text)
         if stat.S_ISDIR(status.st_mode):
             files = sorted((entry.name, entry.stat()) for entry in os.scandir(path) if entry.is_file())
-            told = [(name, one.st_size, one.st_mtime_ns) for name, one in files]
-            size, modified = sum(size for _, size, _ in told), max((at for _, _, at in told), default=0)
-            return size, modified, hashlib.sha256(repr(told).encode(errors="replace")).hexdigest()
+            described = [(name, one.st_size, one.st_mtime_ns) for name, one in files]
+            size, modified = sum(size for _, size, _ in described), max((at for _, _, at in described), default=0)
+            return size, modified, hashlib.sha256(repr(described).encode(errors="replace")).hexdigest()
         if not stat.S_ISREG(status.st_mode):
             return None, None, None
         with open(path, "rb") as file:  # noqa: PTH123
@@ -335,8 +335,8 @@ def _write_file(folder: Path, name: str, frame: str, run: int, rank: int | None,
 
 
 def _in_order(frame: str, data: pl.DataFrame) -> pl.DataFrame:
-    """Rows by session and, where they have one, by start; the rest of their order stays."""
-    # Activities and ops have their time's order already: their numbers say so.
+    """Rows sorted by session and start, otherwise in their order."""
+    # Activities and ops are sorted already: they are numbered by time.
     is_timed = "start_ns" in data.columns and frame not in ("activities", "ops")
     if not is_timed and data["session"].is_sorted(nulls_last=True):
         return data
@@ -348,7 +348,7 @@ def _beside(path: Path) -> Path:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     making = _beside(path)
     try:
         with making.open("wb") as file:

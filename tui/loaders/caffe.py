@@ -409,7 +409,7 @@ class _CaffeReader:
         return session is not self._session and session.pid in (None, tid)
 
     def finish(self) -> None:
-        """A benchmark that was cut short is said to be."""
+        """Report a benchmark that is cut off."""
         benchmark = self._benchmark
         if benchmark.positions and not benchmark.ended:
             reason = "the log of this benchmark ends without its averages: layers may be missing"

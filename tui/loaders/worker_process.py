@@ -116,9 +116,9 @@ _SIZE: Final = re.compile(r"([0-9]{1,15})\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
 
 def memory_for_loading() -> int:
     """Bytes of memory that worker processes may take together: as `MEMORY_VARIABLE` says, else half of what is free."""
-    told = _SIZE.fullmatch(os.environ.get(MEMORY_VARIABLE, "").strip())
-    if told is not None:
-        return int(told[1]) * _UNITS[told[2].upper()]
+    given = _SIZE.fullmatch(os.environ.get(MEMORY_VARIABLE, "").strip())
+    if given is not None:
+        return int(given[1]) * _UNITS[given[2].upper()]
     free = [found for found in (_free_of_machine(), _free_of_group()) if found is not None]
     return min(free, default=_UNKNOWN_BYTES) // _SHARE
 

@@ -302,7 +302,10 @@ class _Reading:
             return self._loaded_here(at)
         try:
             answer, folder = worker.read(
-                one.path, self._format_in, may_be_none=one.may_be_none, report=lambda told: self._progress(at, told)
+                one.path,
+                self._format_in,
+                may_be_none=one.may_be_none,
+                report=lambda progress: self._progress(at, progress),
             )
         except WorkerLostError as error:
             self._discard(worker)

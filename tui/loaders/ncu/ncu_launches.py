@@ -108,12 +108,12 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
         pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(kind)) for kind, pattern in _KINDS.items()
     )
     # A minimum may be of an SM without blocks of the launch.
-    told = pl.col("value_number").is_not_null() & ~pl.col("metric").str.contains(r"\.min\b")
-    figures = rows.filter(told).with_columns(
+    usable = pl.col("value_number").is_not_null() & ~pl.col("metric").str.contains(r"\.min\b")
+    figures = rows.filter(usable).with_columns(
         kind.alias("kind"), pl.col("metric").str.extract(r"(\..*)$").fill_null("").alias("roll_up")
     )
-    alike = figures.filter(pl.col("kind").is_not_null()).group_by("id", "roll_up", maintain_order=True)
-    values = alike.agg(
+    roll_ups = figures.filter(pl.col("kind").is_not_null()).group_by("id", "roll_up", maintain_order=True)
+    values = roll_ups.agg(
         *(pl.col("value_number").filter(pl.col("kind") == kind).max().alias(kind) for kind in _KINDS),
         *(pl.col("metric").filter(pl.col("kind") == kind).first().alias(f"{kind}_metric") for kind in _KINDS),
     )
@@ -122,9 +122,11 @@ def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
     # One roll-up may be inconclusive; the result is no only if all of them are no.
     uses = pl.col("uses")
     found = pl.when(uses.any()).then(pl.lit(True)).when(uses.is_null().any()).then(None).otherwise(pl.lit(False))
-    said = pl.when(found.is_not_null()).then(pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(found)).first())
+    reason = pl.when(found.is_not_null()).then(
+        pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(found)).first()
+    )
     return best.group_by("id", maintain_order=True).agg(
-        found.alias("uses_tensor_core"), said.alias("tensor_core_reason")
+        found.alias("uses_tensor_core"), reason.alias("tensor_core_reason")
     )
 
 
@@ -364,9 +366,9 @@ def _launches(ids: Sequence[str]) -> str:
 
 def _add_findings(rows: pl.DataFrame, collector: Collector) -> None:
     rules = rows.filter(pl.col("rule").is_not_null() & pl.col("rule_text").is_not_null())
-    # What is said of several launches in the same words is one finding.
-    alike = rules.group_by("kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", maintain_order=True)
-    for row in alike.agg("id", pl.col("line").first()).iter_rows(named=True):
+    # The same finding on several launches is reported once.
+    same = rules.group_by("kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", maintain_order=True)
+    for row in same.agg("id", pl.col("line").first()).iter_rows(named=True):
         text = row["rule_text"]
         if row["speedup"]:
             text += f" (estimated speedup, {row['speedup_type'] or 'as the tool sees it'}: {row['speedup']} %)"

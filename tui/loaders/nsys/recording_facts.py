@@ -320,7 +320,7 @@ def report_recording_issues(tables: Tables, collector: Collector, processes: Seq
 def report_left_out_tables(
     tables: Tables, overhead: pl.DataFrame, events: NvtxEvents, processes: Sequence[int], collector: Collector
 ) -> None:
-    """Which events no rows were made of, and which columns an export lacks that those of every version have.
+    """Report events that are not shown, and columns that are missing although every version has them.
 
     Args:
         tables: The export.

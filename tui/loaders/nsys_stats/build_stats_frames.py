@@ -388,7 +388,7 @@ def _only_kernels(run: StatsRun, collector: Collector) -> None:
 
 
 def _cut_names(run: StatsRun, collector: Collector) -> None:
-    """Text tables cut names: kernels whose names begin alike become one."""
+    """Report names cut by text tables: kernels with the same beginning become one."""
     for report in run.of("kern_sum", "kern_gb_sum", "gpu_sum"):
         names = report.frame["name"].cast(pl.String)
         cut = names.filter(names.str.contains(r"(?:…|\.\.\.)$"))

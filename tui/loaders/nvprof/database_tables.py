@@ -32,11 +32,11 @@ def relative(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...]
     Returns:
         The frames, the Unix time that they now count from (None without any), and how many rows had a time dropped.
     """
-    kept, dropped = drop_outlier_times(*frames)
-    origin = pl.concat([frame["start_ns"] for frame in kept]).min()
+    plausible, dropped = drop_outlier_times(*frames)
+    origin = pl.concat([frame["start_ns"] for frame in plausible]).min()
     if not isinstance(origin, int):
-        return kept, None, dropped
-    return tuple(frame.with_columns(pl.col("start_ns") - origin) for frame in kept), origin, dropped
+        return plausible, None, dropped
+    return tuple(frame.with_columns(pl.col("start_ns") - origin) for frame in plausible), origin, dropped
 
 
 _TABLE: Final = "CUPTI_ACTIVITY_KIND_"

@@ -414,7 +414,7 @@ class _TextTable(MetricTable):
         )
 
     def _take_torn(self, text: str, line: Line) -> bool:
-        """A row that another process or the program itself wrote into: its values cannot be told from theirs."""
+        """Report a row interrupted by output of another process or the program: its values are uncertain."""
         if _TORN_HEAD.fullmatch(text):
             other = _OTHER_PROCESS.search(text)
             whose = f": process {other['pid']} writes into it" if other else ""

@@ -209,7 +209,7 @@ class Process:
     sections: set[str] = field(default_factory=set)
     result_line: int | None = None
     """The first line of its result."""
-    has_said: bool = False
+    has_output: bool = False
     """Whether a part of its result was read or reported."""
     has_text: bool = False
     """Whether the line of its result is followed by enough lines for a table, which count as its output."""
@@ -306,7 +306,7 @@ class Processes:
         """Whether the result of a process was announced, and no part of it read or reported."""
         if process is self.current and (self._row_count() > process.rows_before or process.sections):
             return False
-        return process.result_line is not None and not process.has_said and not process.has_text
+        return process.result_line is not None and not process.has_output and not process.has_text
 
     def _warn(self, line_number: int, text: str, reason: str) -> None:
         self._state.collector.issue("warning", line_number, text, reason)
@@ -315,7 +315,7 @@ class Processes:
         """Report results without a readable table."""
         self._leave()
         for process in self._begun:
-            if process.result_line is not None and not process.has_said:
+            if process.result_line is not None and not process.has_output:
                 self._state.collector.resume_session(process.session)
                 reason = (
                     "no table of nvprof's could be read below this line: it is missing, or in a form that proftui does "
@@ -355,8 +355,8 @@ class Processes:
         """Note whether a part of the current process's result was read or reported."""
         process = self.current
         if process is not None:
-            told = self._state.collector.count("issues") > process.issues_before
-            process.has_said |= told or bool(process.sections) or self._row_count() > process.rows_before
+            has_issues = self._state.collector.count("issues") > process.issues_before
+            process.has_output |= has_issues or bool(process.sections) or self._row_count() > process.rows_before
 
 
 def _named(processes: list[Process]) -> str:

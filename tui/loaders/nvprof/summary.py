@@ -257,12 +257,12 @@ class SummarySection:
         if named is None or fragments_of(line.text, line.number) or not may_continue(line.text):
             return False
         self._parts.append(line)
-        so_far = joined_name([named.name, *(self._state.bare(part.text) for part in self._parts[1:])], hard=False)
-        if depth(so_far) < 0 or len(self._parts) > _MAX_NAME_LINES:
+        joined = joined_name([named.name, *(self._state.bare(part.text) for part in self._parts[1:])], hard=False)
+        if depth(joined) < 0 or len(self._parts) > _MAX_NAME_LINES:
             self._parts.pop()
             self._end_name()
             return False
-        if not is_cut(so_far):
+        if not is_cut(joined):
             self._end_name()
         return True
 

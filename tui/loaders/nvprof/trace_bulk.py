@@ -259,10 +259,10 @@ class TraceBulkReader(ABC):
     def _keep(self, rows: BulkRows, plain: Mask, first_line: int) -> None:
         self._table.note_step(Decimal(10) ** max(0, int(rows.last_digit[plain].max())))
         for is_api, store in ((False, self._table.gpu), (True, self._table.api)):
-            kept = np.flatnonzero(plain & (rows.is_api == is_api))
-            if len(kept):
+            chosen = np.flatnonzero(plain & (rows.is_api == is_api))
+            if len(chosen):
                 columns = (rows.index + first_line, rows.start, rows.duration, rows.correlation, rows.code)
-                store.add_many(*(columns if len(kept) == len(plain) else (column[kept] for column in columns)))
+                store.add_many(*(columns if len(chosen) == len(plain) else (column[chosen] for column in columns)))
 
 
 def _without_blanks(data: Bytes, begins: Places, ends: Places) -> Places:

@@ -252,7 +252,7 @@ def read_kernels(recording: Recording, events: pl.DataFrame, agents: pl.DataFram
         short.cast(NAME).alias("short_name"),
         pl.col("group_segment_size").alias("static"),
         "arch_vgpr_count",
-        _launch_facts().cast(NAME).alias("told"),
+        _launch_facts().cast(NAME).alias("facts"),
     )
     joined = _joined(rows, events, agents, "agent_id").join(symbols, on="kernel_id", how="left", maintain_order="left")
     total, static = pl.col("group_segment_size"), pl.col("static")
@@ -295,7 +295,7 @@ def read_copies(recording: Recording, events: pl.DataFrame, agents: pl.DataFrame
         *_common(),
         size_bytes=pl.col("size"),
         copy_kind=(sides[0] + "to" + sides[1]).cast(NAME),
-        arguments=_with_region(recording, joined.with_columns(told=pl.lit(None, NAME))),
+        arguments=_with_region(recording, joined.with_columns(facts=pl.lit(None, NAME))),
     )
 
 
@@ -321,25 +321,25 @@ def _common() -> tuple[pl.Expr, ...]:
 
 def _launch_facts() -> pl.Expr:
     """Facts without a column of their own, as text."""
-    told = (
+    facts = (
         pl.when(pl.col(column) > 0).then(pl.format(f"{words}: {{}}", column))
         for words, column in (("Accumulation VGPRs", "accum_vgpr_count"), ("SGPRs", "sgpr_count"))
     )
-    return pl.concat_str(*told, separator="; ", ignore_nulls=True).replace("", None)
+    return pl.concat_str(*facts, separator="; ", ignore_nulls=True).replace("", None)
 
 
 def _with_region(recording: Recording, rows: pl.DataFrame) -> pl.Series:
     """Facts, with the roctx range that the recording assigns to the work."""
-    table = pl.DataFrame({"told": rows["told"], "region": recording.texts(rows["region_name_id"])})
+    table = pl.DataFrame({"facts": rows["facts"], "region": recording.texts(rows["region_name_id"])})
     distinct = table.unique(maintain_order=True)
     text = pl.concat_str(
-        pl.col("told").cast(pl.String),
+        pl.col("facts").cast(pl.String),
         pl.format("roctx range: {}", pl.col("region").cast(pl.String)),
         separator="; ",
         ignore_nulls=True,
     )
     texts = distinct.with_columns(text.replace("", None).cast(NAME).alias("text"))
-    return table.join(texts, on=["told", "region"], how="left", nulls_equal=True, maintain_order="left")["text"]
+    return table.join(texts, on=["facts", "region"], how="left", nulls_equal=True, maintain_order="left")["text"]
 
 
 _BASE: Final = "rocpd_"
@@ -450,10 +450,10 @@ def read_calls(recording: Recording, events: pl.DataFrame) -> tuple[pl.DataFrame
     columns = ("name", "start_ns", "duration_ns", "pid", "tid", "process_row")
     calls = rows.filter(~is_marker).select(*columns, "correlation")
     marked = rows.filter(is_marker)
-    said = pl.Series(from_json(marked["extdata"], lambda value: _message(value.get("message"))), dtype=pl.String)
+    message = pl.Series(from_json(marked["extdata"], lambda value: _message(value.get("message"))), dtype=pl.String)
     of_thread = ~pl.col("name").cast(pl.String).str.contains(_PROCESS_WIDE).fill_null(False)
-    ranges = marked.with_columns(tid=pl.when(of_thread).then("tid"), said=said).with_columns(
-        name=pl.coalesce("said", pl.col("name").cast(pl.String)).cast(NAME)
+    ranges = marked.with_columns(tid=pl.when(of_thread).then("tid"), message=message).with_columns(
+        name=pl.coalesce("message", pl.col("name").cast(pl.String)).cast(NAME)
     )
     return calls, ranges.select(columns)
 

@@ -121,7 +121,7 @@ class Database:
         self.keep_going = keep_going
         self._stopped = False
         self._bulk: TableBulkReader | None = None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._unfit: Counter[str] = Counter()
         self._opened = opened(path, called)
         self.notes = self._opened.notes
@@ -259,16 +259,16 @@ class Database:
     def _report_unfit(self, table: str) -> None:
         for column, count in self._unfit.items():
             place = f"{table}.{column}"
-            if place not in self._told:
-                self._told.add(place)
+            if place not in self._reported:
+                self._reported.add(place)
                 what = "1 value is" if count == 1 else f"{count:,} values are"
                 reason = f"{what} of another type than profilers write there, or too large; left out"
                 self.notes.append(Note("warning", None, place, reason))
 
     def _report_views(self, table: str) -> None:
         kind = "a view" if table in self.views else "a virtual table" if table in self.virtual_tables else ""
-        if kind and table not in self._told:
-            self._told.add(table)
+        if kind and table not in self._reported:
+            self._reported.add(table)
             self.notes.append(
                 Note("warning", None, table, f"this is {kind}, where a profiler writes a table; it was not read")
             )

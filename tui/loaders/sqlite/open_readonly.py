@@ -139,8 +139,8 @@ def _missing_bytes(header: bytes, size: int) -> int:
     page_size = int.from_bytes(header[16:18])
     page_size = 1 << 16 if page_size == 1 else page_size
     # Old versions of SQLite do not write the number of pages and leave the change counter outdated.
-    is_told = header[24:28] == header[92:96]
-    return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_told else 0
+    is_current = header[24:28] == header[92:96]
+    return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_current else 0
 
 
 def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened:

@@ -159,8 +159,8 @@ def by_value(values: pl.Series, function: Callable[[str], str | int | bool | Non
     distinct = values.unique().drop_nulls()
     if distinct.is_empty():
         return pl.Series(values.name, [None] * len(values), dtype)
-    said = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=_plain_type(dtype)).cast(dtype)
-    return values.replace_strict(distinct, said, default=None, return_dtype=dtype)
+    results = pl.Series([function(text) for text in distinct.cast(pl.String)], dtype=_plain_type(dtype)).cast(dtype)
+    return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
 
 
 def _plain_type(dtype: pl.DataType) -> pl.DataType:

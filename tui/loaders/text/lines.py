@@ -36,9 +36,9 @@ def whole_lines(
 ) -> Iterator[LinePiece]:
     """Split a stream into pieces of about ``piece_size`` bytes; the first ones are smaller.
 
-    Of a line longer than ``line_limit`` bytes only so many are kept, and its piece ends with it. While the rest of such
-    a line is passed over, a piece of nothing comes for every chunk. Where ``is_late`` says so, a piece is what has
-    come.
+    Of a line longer than ``line_limit`` bytes only the first are used, and its piece ends there. While the rest of such
+    a line is skipped, an empty piece is returned for every chunk. If ``is_late`` returns True, a piece ends with the
+    bytes received.
     """
     pending: list[bytes] = []
     held, wanted = 0, min(piece_size, _FIRST)
@@ -97,8 +97,8 @@ def _with_lines_cut(data: bytes, limit: int) -> Iterator[LinePiece]:
             position = newline + 1
             continue
         end = data.index(b"\n", position + limit)
-        kept = data[start:position] + _beginning(data[position:end], limit) + b"\n"
-        yield LinePiece(kept, end + 1 - start, end - position)
+        beginning = data[start:position] + _beginning(data[position:end], limit) + b"\n"
+        yield LinePiece(beginning, end + 1 - start, end - position)
         start = position = end + 1
     if start < len(data):
         yield LinePiece(data[start:], len(data) - start)

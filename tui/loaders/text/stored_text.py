@@ -129,8 +129,8 @@ class StoredText:
     def add(self, data: bytes, line_count: int, offset: int) -> None:
         """Add the next lines, which begin at an offset of the input."""
         if self._is_copy:
-            offset, kept = self._end, self._copy(data)
-            if not kept:
+            offset, copied = self._end, self._copy(data)
+            if not copied:
                 self._line_count += line_count
                 return
         line_range = LineRange(self._line_count + 1, line_count, offset, len(data), _edges(data))

@@ -197,7 +197,7 @@ class _Reading:
     def read(self, block: Block) -> bool:
         """Read a block; False when asked to stop.
 
-        Who stops waiting for a silent pipe still wants all that it has said.
+        After a stop while waiting for a silent pipe, all that was received is still read.
         """
         asked_before = self._source.stopped
         index = looked_up = 0
