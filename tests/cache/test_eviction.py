@@ -48,21 +48,21 @@ def test_folders_and_files_are_the_users_alone(log: str) -> None:
     assert {file.stat().st_mode & 0o777 for file in only_entry().iterdir()} == {0o600}
 
 
-def test_small_and_quick_files_are_not_kept(log: str) -> None:
+def test_small_and_quick_files_are_not_cached(log: str) -> None:
     for cache in (Cache(least_seconds=0), Cache(least_bytes=0, least_seconds=1e6)):
         load_one(log, cache=cache)
         cache.write()
     assert not entries()
 
 
-def test_a_file_that_changed_just_now_is_not_kept(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changed_just_now_is_not_cached(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching, "_SETTLED_NS", 3600 * 10**9)
     Path(log).touch()
     keep(log)
     assert not entries()
 
 
-def test_what_was_read_in_part_is_not_kept(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_read_in_part_is_not_cached(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = a_cache()
 
     def stop(_: object) -> bool:
@@ -75,7 +75,7 @@ def test_what_was_read_in_part_is_not_kept(log: str, monkeypatch: pytest.MonkeyP
     assert not entries()
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_kept(log: str) -> None:
+def test_a_file_that_changes_while_it_is_read_is_not_cached(log: str) -> None:
     cache = a_cache()
 
     def load() -> object:
@@ -89,13 +89,13 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(log: str) -> None:
     assert not entries()
 
 
-def test_a_database_with_a_part_beside_it_is_not_kept(log: str) -> None:
+def test_a_database_with_a_part_beside_it_is_not_cached(log: str) -> None:
     Path(f"{log}-wal").touch()
     keep(log)
     assert not entries()
 
 
-def test_standard_input_is_not_kept(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+def test_standard_input_is_not_cached(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
     with Path(log).open("rb") as stream:
         load_one("-", stream=stream, cache=a_cache())
     assert not entries()
@@ -274,7 +274,7 @@ def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "list"]) == 0
 
 
-def test_a_folder_that_others_can_write_to_is_told_of(log: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_others_can_write_to_is_reported_of(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     keep(log)
     secure_files.folder().chmod(0o777)
     for action in ("list", "clear"):

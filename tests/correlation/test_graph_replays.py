@@ -102,7 +102,7 @@ def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
     assert found["activities"]["op"].n_unique() == 4
 
 
-def test_streams_that_interleave_are_told_apart_by_names() -> None:
+def test_streams_that_interleave_are_reported_apart_by_names() -> None:
     made = together(replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
     assert [row[1] for row in named(with_replayed_ops(made))] == ["aten::op1", "aten::op0", "aten::op2"]
 
@@ -124,7 +124,7 @@ def test_a_replay_that_fits_no_capture_says_so(kernels: list[str]) -> None:
     assert found["ops"].filter(pl.col("session") == 0).is_empty()
 
 
-def test_pieces_of_equal_layers_are_told_apart_by_their_order() -> None:
+def test_pieces_of_equal_layers_are_reported_apart_by_their_order() -> None:
     one, other = capture([GEMM], at=0), capture([GEMM], at=500)
     for row in other["ops"]:
         row["name"] += "_b"

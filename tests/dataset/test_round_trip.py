@@ -71,14 +71,16 @@ def test_empty_frames_are_no_files(tmp_path: Path) -> None:
     assert 0 not in manifest["rows"].values()
 
 
-def test_a_text_is_told_of(tmp_path: Path) -> None:
+def test_a_text_is_reported_of(tmp_path: Path) -> None:
     text = next(path for path in samples() if path.endswith(".nvprof.log"))
     issues = load_one(convert(tmp_path / "run", text))["issues"]
     assert issues.filter(pl.col("reason").str.contains("open the log itself"))["text"].to_list() == [text]
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_one_text_among_others_is_told_of(is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_among_other_files_are_reported(
+    is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = next(path for path in samples() if path.endswith(".nvprof.log"))
     main(["convert", *RANKS, *([text] if is_told else []), "-o", str(tmp_path / "run")])
     assert ("log text is not included" in capsys.readouterr().err) is is_told

@@ -52,7 +52,7 @@ def test_at_most_two_items_are_made_before_the_first_is_taken_and_none_after_clo
     assert given_up == [True]
 
 
-def test_what_waits_for_more_is_told_to_give_up() -> None:
+def test_what_waits_for_more_is_reported_to_give_up() -> None:
     given_up = threading.Event()
 
     def items() -> Iterator[int]:

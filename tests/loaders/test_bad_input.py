@@ -157,7 +157,7 @@ def test_no_kernels_is_a_profile_that_says_so() -> None:
         "All Iterations\nOp ID,Op Name,Direction,Op Type,No. Calls,TC Eligible\n",
     ],
 )
-def test_a_session_of_which_nothing_came_is_told(text: str) -> None:
+def test_a_session_of_which_nothing_came_is_reported(text: str) -> None:
     (told,) = read(text)["issues"].select("session", "severity", "reason").rows()
     assert told[:2] == (0, "warning")
     assert told[2].startswith("this session is empty")

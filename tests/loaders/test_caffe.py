@@ -140,7 +140,7 @@ def test_a_row_holds_all_that_the_log_proves() -> None:
     }
 
 
-def test_weights_are_told_where_the_shapes_prove_them() -> None:
+def test_weights_are_reported_where_the_shapes_prove_them() -> None:
     layers = read(set_up() + times())["layers"].filter(phase="backward")
 
     assert layers.select("position", "layer", "op_type", "filter_shape", "params", "time_ns").rows() == [
@@ -164,7 +164,7 @@ def test_without_a_dump_the_network_stays_unknown() -> None:
     assert layers.select("model", "op_type", "output_shape", "filter_shape", "params").null_count().row(0) == (8,) * 5
 
 
-def test_what_the_layers_leave_over_of_the_passes_is_told() -> None:
+def test_what_the_layers_leave_over_of_the_passes_is_reported() -> None:
     profile = read(set_up() + times())
 
     assert reasons(profile, "info") == [
@@ -284,7 +284,7 @@ def test_benchmarks_of_other_frameworks_are_declined(corpus: Callable[[str], str
         load_one(corpus(f"caffe/{name}"))
 
 
-def test_a_damaged_line_within_a_benchmark_is_told() -> None:
+def test_a_damaged_line_within_a_benchmark_is_reported() -> None:
     log = "I1230 17:32:19.{0}  6463 caffe.cpp:363]      conv{0}\tforward: 4.5 ms."
     text = "\n".join([log.format(1), log.format(2).replace("caffe.cpp:363]", "caffe.cpp"), log.format(3)])
     profile = load_one("-", stream=BytesIO(text.encode()))

@@ -34,7 +34,7 @@ def test_what_is_more_than_a_name_is_not_tried(name: str, monkeypatch: pytest.Mo
     assert demangled([name]) == {}
 
 
-def test_a_name_made_to_exhaust_the_machine_costs_only_itself() -> None:
+def test_a_name_made_to_exhaust_the_machine_affects_only_itself() -> None:
     small = doubling(1)
     assert demangled(["_Z3addPfi", doubling(30), "_Z3subv", small]) == {
         "_Z3addPfi": "add(float*, int)",

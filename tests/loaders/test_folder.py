@@ -15,7 +15,7 @@ SAMPLE = Path(__file__).parents[2] / "sample_logs" / "tracking_four_runs.nvprof.
 CAFFE = SAMPLE.with_name("caffe_conv1.nvprof.log")
 
 
-def test_every_profile_of_a_folder_is_opened_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_every_profile_of_a_folder_is_opened_and_the_rest_is_reported(tmp_path: Path) -> None:
     shutil.copy(SAMPLE, tmp_path / "rank10.log")
     shutil.copy(CAFFE, tmp_path / "rank2.log")
     (tmp_path / "notes.txt").write_text("nothing\n")
@@ -43,7 +43,7 @@ def test_folders_and_files_open_together(tmp_path: Path) -> None:
     assert profile.sources == (str(tmp_path / "a.log"), str(CAFFE))
 
 
-def test_a_folder_without_profiles_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_profiles_is_reported(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing\n")
     with pytest.raises(ProftuiError, match="no profile found: 1 file holds none"):
         load_one(str(tmp_path))
@@ -65,7 +65,7 @@ def test_reports_beside_their_export_are_left_alone(tmp_path: Path) -> None:
     assert [Path(file).name for file in profile_files(str(tmp_path))] == ["a.sqlite", "b.nsys-rep", "c.qdrep"]
 
 
-def test_tables_of_one_run_are_sessions_and_that_is_told(tmp_path: Path) -> None:
+def test_tables_of_one_run_are_sessions_and_that_is_reported(tmp_path: Path) -> None:
     header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
     for name in ("a", "b"):
         (tmp_path / f"{name}_cuda_gpu_kern_sum.csv").write_text(header + "100.0,50,2,25.0,25.0,20,30,7.1,f\n")

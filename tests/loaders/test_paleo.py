@@ -114,7 +114,7 @@ def test_gemm_is_an_algorithm_without_workspace_and_a_disabled_heuristic_is_none
     )
 
 
-def test_the_full_pass_is_told_but_is_no_layer() -> None:
+def test_the_full_pass_is_reported_but_is_no_layer() -> None:
     profile = read(SMALL)
 
     assert profile["layers"].height == 5
@@ -188,7 +188,7 @@ def test_a_summary_of_another_network_tells_nothing_of_a_table() -> None:
         ),
     ],
 )
-def test_a_damaged_line_costs_only_itself(damage: str, reason: str) -> None:
+def test_a_damaged_line_affects_only_itself(damage: str, reason: str) -> None:
     profile = read(table("a\t1.5\t2.5\t0\t\tX", damage, "c\t1.5\t3.5\t0\t\tX", "Sum\t4.5\t8.5\t0"))
 
     assert profile["layers"].select("layer", "time_ns", "line").rows() == [("a", 2_500_000, 4), ("c", 3_500_000, 6)]

@@ -63,7 +63,7 @@ def check(profile: Profile, told: list[LoadPreview], *, least: int) -> None:
 
 
 @pytest.mark.parametrize("pack", [False, True])
-def test_a_trace_of_nvprof_is_told_of_block_by_block(
+def test_a_trace_of_nvprof_is_reported_of_block_by_block(
     tmp_path: Path, pack: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources.Source.blocks, "__kwdefaults__", {"block_size": 1 << 14, "line_limit": 1 << 20})
@@ -116,7 +116,7 @@ def test_a_trace_of_pytorch_tells_of_ops_before_its_kernels(monkeypatch: pytest.
     check(profile, told, least=3)
 
 
-def test_an_export_of_nsight_is_told_of_range_by_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_of_nsight_is_reported_of_range_by_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     profile, told = read(Path(recording_file("resnet50_amp.nsys.sqlite.gz")))
     check(profile, told, least=3)

@@ -38,7 +38,7 @@ def test_a_file_whose_name_is_no_text_opens(tmp_path: Path) -> None:
     assert told.value.message == f"{tmp_path / 'no'} \ufffd.log: no such file"
 
 
-def test_files_of_a_folder_whose_names_are_no_text_open_and_are_told(tmp_path: Path) -> None:
+def test_files_of_a_folder_whose_names_are_no_text_open_and_are_reported(tmp_path: Path) -> None:
     (tmp_path / "run \udcff.log").write_text(SUMMARY)
     (tmp_path / "empty \udcff.log").touch()
     (tmp_path / "notes \udcff.txt").write_text("nothing here")

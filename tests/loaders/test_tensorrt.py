@@ -85,14 +85,14 @@ def test_two_profiles_are_two_sessions() -> None:
     assert profile["layers"]["session"].to_list() == [0, 0, 1, 1]
 
 
-def test_a_missing_row_is_told() -> None:
+def test_a_missing_row_is_reported() -> None:
     kept = [line for line in NAME_LAST.splitlines(keepends=True) if "conv 1" not in line]
     assert read("".join(kept))["issues"]["reason"].to_list() == [
         "the layers add up to 94.20 ms, the table says 125.60 ms: rows may be missing"
     ]
 
 
-def test_a_table_without_its_total_is_told() -> None:
+def test_a_table_without_its_total_is_reported() -> None:
     assert "ends without its Total" in read(NAME_LAST[: NAME_LAST.index("125.60")])["issues"]["reason"][0]
 
 

@@ -126,7 +126,7 @@ def test_the_first_rule_and_the_totals_may_be_missing() -> None:
     ]
 
 
-def test_a_table_that_is_cut_is_told() -> None:
+def test_a_table_that_is_cut_is_reported() -> None:
     profile = read("\n".join(usual().splitlines()[:5]))
 
     assert rows(profile, "summary", "name") == [("aten::mm",), ("ampere_sgemm_128x64_nn",)]
@@ -204,13 +204,13 @@ def test_the_oldest_layout_is_left_aligned_and_has_no_calls() -> None:
     assert reasons(profile) == []
 
 
-def test_a_percentage_that_is_not_of_the_total_is_told() -> None:
+def test_a_percentage_that_is_not_of_the_total_is_reported() -> None:
     profile = read(usual().replace("30.00%", "31.00%"))
 
     assert reasons(profile, "warning") == ["CPU self time is printed as 31% of the total below, but is 30.00% of it"]
 
 
-def test_rows_that_a_limit_left_out_are_told() -> None:
+def test_rows_that_a_limit_left_out_are_reported() -> None:
     text = usual(totals=("Self CPU time total: 1.000ms", "Self CUDA time total: 4.000ms"))
     text = text.replace("80.00%", "20.00%").replace("20.00%,", "5.00%,")
 

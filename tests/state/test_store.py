@@ -58,7 +58,7 @@ def test_the_oldest_go_first(store: Store) -> None:
     "content",
     [b"", b"{", b"\xff\xfe", b"[]", b'{"version": 3}', b'{"version": 3, "entries": []}', b"[" * 100_000],
 )
-def test_damage_is_told_of_and_replaced(store: Store, content: bytes) -> None:
+def test_damage_is_reported_of_and_replaced(store: Store, content: bytes) -> None:
     store.path.parent.mkdir(parents=True)
     store.path.write_bytes(content)
     document = store.read()
@@ -82,7 +82,7 @@ def test_a_document_that_is_too_large_is_not_read(store: Store, monkeypatch: pyt
     assert "is too large" in store.read().warning
 
 
-def test_a_place_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_of(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = Store(tmp_path / "file" / "tables.json", version=1, most=1)
     assert "cannot be written" in store.change({"a": 1}) or "cannot be read" in store.change({"a": 1})

@@ -107,7 +107,7 @@ def test_every_launch_has_its_call(twin: Profile) -> None:
     ]
 
 
-def test_ops_are_told_instance_by_instance(twin: Profile) -> None:
+def test_ops_are_reported_instance_by_instance(twin: Profile) -> None:
     columns = ("op", "op_id", "name", "op_type", "direction", "group", "start_ns", "duration_ns", "tid", "iteration")
     group = "module/Net::_call_impl/Conv2d::forward"
     free = ("CUDAFREE_V3020_1", "unassociated_cudaFree_v3020", "cudaFree_v3020", None, None)
@@ -354,7 +354,7 @@ def test_an_older_database_has_fewer_columns(tmp_path: Path) -> None:
     )
 
 
-def test_grids_that_the_database_does_not_have_are_told(tmp_path: Path) -> None:
+def test_grids_that_the_database_does_not_have_are_reported(tmp_path: Path) -> None:
     columns, rows = TABLES["read_only_kernels"]
     names = columns.replace(" grid_id,", "").replace(" block_id,", "")
     cut = [(*row[:10], *row[12:]) for row in rows]

@@ -113,7 +113,7 @@ def test_the_iteration_report_tells_of_single_kernels() -> None:
         (DETAILED, {"TC Eligible": 5}, "ops"),
     ],
 )
-def test_columns_that_were_cut_are_told(report: str, cut: dict[str, int], kept: str) -> None:
+def test_columns_that_were_cut_are_reported(report: str, cut: dict[str, int], kept: str) -> None:
     title, *lines = report.splitlines()
     rows = list(csv.reader(io.StringIO("\n".join(lines))))
     places = sorted(cut.values())
@@ -285,7 +285,7 @@ def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) ->
         (",GPU Time (ns),CPU Time (ns),# Ops", "GPU Time (ns)", 3, [15, 16]),
     ],
 )
-def test_a_damaged_line_of_the_summary_costs_what_it_says_and_is_told(
+def test_a_damaged_line_of_the_summary_costs_what_it_says_and_is_reported(
     line: str, damaged: str, lost: int, told: list[int]
 ) -> None:
     assert SUMMARY.count(line) == 1

@@ -213,7 +213,7 @@ def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-def test_a_process_is_told_to_stop(elsewhere: Path) -> None:
+def test_a_process_is_reported_to_stop(elsewhere: Path) -> None:
     paths = sorted(map(str, DDP.iterdir()))
     profile, errors = load(paths, report=lambda _progress: False)
     assert list(elsewhere.glob("proftui-read-*")) == []
@@ -238,7 +238,7 @@ def test_large_files_are_read_one_after_the_other(elsewhere: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("failure", [ZeroDivisionError("odd"), pl.exceptions.PanicException("odd")])
-def test_a_failure_that_nobody_expected_is_told_with_the_file(failure: BaseException) -> None:
+def test_a_failure_that_nobody_expected_is_reported_with_the_file(failure: BaseException) -> None:
     def read_here(wanted: Wanted, _report: object) -> Profile | None:
         if wanted.path == "b":
             raise failure

@@ -200,7 +200,7 @@ def test_a_time_without_a_unit_is_no_duration() -> None:
     ]
 
 
-def test_a_decimal_comma_is_told_from_the_whole_file() -> None:
+def test_a_decimal_comma_is_reported_from_the_whole_file() -> None:
     german = PAGE.replace("1,234.56", "1.234,56").replace('"1.25"', '"1,25"').replace('"1.02"', '"1,02"')
     profile = read(german.replace('"640"', '"27.595.520"'))
     assert profile["activities"]["duration_ns"].to_list() == [1_234_560, 27_595_520]

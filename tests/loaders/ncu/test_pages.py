@@ -35,7 +35,7 @@ def test_a_raw_page_that_a_spreadsheet_saved_with_semicolons_is_the_same(*, comm
         assert profile[frame].equals(plain[frame])
 
 
-def test_text_for_people_beside_another_profile_is_told() -> None:
+def test_text_for_people_beside_another_profile_is_reported() -> None:
     profile = read("==PROF== Connected to process 77 (/home/me/app)\n  f (1, 1, 1)x(1, 1, 1)\n" + KERN_2023)
     assert profile["summary"].height == 1
     assert "console output of Nsight Compute (ncu) without a CSV table: not read" in reasons(profile)
@@ -47,7 +47,7 @@ def test_a_summary_without_durations_has_metrics_alone() -> None:
     assert profile["metrics"].height > 0
 
 
-def test_columns_that_no_known_page_has_are_told() -> None:
+def test_columns_that_no_known_page_has_are_reported() -> None:
     profile = read(SHORT.replace("\n", ',"Of Tomorrow"\n') + '"0","k","gpu__time_duration.sum","nsecond","500","x"\n')
     assert rows(profile, "activities", "duration_ns") == [(500,)]
     assert "unknown columns, shown only in the log" in reasons(profile)
@@ -79,6 +79,6 @@ def test_a_summary_of_gpus_is_metrics_of_each_gpu_and_no_kernel() -> None:
     assert reason.endswith("ncu --import run.ncu-rep --csv --print-summary per-kernel")
 
 
-def test_columns_of_a_summary_that_are_not_known_are_told() -> None:
+def test_columns_of_a_summary_that_are_not_known_are_reported() -> None:
     table = SUMMARY.replace('"Invocations"', '"Invocations of Tomorrow"')
     assert "unknown columns, shown only in the log" in reasons(read(table))

@@ -138,7 +138,7 @@ def test_ranges_keep_their_domain_and_depth_and_marks_are_none(profile: Profile)
     ]
 
 
-def test_what_went_wrong_in_the_recording_is_told(profile: Profile, generation: str) -> None:
+def test_what_went_wrong_in_the_recording_is_reported(profile: Profile, generation: str) -> None:
     told = issues(profile)
     for session in (0, 1):
         assert (session, "warning", "cuMemAlloc", "returned error 2 once") in told

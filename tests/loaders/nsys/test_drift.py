@@ -37,7 +37,7 @@ def test_no_column_is_missed_in_what_a_version_writes(generation: str, tmp_path:
     assert not any("are missing from the table" in str(reason) for *_, reason in issues(profile))
 
 
-def test_columns_of_another_name_are_told(tmp_path: Path) -> None:
+def test_columns_of_another_name_are_reported(tmp_path: Path) -> None:
     profile = changed(
         tmp_path / "run.sqlite",
         f"ALTER TABLE {KERNELS} RENAME COLUMN correlationId TO correlation",
@@ -49,7 +49,7 @@ def test_columns_of_another_name_are_told(tmp_path: Path) -> None:
     assert (None, "warning", "NVTX_EVENTS", told.format("globalTid")) in issues(profile)
 
 
-def test_calls_that_end_before_they_begin_are_told(tmp_path: Path) -> None:
+def test_calls_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
     profile = changed(tmp_path / "run.sqlite", f"UPDATE {CALLS} SET end = start - 5 WHERE correlationId = 3")
     reason = "1 API call without times, or with an end before the start; listed without a duration"
     assert [row for row in issues(profile) if row[3] == reason] == [
@@ -85,7 +85,7 @@ def test_numbers_that_became_texts_or_floats_on_the_way_are_read(tmp_path: Path)
     assert {text for _, _, text, _ in issues(odd)} >= {f"{KERNELS}.grid{axis}" for axis in "XYZ"}
 
 
-def test_what_the_profiler_says_with_a_severity_that_is_not_known_is_told(tmp_path: Path) -> None:
+def test_what_the_profiler_says_with_a_severity_that_is_not_known_is_reported(tmp_path: Path) -> None:
     profile = changed(
         tmp_path / "run.sqlite",
         "INSERT INTO DIAGNOSTIC_EVENT (severity, text) VALUES (NULL, 'lost it'), (9, 'of tomorrow')",

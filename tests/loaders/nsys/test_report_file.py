@@ -191,7 +191,7 @@ def test_a_name_like_an_option_is_a_path(folder: Path, monkeypatch: pytest.Monke
     assert (folder / "called").read_text().splitlines()[4] == f"{folder}/--help.nsys-rep"
 
 
-def test_what_nsys_says_of_a_newer_report_is_told(folder: Path) -> None:
+def test_what_nsys_says_of_a_newer_report_is_reported(folder: Path) -> None:
     install(
         folder,
         "echo Processing... ; printf 'Report was created in Nsight Systems version (2025.1.3),"

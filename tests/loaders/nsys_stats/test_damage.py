@@ -51,7 +51,7 @@ def test_a_text_that_was_cut_off_keeps_the_rows_above(length: int, kind: str) ->
     assert {line: row for line, row in found.items() if line <= complete} == expected
 
 
-def test_damaged_rows_are_told_with_their_line() -> None:
+def test_damaged_rows_are_reported_with_their_line() -> None:
     lines = [HEADER, *ROWS[:5]]
     lines[2] = lines[2][: lines[2].index("3.0")]
     lines[4] = lines[4].replace('"void', "void", 1).replace('>(int*)"', '>(int*)"')

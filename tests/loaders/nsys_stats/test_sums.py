@@ -87,7 +87,7 @@ def test_the_same_time_is_counted_once_whatever_the_order_of_the_reports() -> No
         assert not any("adds up to" in one for one in told)
 
 
-def test_a_sum_that_disagrees_with_the_one_that_is_counted_is_told_with_both() -> None:
+def test_a_sum_that_disagrees_with_the_one_that_is_counted_is_reported_with_both() -> None:
     (reason,) = reasons(read(KERN_2023 + GB.replace("25.0,100,1,", "25.0,101,1,")))
     assert reason.endswith("it adds up to 401 ns, that one to 400 ns: its 2 rows are in the log only")
 
@@ -197,7 +197,7 @@ def test_the_name_of_a_file_tells_whose_calls_these_are(file: str, sections: set
     assert set(load_one(str(tmp_path / file))["summary"]["section"]) == sections
 
 
-def test_calls_that_nothing_names_and_that_are_none_of_cuda_s_are_told() -> None:
+def test_calls_that_nothing_names_and_that_are_none_of_cuda_s_are_reported() -> None:
     profile = read(API.replace("cudaMalloc", "futex"))
     assert profile["summary"].is_empty()
     assert reasons(profile) == [

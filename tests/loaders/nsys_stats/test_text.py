@@ -62,7 +62,7 @@ def test_columns_are_cut_at_the_dashes() -> None:
     assert profile.texts
 
 
-def test_a_row_whose_cells_left_their_columns_is_told() -> None:
+def test_a_row_whose_cells_left_their_columns_is_reported() -> None:
     rough = KERNELS.replace("  3,000,000", "3,000,0 00")
     profile = read(rough)
     assert rows(profile, "summary", "line") == [(7,)]
@@ -116,7 +116,7 @@ def test_without_a_file_name_the_same_report_again_is_another_run() -> None:
     assert rows(profile, "summary", "session", "section", "calls") == [(0, "gpu", 5), (0, "api", 1), (1, "api", 2)]
 
 
-def test_a_report_that_has_no_view_is_told() -> None:
+def test_a_report_that_has_no_view_is_reported() -> None:
     unknown = (
         HEADING.format("x.sqlite", "um_sum") + "\n Virtual Address  HtoD Migration Size (MB)\n -----  -----\n 1  2\n"
     )

@@ -218,7 +218,7 @@ def test_a_units_row_and_the_correlation_of_launches() -> None:
         '"Tesla K40c (0)","1","7","f(int,64,9',
     ],
 )
-def test_a_damaged_launch_costs_only_itself(damage: str) -> None:
+def test_a_damaged_launch_affects_only_itself(damage: str) -> None:
     whole = '"Tesla K40c (0)","1","7","f(int)",64,9'
 
     profile = read(launches(whole, damage, whole))
@@ -227,7 +227,7 @@ def test_a_damaged_launch_costs_only_itself(damage: str) -> None:
     assert profile["issues"]["line"].to_list() == [5]
 
 
-def test_a_damaged_row_of_csv_costs_only_itself() -> None:
+def test_a_damaged_row_of_csv_affects_only_itself() -> None:
     text = START + CSV_HEADER
     text += '"K (0)","f()",3,"ipc","IPC",1.5,1.5\n"K (0)","f()",3,"ipc","IPC",1.5,1.5,1.5\n'
 
@@ -284,7 +284,7 @@ def test_metrics_by_launch_as_text() -> None:
     assert profile["issues"].select("line", "severity").rows() == [(5, "warning"), (6, "warning")]
 
 
-def test_instances_of_an_event_are_told_apart() -> None:
+def test_instances_of_an_event_are_reported_apart() -> None:
     rows = "".join(
         f"        301{f'local_load ({of})':>42}           1           2           1         301\n" for of in (0, 1)
     )
@@ -295,7 +295,7 @@ def test_instances_of_an_event_are_told_apart() -> None:
     ]
 
 
-def test_a_value_that_is_missing_is_told_once_a_row() -> None:
+def test_a_value_that_is_missing_is_reported_once_a_row() -> None:
     profile = read(text_table(metric_row(1, "flop_efficiency", "Efficiency", "nan%", "nan%", "nan%")))
     assert len(reasons(profile)) == 1
 
@@ -362,7 +362,7 @@ def test_real_logs(corpus: Callable[[str], str], pattern: str, rows: int, units:
     assert metrics.select("device", "kernel", "min", "max", "avg").null_count().row(0) == (0,) * 5
 
 
-def test_a_row_of_csv_with_an_endless_name_costs_only_itself() -> None:
+def test_a_row_of_csv_with_an_endless_name_affects_only_itself() -> None:
     header = '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"'
     row = '"TITAN Xp (0)","{}",3,"ipc","Executed IPC",1,2,1.5'
     text = ["==5== Metric result:", header, row.format("a(int, int)"), row.format("x" * 200_000), row.format("b()")]

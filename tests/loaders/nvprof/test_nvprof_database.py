@@ -263,7 +263,7 @@ def test_each_process_is_a_session(tmp_path: Path) -> None:
     assert texts(profile, "api_calls", "session", "pid") == [(0, 7), (1, 8)]
 
 
-def test_work_of_no_certain_process_and_rows_of_none_are_told(tmp_path: Path) -> None:
+def test_work_of_no_certain_process_and_rows_of_none_are_reported(tmp_path: Path) -> None:
     tables = {
         "RUNTIME": [
             call(13, 1, T0, T0 + 5),
@@ -287,7 +287,7 @@ def test_graphs_recorded_as_a_whole_count_as_gpu_work(tmp_path: Path) -> None:
     assert texts(profile, "activities", "kind", "name", "duration_ns") == [("graph", "CUDA graph 6", 70)]
 
 
-def test_impossible_times_and_numbers_are_left_out_and_told(tmp_path: Path) -> None:
+def test_impossible_times_and_numbers_are_left_out_and_reported(tmp_path: Path) -> None:
     tables = {
         "CONCURRENT_KERNEL": [
             kernel(3, 1, T0, T0 + 10),
@@ -405,7 +405,7 @@ def test_times_at_the_end_of_all_numbers_open(tmp_path: Path) -> None:
     )
 
 
-def test_columns_and_times_that_are_missing_are_told(tmp_path: Path) -> None:
+def test_columns_and_times_that_are_missing_are_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "run.nvprof", {"CONCURRENT_KERNEL": [kernel(2, 21, T0, T0 + 9)]}, strings=STRINGS)
     with sqlite3.connect(path) as database:
         for column in ("end", "name"):

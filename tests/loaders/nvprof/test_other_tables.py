@@ -126,7 +126,7 @@ def test_unified_memory_in_csv_has_lost_its_times() -> None:
     assert issues(profile) == [(2, "info")]
 
 
-def test_a_damaged_row_of_unified_memory_in_csv_costs_only_itself() -> None:
+def test_a_damaged_row_of_unified_memory_in_csv_affects_only_itself() -> None:
     profile = read("""
         ==5== Unified Memory profiling result:
         "Device","Count","Avg Size","Min Size","Max Size","Total Size","Total Time",""
@@ -231,7 +231,7 @@ def test_cpu_samples_with_a_row_of_units(table: list[str]) -> None:
     assert issues(profile) == [(2, "info")]
 
 
-def test_shares_whose_units_are_damaged_are_told() -> None:
+def test_shares_whose_units_are_damaged_are_reported() -> None:
     row = '72.727273,80.000000,"cuInit"'
     profile = read("\n".join(("==1== CPU profiling result (flat):", '"Time(%)","Time","Name"', "%,m$,", row, "")))
     assert (profile["summary"].height, issues(profile)) == (0, [(4, "warning")])

@@ -84,7 +84,7 @@ def test_processes_that_write_at_the_same_time_stay_apart() -> None:
     assert profile["issues"].select("session", "line").rows() == [(1, 14)]
 
 
-def test_rows_of_two_processes_in_one_table_are_told() -> None:
+def test_rows_of_two_processes_in_one_table_are_reported() -> None:
     """Rows name no process: where two tables were written into each other, only their shares show it."""
     table = [
         "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name",
@@ -143,7 +143,7 @@ def test_the_header_of_the_oldest_versions() -> None:
     assert _sessions([*start, "======== Profiling result:", HEADER, ROW]) == [(None, "dct8x8, 512", 1, 5)]
 
 
-def test_a_result_of_which_nothing_can_be_read_is_told() -> None:
+def test_a_result_of_which_nothing_can_be_read_is_reported() -> None:
     table = "Time(%);Time;Calls;Avg;Min;Max;Name\n90,0;125,7;5;25,1;25,0;25,2;kern(int)"
     title = "==1== Profiling result:"
     good = "Time(%) Time Calls Avg Min Max Name\n100.00% 3.000us 3 1.000us 1.000us 1.000us k(int)"

@@ -99,7 +99,7 @@ def test_two_rows_on_one_line_and_a_piece_that_stands_there_twice() -> None:
     ]
 
 
-def test_what_figures_do_not_prove_is_left_out_and_told() -> None:
+def test_what_figures_do_not_prove_is_left_out_and_reported() -> None:
     profile = read("""
         ==1== API calls:
         Time(%) Time Calls Avg Min Max Name
@@ -154,7 +154,7 @@ def test_a_cut_name_takes_nothing_from_the_text_below() -> None:
     assert issues(profile) == []
 
 
-def test_a_name_of_the_api_that_a_line_break_tore_is_told() -> None:
+def test_a_name_of_the_api_that_a_line_break_tore_is_reported() -> None:
     profile = read("""
         ==10== API calls:
         Time(%)      Time     Calls       Avg       Min       Max  Name

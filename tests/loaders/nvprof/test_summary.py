@@ -131,7 +131,7 @@ def test_rows_without_a_header_are_known_by_their_figures() -> None:
     assert issues(profile) == [(2, "warning"), (4, "warning")]
 
 
-def test_rows_that_a_table_has_lost_are_told_by_the_shares_of_the_others() -> None:
+def test_rows_that_a_table_has_lost_are_reported_by_the_shares_of_the_others() -> None:
     text = """\
 ==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -152,7 +152,7 @@ def test_rows_that_a_table_has_lost_are_told_by_the_shares_of_the_others() -> No
     ]
 
 
-def test_a_row_without_header_that_nothing_proves_is_told() -> None:
+def test_a_row_without_header_that_nothing_proves_is_reported() -> None:
     profile = read("""
         ==1== Profiling result:
         some output
@@ -163,7 +163,7 @@ def test_a_row_without_header_that_nothing_proves_is_told() -> None:
     assert "do not prove each other" in profile["issues"]["reason"][0]
 
 
-def test_figures_of_a_table_that_contradict_each_other_are_kept_and_told() -> None:
+def test_figures_of_a_table_that_contradict_each_other_are_kept_and_reported() -> None:
     profile = read("""
         ==1== Profiling result:
         Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -202,7 +202,7 @@ def test_the_last_row_may_be_cut() -> None:
     assert issues(profile) == [(3, "warning")]
 
 
-def test_a_last_row_in_csv_that_is_cut_is_told() -> None:
+def test_a_last_row_in_csv_that_is_cut_is_reported() -> None:
     text = (
         '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
         '"GPU activities",75.000000,30.000000,1,30.000000,30.000000,30.000000,"f(int)"\n'

@@ -258,7 +258,7 @@ def test_csv_with_a_column_that_a_script_put_in_front() -> None:
     assert (kernel["static_shared_bytes"], kernel["dynamic_shared_bytes"]) == (1024, 1024)
 
 
-def test_a_row_in_csv_with_a_damaged_character_is_told() -> None:
+def test_a_row_in_csv_with_a_damaged_character_is_reported() -> None:
     rows = [TraceRow("f(int)", index * 1_234_567, 500, correlation=index, grid=(1, 1, 1), block=(32, 1, 1),
                      registers=8, static=0, dynamic=0) for index in range(1, 6)]  # fmt: skip
     lines = (HEAD + csv_table(rows)).splitlines()

@@ -54,7 +54,7 @@ def test_a_notebook_holds_a_line_as_a_json_string(whole: bool) -> None:
     assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
 
 
-def test_a_notebook_in_one_line_is_told_not_guessed() -> None:
+def test_a_notebook_in_one_line_is_reported_not_guessed() -> None:
     profile = read(json.dumps({"cells": [{"outputs": [{"text": "\n".join(SUMMARY)}]}]}).encode())
     assert (profile["summary"].height, issues(profile)) == (0, [(1, "warning")])
     assert profile["sessions"]["command"].to_list() == ["./a"]
@@ -151,7 +151,7 @@ def test_nvtx_marks_in_csv(copies: int) -> None:
 
 
 @pytest.mark.parametrize("duration", ["-3.200us", "n/a"])
-def test_a_row_whose_duration_is_none_is_kept_and_told(duration: str) -> None:
+def test_a_row_whose_duration_is_none_is_kept_and_reported(duration: str) -> None:
     rows = [trace_row("100.10ms", "k(int*) [7]", duration=duration), trace_row("100.20ms", "k(int*) [8]")]
     profile = read(lines(*RUN, TRACE, *rows))
     assert profile["activities"].select("line", "duration_ns", "correlation").rows() == [(5, None, 7), (6, 2100, 8)]
@@ -170,7 +170,7 @@ def test_a_copy_between_gpus_proves_that_there_are_two() -> None:
     "rest",
     ["  601.45u", "  601.45us         5  120.2", "", "  601.45us", "  601.45us         5  120.29us  100.00us  1"],
 )
-def test_a_last_row_that_is_cut_off_is_told(rest: str) -> None:
+def test_a_last_row_that_is_cut_off_is_reported(rest: str) -> None:
     profile = read(lines(*SUMMARY, f"                    0.00%{rest}").removesuffix(b"\n"))
     assert profile["summary"].height == 3
     assert issues(profile) == [(8, "warning")]
@@ -244,7 +244,7 @@ def test_two_rows_of_a_trace_on_one_line_are_both_read(rows: int) -> None:
         assert issues(profile) == [(5, "warning")]
 
 
-def test_damaged_rows_of_every_table_are_told() -> None:
+def test_damaged_rows_of_every_table_are_reported() -> None:
     memory = [
         "==5== Unified Memory profiling result:",
         'Device "TITAN Xp (0)"',
@@ -302,18 +302,18 @@ def test_metrics_go_on_behind_program_output() -> None:
     assert profile["metrics"].select("metric", "avg").rows() == [("e_1", 12.0), ("e_1", 13.0)]
 
 
-def test_a_table_of_metrics_without_its_header_is_told() -> None:
+def test_a_table_of_metrics_without_its_header_is_reported() -> None:
     profile = read(lines(*METRICS, 'Device "TITAN Xp (0)"', "    Kernel: k(int)", "    3  a_b  Some thing  1  2  1.5"))
     assert (profile["metrics"].height, issues(profile)) == (0, [(5, "warning")])
 
 
-def test_rows_of_a_trace_without_its_header_or_units_are_told() -> None:
+def test_rows_of_a_trace_without_its_header_or_units_are_reported() -> None:
     text = trace_row("100.1000", "k(int*) [7]", duration="2.10000")
     csv = '2.005179,5.251200e-05,,,,,,,,,,512.000000,9.298470,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"'
     assert issues(read(lines(*RUN, text, csv))) == [(4, "warning"), (5, "warning")]
 
 
-def test_calls_of_a_trace_without_its_header_are_told() -> None:
+def test_calls_of_a_trace_without_its_header_are_reported() -> None:
     calls = ["     0ns  4.1870us  cuDeviceGetPCIBusId", '// 0.000000,2.866000,"cuDeviceGetPCIBusId",1']
     assert issues(read(lines(*RUN, *calls))) == [(4, "warning"), (5, "warning")]
 
@@ -374,7 +374,7 @@ def test_a_blank_line_stands_between_any_two_lines_of_a_trace(*, text: bool) -> 
 
 
 @pytest.mark.parametrize("count", [3, 600])
-def test_rows_that_go_back_in_time_are_told(count: int) -> None:
+def test_rows_that_go_back_in_time_are_reported(count: int) -> None:
     copies = [CSV_COPY.format(at) for at in range(10, 10 + count)]
     profile = read(lines(*RUN, CSV_TRACE, CSV_UNITS.format("KB"), *copies, *copies))
     assert profile["activities"].height == 2 * count
@@ -485,7 +485,7 @@ def test_program_output_in_front_of_a_title_is_no_tag() -> None:
     assert profile["sessions"]["pid"].to_list() == [5]
 
 
-def test_tables_whose_units_are_lost_are_told() -> None:
+def test_tables_whose_units_are_lost_are_reported() -> None:
     row = "  99.22  1.32e+03         1  1.32e+03  1.32e+03  1.32e+03  matMul(float*, int)"
     profile = read(lines(*RUN, OLD + " % ms ms ms ms", row))
     assert (profile["summary"].height, issues(profile)) == (0, [(5, "warning")])

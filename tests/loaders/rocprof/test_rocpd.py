@@ -198,7 +198,7 @@ def test_counters_are_those_of_the_kernels_of_their_process(tmp_path: Path) -> N
     ]
 
 
-def test_rows_of_processes_that_are_not_shown_are_told(tmp_path: Path) -> None:
+def test_rows_of_processes_that_are_not_shown_are_reported(tmp_path: Path) -> None:
     tables = recording()
     tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})
     tables["kernel_dispatch"][0]["pid"], tables["kernel_dispatch"][1]["pid"] = 2, 77

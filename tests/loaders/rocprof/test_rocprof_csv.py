@@ -252,7 +252,7 @@ def test_a_call_whose_domain_is_lost_is_a_call() -> None:
     assert rows(read(lost), "api_calls", "name", "start_ns") == rows(read(CALLS), "api_calls", "name", "start_ns")
 
 
-def test_facts_of_an_agent_that_cannot_be_cost_themselves_alone() -> None:
+def test_facts_of_an_agent_that_cannot_be_affect_only_themselves() -> None:
     huge = AGENTS.replace("304,64,32,64", "304,1000000000,1000000000,9999999999999999")
     profile = read(huge + MARKERS)
     columns = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
@@ -260,7 +260,7 @@ def test_facts_of_an_agent_that_cannot_be_cost_themselves_alone() -> None:
     assert len(rows(profile, "ranges", "name")) == 4
 
 
-def test_damaged_rows_are_told_and_cost_no_other() -> None:
+def test_damaged_rows_are_reported_and_cost_no_other() -> None:
     lines = (NEW_KERNELS + NEW_KERNELS.splitlines()[1] + "\n").splitlines()
     lines[1] = lines[1][:50]
     lines[2] = lines[2].replace(",9000,", ",9o00,")

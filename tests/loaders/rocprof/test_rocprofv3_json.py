@@ -115,7 +115,7 @@ def test_two_processes_are_two_sessions() -> None:
     assert profile["activities"]["session"].to_list() == [0, 0, 1, 1]
 
 
-def test_a_list_of_another_shape_costs_itself_alone() -> None:
+def test_a_list_of_another_shape_affects_only_itself() -> None:
     other = copy.deepcopy(PROCESS)
     other["buffer_records"]["memory_copy"] = {"not": "a list"}
     profile = read(other)

@@ -141,7 +141,7 @@ def test_a_value_of_another_type_far_down_is_null_and_costs_no_other(tmp_path: P
     assert data.height == count
 
 
-def test_a_number_too_large_for_its_column_is_told(tmp_path: Path, eager: None) -> None:
+def test_a_number_too_large_for_its_column_is_reported(tmp_path: Path, eager: None) -> None:
     path = make(tmp_path / "a.db", "CREATE TABLE t (n)", rows=[(number << 33,) for number in range(2)] + [(None,)])
     with Database(path, "a.db") as opened:
         for _ in range(2):
@@ -271,7 +271,7 @@ def test_without_a_log_nothing_is_made_beside_the_file(tmp_path: Path) -> None:
         assert opened.notes == []
 
 
-def test_a_change_that_was_not_finished_is_told(tmp_path: Path) -> None:
+def test_a_change_that_was_not_finished_is_reported(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
     (tmp_path / "a.db-journal").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(600))
     with Database(path, "a.db") as opened:
@@ -294,7 +294,7 @@ def test_a_database_that_is_being_written_is_one_line(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_file_that_changes_while_it_is_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_is_reported(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
     with Database(path, "a.db") as opened:
         opened.frame("t", {"n": pl.Int64})
@@ -397,7 +397,7 @@ def test_a_database_of_a_newer_sqlite_says_so(tmp_path: Path) -> None:
         Database(path, "a.db")
 
 
-def test_a_table_whose_definition_makes_no_sense_is_told(tmp_path: Path) -> None:
+def test_a_table_whose_definition_makes_no_sense_is_reported(tmp_path: Path) -> None:
     path = make(
         tmp_path / "a.db",
         "CREATE TABLE t (n)",
@@ -411,7 +411,7 @@ def test_a_table_whose_definition_makes_no_sense_is_told(tmp_path: Path) -> None
         ]
 
 
-def test_damage_that_a_message_quotes_is_told_like_any_other(tmp_path: Path) -> None:
+def test_damage_that_a_message_quotes_is_reported_like_any_other(tmp_path: Path) -> None:
     path = make(tmp_path / "x.db", "CREATE TABLE t (n INTEGER)", "CREATE TABLE broken (n INTEGER)")
     content = path.read_bytes()
     path.write_bytes(content.replace(b"TABLE broken", b"TAB\xffE broken"))

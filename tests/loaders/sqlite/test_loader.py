@@ -71,7 +71,7 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
     assert told.value.hint == "proftui formats lists the supported formats"
 
 
-def test_of_a_damaged_database_that_holds_nothing_else_the_damage_is_told(tmp_path: Path) -> None:
+def test_of_a_damaged_database_that_holds_nothing_else_the_damage_is_reported(tmp_path: Path) -> None:
     """Nobody shall record again what was only copied badly."""
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": []}
     path = twin.write(tmp_path / "run.sqlite", "2023.4", tables)

@@ -112,7 +112,7 @@ def test_a_quotation_mark_that_is_lost_hides_no_other_header() -> None:
         assert (sink.rows, sink.bad) == ([("1", "x", "2", 1)], [2])
 
 
-def test_rows_that_are_short_or_long_are_told_and_surplus_text_belongs_to_the_last_cell() -> None:
+def test_rows_that_are_short_or_long_are_reported_and_surplus_text_belongs_to_the_last_cell() -> None:
     text = "1,2,3\n4,5\n1,2,3,4,5\n7,8,9\n"
     sink = read(text, bulk=True)
     assert [row[3] for row in sink.rows] == [1, 4]

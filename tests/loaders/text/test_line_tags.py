@@ -24,7 +24,7 @@ def test_reports_behind_a_tag_are_what_they_are_without(report: str, output: int
     assert reasons(tagged) == reasons(plain)
 
 
-def test_lines_of_another_process_between_are_left_out_and_told() -> None:
+def test_lines_of_another_process_between_are_left_out_and_reported() -> None:
     first, second = KERNELS.splitlines(), KERNELS.replace("3,000,000", "5,000,000").splitlines()
     both = [f"{rank}: {line}" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)]
     profile = read("\n".join((*both, "")))

@@ -89,7 +89,7 @@ def test_program_output_with_semicolons_is_none() -> None:
     assert not any("semicolons" in reason for reason in reasons(profile))
 
 
-def test_a_damaged_row_costs_itself_alone() -> None:
+def test_a_damaged_row_affects_only_itself() -> None:
     torn = NSYS.replace('"a;b"', '"a') + "1,5;1;1;1,0;1,0;1;1;0,5;last\n"
     profile = read(torn)
     assert "void k<float, 3>(float*)" in profile["summary"]["name"].to_list()

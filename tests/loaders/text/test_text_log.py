@@ -174,7 +174,7 @@ def test_a_row_that_chokes_its_reader_is_an_issue_and_the_rest_is_read() -> None
     ]
 
 
-def test_of_a_last_row_without_a_line_end_is_told_that_it_may_be_cut() -> None:
+def test_of_a_last_row_without_a_line_end_is_reported_that_it_may_be_cut() -> None:
     reason = "the file ends inside this line: its last row may be cut off"
     assert issues(load("TABLE a\nrow 1\nrow 25")) == [(3, "info", "row 25", reason)]
     assert issues(load("TABLE a\nrow 1\nrow 25", bulk_table(Reads()))) == [(3, "info", "row 25", reason)]

@@ -39,7 +39,7 @@ def test_any_value_may_stand_in_any_event(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("far_us", [8_000_000_000_000_000, -8_000_000_000_000_000])
-def test_an_event_far_from_all_others_costs_itself_alone(far_us: int) -> None:
+def test_an_event_far_from_all_others_affects_only_itself(far_us: int) -> None:
     far = event(701, 3, "far away", far_us, 5)
     profile = read(*ALL, far)
     near = read(*ALL)
