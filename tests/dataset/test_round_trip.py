@@ -78,9 +78,7 @@ def test_a_text_is_reported_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_logs_among_other_files_are_reported(
-    is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_logs_among_other_files_are_reported(is_told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = next(path for path in samples() if path.endswith(".nvprof.log"))
     main(["convert", *RANKS, *([text] if is_told else []), "-o", str(tmp_path / "run")])
     assert ("log text is not included" in capsys.readouterr().err) is is_told
