@@ -181,6 +181,19 @@ def performance(
     return tuple(facts)
 
 
+_PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def _flop(flops: float) -> str:
+    """FLOPs in three significant digits.
+
+    >>> _flop(36.7e12), _flop(13_800_000), _flop(0)
+    ('36.7 TFLOP', '13.8 MFLOP', '0 FLOP')
+    """
+    scale, prefix = next(((scale, prefix) for scale, prefix in _PREFIXES if flops >= scale), (1.0, ""))
+    return f"{flops / scale:.3g} {prefix}FLOP"
+
+
 def _roofline_facts(profile: Profile) -> list[Fact]:
     """Model FLOPs and their utilization, where shapes are recorded; of one session, since they do not add up."""
     whole = rooflines(profile)
@@ -198,8 +211,8 @@ def _roofline_facts(profile: Profile) -> list[Fact]:
         )
     ]
     if one.tflops_per_s is not None:
-        words = f"{one.tflops_per_s:.3g} TFLOP/s, {one.flops / 1e12:.3g} TFLOP in all"
-        facts.append(Fact("model_flops", "Model FLOPs", words, K.TEXT, covered))
+        words = f"{_flop(1e12 * one.tflops_per_s)}/s"
+        facts.append(Fact("model_flops", "Model FLOPs", words, K.TEXT, f"{_flop(one.flops)} in all; {covered}"))
     return facts
 
 
