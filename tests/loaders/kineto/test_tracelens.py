@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tests.corpus import corpus_file
+from tests.corpus import corpus_file, shared_file
 from tui.analysis.ops.op_costs import by_name
 from tui.loaders.registry import load_one
 
@@ -127,3 +127,41 @@ def test_the_time_in_which_ops_kept_the_gpu_busy(trace: tuple[Profile, Path]) ->
     is_copy = pl.col("kind") == "memcpy"
     assert linked["duration_ns"].sum() / 1e6 == pytest.approx(times["busy_time"], abs=1e-4)
     assert linked.filter(is_copy)["duration_ns"].sum() / 1e6 == pytest.approx(times["total_memcpy_time"], abs=1e-4)
+
+
+PLUGIN = {
+    "corpus/kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz": {"kernel": (8_772, 591_532_000)},
+    "corpus/kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": {"kernel": (1_465, 45_432_698)},
+    "recordings/resnet50_amp.pt.trace.json.gz": {"kernel": (4_453, 76_368_165)},
+    "recordings/gpt_cudagraph.pt.trace.json.gz": {"kernel": (4_538, 17_087_552)},
+    "recordings/tiny_kernels.pt.trace.json.gz": {"kernel": (6_408, 6_156_261)},
+}
+"""Number and time (ns) of the kernels of whole traces, by TensorBoard's plugin (torch-tb-profiler 0.4.3)."""
+
+
+def of_kinds(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
+    found = rows.group_by(pl.col("kind").cast(pl.String)).agg(pl.len(), pl.col("duration_ns").sum())
+    return {kind: (number, time_ns) for kind, number, time_ns in found.iter_rows()}
+
+
+@pytest.mark.parametrize("name", PLUGIN)
+def test_kernels_are_those_of_the_tensorboard_plugin(name: str) -> None:
+    assert of_kinds(load_one(shared_file(name))["activities"])["kernel"] == PLUGIN[name]["kernel"]
+
+
+def test_work_of_steps_is_that_of_the_plugin_and_of_hta() -> None:
+    work = load_one(corpus_file("kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"))["activities"]
+    kernels = [of_kinds(work.filter(iteration=step))["kernel"][1] for step in (5, 6, 7)]
+    assert kernels == [98_598_000, 98_570_000, 98_596_000]
+    # HTA 0.5.0 leaves out the last step.
+    known = of_kinds(work.filter(pl.col("iteration") < 10))
+    assert known["kernel"][1] == 492_891_000
+    assert known["memcpy"][1] + known["memset"][1] == 10_140_000
+
+
+def test_work_without_a_launch_record_counts_in_totals_and_in_no_step() -> None:
+    work = load_one(corpus_file("kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"))["activities"]
+    step = of_kinds(work.filter(iteration=6))
+    assert (step["kernel"][1], step["memset"][1], step["memcpy"][1]) == (31_760_058, 143_047, 2_368)
+    unlaunched = work.filter(pl.col("op_join").cast(pl.String) == "launch not recorded")
+    assert (unlaunched.height, unlaunched["duration_ns"].sum()) == (509, 13_741_827)
