@@ -136,7 +136,7 @@ def test_unclassified_kernels_are_reported() -> None:
     made = profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
     result = coverage(made)
     assert (result.inferred_ns, result.unknown_ns) == (75, 25)
-    assert coverage_note(made) == ("Ops inferred from kernel names; 25 ns (25.00% of GPU time) unclassified")
+    assert coverage_note(made) == ("Ops inferred from kernel names; 25 ns (25.0% of GPU time) unclassified")
     known = profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
     assert coverage_note(known) == "Ops inferred from kernel names; all classified"
     whole = profile(
@@ -148,7 +148,7 @@ def test_unclassified_kernels_are_reported() -> None:
     )
     assert coverage(whole).graph_ns == 25
     assert coverage_note(whole) == (
-        "Ops inferred from kernel names; all classified; 25.00% of GPU time is in CUDA graphs recorded as a whole"
+        "Ops inferred from kernel names; all classified; 25.0% of GPU time is in CUDA graphs recorded as a whole"
     )
     assert coverage_note(profile()) == ""
     assert coverage_note(profile(activities=[copy("HtoD", 5)])) == "Only memcpy and memset"
