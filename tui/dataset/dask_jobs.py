@@ -31,8 +31,8 @@ import polars as pl
 
 import tui
 from tui.dataset.write_dataset import MAKING, part_name, write_part
-from tui.loaders.chrome_trace.decoder_pool import share_cores
 from tui.loaders.dataset_loader import LAYOUT, MANIFEST, PARTS, Part
+from tui.loaders.worker_process import share_cores
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

@@ -22,13 +22,14 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _ROOT: Final = Path(__file__).parents[2]
 _SIZE_BYTES: Final = 8
@@ -38,6 +39,8 @@ _MOST_BUFFERS: Final = 1 << 16
 _AT_ONCE: Final = 256
 """Buffers that one system call fills."""
 _MAX_ANSWER_BYTES: Final = 1 << 32
+_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
+"""Workers multiply no matrices: without this numpy starts a thread for each core in each of them."""
 _NICENESS: Final = 5
 """Lower priority than the user interface."""
 _EXIT_S: Final = 5.0
@@ -63,6 +66,35 @@ def worker_command() -> tuple[str, ...]:
 def available_cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_SHARE: Final[list[int]] = []
+"""How many cores this process may use, where it was told."""
+
+
+def share_cores(cores: int) -> None:
+    """Let this process use so many cores alone: others read other files at the same time."""
+    _SHARE[:] = [cores]
+
+
+def shared_cores() -> int | None:
+    """How many cores this process may use, where it was told."""
+    return _SHARE[0] if _SHARE else None
+
+
+_FEW_CORES: Final = 4
+_T = TypeVar("_T")
+
+
+def run_together(*works: Callable[[], _T]) -> list[_T]:
+    """What several pieces of work give, most of whose time numpy and Polars take.
+
+    They run in threads where there are many cores, else one after the other, which takes less memory.
+    """
+    if len(works) == 1 or (shared_cores() or available_cores()) <= _FEW_CORES:
+        return [work() for work in works]
+    with ThreadPoolExecutor(len(works), thread_name_prefix="build") as threads:
+        return [one.result() for one in [threads.submit(work) for work in works]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +138,7 @@ class FileRange:
 
 _CGROUP: Final = Path("/sys/fs/cgroup")
 _UNKNOWN_BYTES: Final = 8 << 30
-_SHARE: Final = 2
+_FREE_PART: Final = 2
 """Loading takes at most this part of the free memory: what has been read needs room, too."""
 MEMORY_VARIABLE: Final = "PROFTUI_MEMORY"
 """The environment variable with the memory that worker processes may take together, such as ``4G`` or ``800M``."""
@@ -120,7 +152,7 @@ def memory_for_loading() -> int:
     if given is not None:
         return int(given[1]) * _UNITS[given[2].upper()]
     free = [found for found in (_free_of_machine(), _free_of_group()) if found is not None]
-    return min(free, default=_UNKNOWN_BYTES) // _SHARE
+    return min(free, default=_UNKNOWN_BYTES) // _FREE_PART
 
 
 def _free_of_machine() -> int | None:
@@ -171,7 +203,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | dict(env or {}),
+            env=_ENVIRONMENT | os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | dict(env or {}),
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

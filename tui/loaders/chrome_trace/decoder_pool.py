@@ -16,6 +16,7 @@ from tui.loaders.worker_process import (
     WorkerProcess,
     available_cores,
     memory_for_loading,
+    shared_cores,
 )
 
 if TYPE_CHECKING:
@@ -159,15 +160,6 @@ class DecoderPool:
             worker.process.close()
 
 
-_SHARE: Final[list[int]] = []
-"""How many cores this process may use, where it was told."""
-
-
-def share_cores(cores: int) -> None:
-    """Let this process use so many cores alone: others read other files at the same time."""
-    _SHARE[:] = [cores]
-
-
 def most_workers(size: int | None) -> int:
     """How many worker processes to start for a text: as many as there are cores and memory, and work for.
 
@@ -177,9 +169,10 @@ def most_workers(size: int | None) -> int:
     Returns:
         0 where other processes read other files at the same time and there is one core for this one.
     """
-    if _SHARE and _SHARE[0] <= 1:
+    shared = shared_cores()
+    if shared is not None and shared <= 1:
         return 0
-    cores = _SHARE[0] if _SHARE else available_cores()
+    cores = shared or available_cores()
     # This process assembles what they decode.
     wanted = cores if cores <= _FEW_CORES else cores - 1
     enough = wanted if size is None else 1 + size // _PAYS_BYTES

@@ -11,6 +11,7 @@ import polars as pl
 
 from tui.loaders.chrome_trace.event_batches import NO_TEXT, PLACE, WHOLE, Arg, ArgKind, PackedBatch, PackedRows, Trace
 from tui.loaders.chrome_trace.microseconds import NULL
+from tui.loaders.worker_process import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -99,8 +100,11 @@ class Assembly:
 
     def trace(self, metadata: Mapping[str, Any], notes: Sequence[Note], partial: str) -> Trace:
         """All that was taken, and what else a `Trace` has."""
-        complete = {part: frame.whole() for part, frame in self._complete.items()}
-        instants, flows = self._instants.whole(), self._flows.whole().rename({"phase": "ph", "number": "id"})
+        self._texts.make_categories()
+        frames = (*self._complete.values(), self._instants, self._flows)
+        *whole, instants, flows = run_together(*(frame.whole for frame in frames))
+        complete = dict(zip(self._complete, whole, strict=True))
+        flows = flows.rename({"phase": "ph", "number": "id"})
         others = [frame.first_ns for frame in (self._instants, self._flows) if frame.first_ns is not None]
         origin_ns = min(others, default=0) if self._first_ns is None else self._first_ns
         schema = {"pid": pl.Categorical, "tid": pl.Categorical, "name": pl.String, "value": pl.String}
@@ -138,11 +142,15 @@ class _TextTable:
         self._new += [text for text, code in zip(texts, codes, strict=True) if code >= known]
         return np.array(codes, np.int32)
 
-    def categorical(self, name: str, codes: Codes) -> pl.Series:
-        """The texts of codes."""
+    def make_categories(self) -> None:
+        """Make what `categorical` needs of all texts so far; afterwards several threads can ask for theirs."""
         if self._new:
             self._categories.append(pl.Series(self._new, dtype=pl.Categorical))
             self._new = []
+
+    def categorical(self, name: str, codes: Codes) -> pl.Series:
+        """The texts of codes."""
+        self.make_categories()
         return self._categories.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
 
     def triples(self, codes: Codes) -> Ints:

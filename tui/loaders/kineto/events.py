@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
 from tui.loaders.chrome_trace.microseconds import NULL
 from tui.loaders.kineto.event_roles import ROLES, Era
+from tui.loaders.worker_process import run_together
 from tui.model.schema import NAME
 from tui.model.text_numbers import number_in
 
@@ -115,7 +117,9 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
     """
     era = roles.era(trace.metadata)
     labels = _gpu_labels(trace.names)
-    parts = {role: _with_numbers(trace.parts.pop(role)) for role in ROLES}
+    numbered = run_together(*(partial(_with_numbers, trace.parts, role) for role in ROLES))
+    parts = dict(zip(ROLES, numbered, strict=True))
+    del numbered
     known = sum(rows.height for rows in parts.values())
     parts, begin_ns = drop_outlier_events(parts, called=called)
     far = known - sum(rows.height for rows in parts.values())
@@ -124,11 +128,12 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
         parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
         parts["op"] = parts["op"].filter(~is_range)
     work = [parts.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
+    ops, ranges, python = run_together(*(partial(_outer_first, parts, role) for role in ("op", "range", "python")))
     return KinetoEvents(
         era=era,
-        ops=_outer_first(parts, "op"),
-        ranges=_outer_first(parts, "range"),
-        python=_outer_first(parts, "python"),
+        ops=ops,
+        ranges=ranges,
+        python=python,
         calls=parts["call"],
         gpu=_placed(pl.concat(work), labels),
         overhead=parts["overhead"],
@@ -137,7 +142,8 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
     )
 
 
-def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
+def _with_numbers(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
+    rows = parts.pop(role)
     return rows.with_columns(whole_numbers(rows["pid"]), whole_numbers(rows["tid"]))
 
 

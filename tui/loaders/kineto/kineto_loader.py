@@ -30,6 +30,7 @@ from tui.loaders.kineto.kineto_facts import (
 from tui.loaders.kineto.kineto_issues import report_issues, report_unread
 from tui.loaders.kineto.ops import Ops, ops_of
 from tui.loaders.progress import Report, keep_going, summed
+from tui.loaders.worker_process import run_together
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME, RANGES
@@ -141,9 +142,14 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     collector.resolution(_resolution(events, begin_ns))
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
     flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
-    ops = ops_of(events, flows, steps.ranges["iteration"].is_not_null())
-    activities = activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls))
-    activities = _linked(activities, ops, events.era)
+    marked = steps.ranges["iteration"].is_not_null()
+    ops, work = run_together(
+        lambda: ops_of(events, flows, marked),
+        lambda: activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls)),
+    )
+    assert isinstance(ops, Ops)
+    assert isinstance(work, pl.DataFrame)
+    activities = _linked(work, ops, events.era)
     devices = devices_of(trace.metadata)
     if numbers_agents(trace.metadata):
         activities = _with_listed_devices(activities, events, devices, collector)

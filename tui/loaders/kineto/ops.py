@@ -15,6 +15,7 @@ from tui.correlation.nesting import NONE
 from tui.loaders.kineto.event_roles import FORWARD_TO_BACKWARD
 from tui.loaders.kineto.events import map_names, matching, whole_numbers
 from tui.loaders.kineto.op_paths import groups_of, inherited, stacks_of
+from tui.loaders.worker_process import run_together
 from tui.model.schema import NAME
 from tui.runtime import release_freed_memory
 
@@ -83,8 +84,7 @@ def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
     """
     rows = events.ops
     # These first: each needs much memory, and none of it longer.
-    groups = groups_of(events, marks)
-    stacks = stacks_of(events)
+    groups, stacks = run_together(lambda: groups_of(events, marks), lambda: stacks_of(events))
     release_freed_memory()
     nesting = nest(rows)
     release_freed_memory()

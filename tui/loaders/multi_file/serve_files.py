@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.loaders.chrome_trace.decoder_pool import share_cores
 from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Order, Progress, Setup, Stop, pack
 from tui.loaders.registry import is_profile, load_one
+from tui.loaders.worker_process import share_cores
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
