@@ -11,6 +11,7 @@ import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 from tests.corpus import shared_file
@@ -25,8 +26,11 @@ from tui.analysis.allocator import (
     segment_blocks,
     segments_held,
 )
+from tui.analysis.compare.sides import two_inputs
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
+from tui.output.diff import Diff
+from tui.output.report import Style
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -339,3 +343,20 @@ def test_real_snapshots_have_the_peaks_that_were_counted(name: str) -> None:
     assert memory_devices(profile).select("reserved_bytes", "allocated_bytes").rows() == [
         (expected["total_size"], expected["allocated_size"])
     ]
+
+
+def test_two_snapshots_are_compared_by_call_stack(tmp_path: Path) -> None:
+    later = [*TRACE[:3], event("alloc", 5012 * MB, 2 * MB - 100, 1_700_000_000_000_025, [NATIVE, MODEL]), *TRACE[3:]]
+    paths = [tmp_path / "before.pickle", tmp_path / "after.pickle"]
+    for path, trace in zip(paths, (TRACE, later), strict=True):
+        path.write_bytes(pickle.dumps(snapshot(device_traces=[trace, []]), protocol=4))
+    before, after = (load_one(str(path)) for path in paths)
+    diff = Diff(two_inputs(before, after))
+
+    changed = diff.table("memory").filter(pl.col("delta_bytes") != 0)
+    assert changed.select("call_site", "device", "change", "b_bytes", "delta_bytes", "b_allocations").rows() == [
+        (WHERE_MODEL, 0, "new", 2 * MB - 100, 2 * MB - 100, 1)
+    ]
+    assert "Memory at the peak (" in diff.as_text(Style(100))
+    assert "Allocated at the peak: " in diff.as_text(Style(100))
+    assert "No verdict" not in diff.as_text(Style(100))

@@ -12,7 +12,7 @@ from tui.terminal import COLORS
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf", "markdown")
 """What `export` writes; the writers are `tui.output.export.FORMATS`."""
 
-DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "findings", "figures")
+DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "findings", "memory", "figures")
 """The tables of `diff`."""
 
 CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")

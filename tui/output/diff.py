@@ -18,6 +18,7 @@ from tui.analysis.compare.changes import (
     REMOVED,
     SIMILAR,
     CompareOptions,
+    memory_sentence,
     ops_compared_separately,
 )
 from tui.analysis.compare.headline import headline, unknown_sentences
@@ -170,7 +171,8 @@ class Diff:
         self._shown = judged(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
         self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
         """What changed in a sentence; empty where the profiles have no time in common."""
-        self._tables = [(part.spec, part.rows(sides, CompareOptions(tolerant, gpu))) for part in PARTS]
+        self._how = CompareOptions(tolerant, gpu)
+        self._tables = [(part.spec, part.rows(sides, self._how)) for part in PARTS if part.is_fed(sides)]
 
     def table(self, name: str) -> pl.DataFrame:
         """One table, as a program takes it: all rows, in base units.
@@ -180,7 +182,10 @@ class Diff:
         """
         if name == "figures":
             return pl.DataFrame(self._figure_rows(), schema=_FIGURE, orient="row")
-        return next(rows for spec, rows in self._tables if _name(spec) == name)
+        known = (rows for spec, rows in self._tables if _name(spec) == name)
+        missing = (part for part in PARTS if _name(part.spec) == name)
+        found = next(known, None)
+        return next(missing).rows(self.sides, self._how) if found is None else found
 
     def verdict(self) -> tuple[str, ...]:
         """Lines on what was judged, as `tui.output.diff.verdict` writes them.
@@ -195,7 +200,7 @@ class Diff:
     def _conclusion(self) -> tuple[str, ...]:
         """What changed, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
         if self._shown is None:
-            return (no_judgment(self.sides).message,)
+            return (memory_sentence(self.sides) or no_judgment(self.sides).message,)
         return (*filter(None, (self.sentence,)), *verdict(self._shown, self.sides, self._tables))
 
     def as_text(self, style: Style) -> str:
@@ -305,7 +310,7 @@ def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
 def _rest(rows: pl.DataFrame) -> str:
     """What the rows that are not shown add up to, and all of them: empty where all are shown, or a sum is unknown."""
     rest = rows.slice(ROWS)
-    if rest.is_empty() or rows["delta_ns"].null_count():
+    if rest.is_empty() or "delta_ns" not in rows.columns or rows["delta_ns"].null_count():
         return ""
     words = []
     for what, some in ((f"The other {count(rest.height)}", rest), (f"all {count(rows.height)}", rows)):

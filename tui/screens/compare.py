@@ -19,6 +19,7 @@ from tui.analysis.compare.changes import (
     HOW_SIMILAR,
     CompareOptions,
     CompareTable,
+    memory_sentence,
     ops_compared_separately,
 )
 from tui.analysis.compare.changes import PARTS as TABLES
@@ -222,7 +223,7 @@ class CompareScreen(ViewScreen):
 
     def _show_part(self) -> None:
         part = PARTS[self._place]
-        self.query_one(TabBar).show(self._place, [True for _ in PARTS])
+        self.query_one(TabBar).show(self._place, [self._of is None or part.is_fed(self._of) for part in PARTS])
         self.query_one(HeadLines).show(None if self._of is None else self._head)
         for one in PARTS:
             self.query_one(f"#{one.spec.name}").display = one is part
@@ -244,7 +245,7 @@ class CompareScreen(ViewScreen):
     def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
         gpu = self.explorer.options.gpu
         rows = PARTS[place].rows(sides, CompareOptions(tolerant, gpu))
-        sentence = self._sentence or verdict_sentence(sides, headline(sides), gpu=gpu)
+        sentence = self._sentence or memory_sentence(sides) or verdict_sentence(sides, headline(sides), gpu=gpu)
         self.app.call_from_thread(self._take, sides, place, tolerant, rows, sentence)
 
     def _take(self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame, sentence: str) -> None:

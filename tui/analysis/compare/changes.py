@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.allocator import memory_peak
 from tui.analysis.api_calls import api
 from tui.analysis.compare.headline import why_absent
 from tui.analysis.durations import whole
 from tui.analysis.expert.findings import OURS, findings
 from tui.analysis.expert.rule import State
+from tui.analysis.expert.words import percent, size
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_types import op_types
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
+from tui.fmt import signed
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
 from tui.model.view import TableSpec
@@ -451,6 +454,68 @@ def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
     )
 
 
+CHANGED_MEMORY: Final = TableSpec(
+    "changed_memory",
+    "Memory at the peak",
+    columns(
+        "call_site", "device", "change", "a_bytes", "b_bytes", "delta_bytes", "delta_pct", "a_allocations",
+        "b_allocations", "stack",
+    ),
+    key=("device", "call_site", "stack"),
+    sort=(),
+    weight="b_bytes",
+    pinned="call_site",
+)  # fmt: skip
+
+
+def changed_memory(sides: Sides) -> pl.DataFrame:
+    """What was alive at the peak of memory snapshots, by the stack that allocated it; what changed most first.
+
+    Columns: those of `CHANGED_MEMORY`. The sums are over sessions; what one side alone has is `NEW` or `REMOVED`.
+    """
+    by = ("device", "call_site", "stack")
+    one, other = (
+        memory_peak(side.profile)
+        .with_columns(pl.col("call_site", "stack").cast(pl.String))
+        .group_by(by, maintain_order=True)
+        .agg(
+            pl.col("size_bytes").sum().alias(f"{prefix}_bytes"),
+            pl.col("allocations").sum().alias(f"{prefix}_allocations"),
+        )
+        for prefix, side in (("a", sides.a), ("b", sides.b))
+    )
+    a, b = pl.col("a_bytes"), pl.col("b_bytes")
+    return (
+        one.join(other, on=by, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
+        .with_columns(
+            pl.when(a.is_null())
+            .then(pl.lit(NEW))
+            .when(b.is_null())
+            .then(pl.lit(REMOVED))
+            .otherwise(pl.lit(BOTH))
+            .alias("change"),
+            (b.fill_null(0) - a.fill_null(0)).alias("delta_bytes"),
+        )
+        .with_columns(pl.when(a > 0).then(100 * pl.col("delta_bytes") / a).alias("delta_pct"))
+        .sort(pl.col("delta_bytes").abs(), pl.max_horizontal(a, b), descending=True, maintain_order=True)
+        .select(column.name for column in CHANGED_MEMORY.columns)
+    )
+
+
+def memory_sentence(sides: Sides) -> str:
+    """How much was allocated at the peak of both snapshots; empty where there are none."""
+    if not has_snapshots(sides):
+        return ""
+    before, after = (int(memory_peak(side.profile)["size_bytes"].sum()) for side in (sides.a, sides.b))
+    change = signed(percent(100 * (after - before) / before), after - before) if before else "nothing before"
+    return f"Allocated at the peak: {size(before)} in the baseline, {size(after)} in the candidate ({change})"
+
+
+def has_snapshots(sides: Sides) -> bool:
+    """Whether both sides have a snapshot of an allocator."""
+    return all(side.profile["memory_segments"].height > 0 for side in (sides.a, sides.b))
+
+
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
     """CompareOptions two sides are compared."""
@@ -467,6 +532,8 @@ class CompareTable:
 
     spec: TableSpec
     rows: Callable[[Sides, CompareOptions], pl.DataFrame]
+    is_fed: Callable[[Sides], bool] = lambda _: True
+    """Whether two sides can have rows."""
 
 
 PARTS: Final = (
@@ -475,5 +542,6 @@ PARTS: Final = (
     CompareTable(CHANGED_OP_TYPES, lambda sides, _: changed_op_types(sides)),
     CompareTable(CHANGED_API, lambda sides, how: changed_api(sides, tolerant=how.tolerant)),
     CompareTable(CHANGED_FINDINGS, lambda sides, how: changed_findings(sides, gpu=how.gpu)),
+    CompareTable(CHANGED_MEMORY, lambda sides, _: changed_memory(sides), has_snapshots),
 )
 """In the order that they are shown."""

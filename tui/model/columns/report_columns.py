@@ -89,6 +89,7 @@ MEASURED: Final = (
 
 
 _TOTALS: Final = ("a_total_ns", "b_total_ns", "delta_ns")
+_SIZES: Final = ("a_bytes", "b_bytes", "delta_bytes")
 _CALLS: Final = ("a_calls", "b_calls")
 _AVERAGES: Final = ("a_avg_ns", "b_avg_ns")
 
@@ -134,6 +135,19 @@ TABLES: Final = (
         is_signed=True,
         compared_with=_TOTALS,
     ),
+    Column("a_bytes", "Baseline", K.SIZE, "Alive at the peak of the baseline.", 2, compared_with=_SIZES),
+    Column("b_bytes", "Candidate", K.SIZE, "Alive at the peak of the candidate.", 2, compared_with=_SIZES),
+    Column(
+        "delta_bytes",
+        "Diff",
+        K.SIZE,
+        "Candidate minus baseline; new and removed rows count as 0 on the other side.",
+        1,
+        is_signed=True,
+        compared_with=_SIZES,
+    ),
+    Column("a_allocations", "Baseline allocs", K.COUNT, "Allocations alive at the peak of the baseline.", 6),
+    Column("b_allocations", "Candidate allocs", K.COUNT, "Allocations alive at the peak of the candidate.", 6),
     Column("delta_pct", "Diff%", K.PERCENT, "Difference as a share of the baseline.", 3, is_signed=True),
     Column(
         "a_calls",
