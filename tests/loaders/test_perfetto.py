@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import zstandard
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
@@ -18,6 +19,8 @@ from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.model.profile import Profile
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -96,10 +99,21 @@ def test_times_of_an_incremental_clock_and_names_by_number() -> None:
     assert reasons(profile) == []
 
 
-def test_compressed_packets_are_those_that_they_hold() -> None:
-    content = field(1, field(50, zlib.compress(INCREMENTAL))) + field(1, field(50, zlib.compress(BODY)))
+@pytest.mark.parametrize(("number", "compress"), [(50, zlib.compress), (133, zstandard.compress)])
+def test_compressed_packets_are_those_that_they_hold(number: int, compress: Callable[[bytes], bytes]) -> None:
+    content = field(1, field(number, compress(INCREMENTAL))) + field(1, field(number, compress(BODY)))
 
-    assert rows(read(content), "activities", *COLUMNS) == ACTIVITIES
+    profile = read(content)
+    assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
+    assert reasons(profile) == []
+
+
+@pytest.mark.parametrize("number", [50, 133])
+def test_compressed_packets_that_are_damaged_are_told(number: int) -> None:
+    profile = read(INCREMENTAL + BODY + field(1, field(number, b"\x28\xb5\x2f\xfd nonsense")))
+
+    assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
+    assert reasons(profile) == ["the file is cut or damaged: messages that end early: 1"]
 
 
 def test_an_absolute_time_between_increments_changes_none_of_them() -> None:

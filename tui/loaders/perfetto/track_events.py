@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
+import zstandard
 
 from tui.loaders.protobuf import Integers, Kind, Messages, Parts, Wire
 from tui.model.schema import NAME
@@ -64,18 +65,21 @@ def unpacked(wire: Wire) -> Wire:
     packed = wire.messages(begins, ends, {COMPRESSED: Kind.PART, ZSTD: Kind.PART})
     if not (len(packed.parts(COMPRESSED)) or len(packed.parts(ZSTD))):
         return wire
-    inner = {int(owner): (begin, end) for owner, begin, end in zip(*(_lists(packed.parts(COMPRESSED))), strict=True)}
-    damaged = wire.damaged + len(packed.parts(ZSTD))
+    inner = {
+        owner: (number, begin, end)
+        for number in (COMPRESSED, ZSTD)
+        for owner, begin, end in zip(*(_lists(packed.parts(number))), strict=True)
+    }
+    damaged = wire.damaged
     out: list[bytes] = []
     size = 0
     limit = max(_MOST_UNPACKED, _MOST_RATIO * wire.size)
     for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         if row in inner:
-            low, high = inner[row]
-            unpacking = zlib.decompressobj()
+            number, low, high = inner[row]
             try:
-                out.append(unpacking.decompress(bytes(wire.data[low:high]), max(limit - size, 1)))
-            except zlib.error:
+                out.append(_unpack(number, bytes(wire.data[low:high]), max(limit - size, 1)))
+            except (zlib.error, zstandard.ZstdError):
                 damaged += 1
                 continue
         else:
@@ -87,6 +91,13 @@ def unpacked(wire: Wire) -> Wire:
     whole = Wire.of(*out)
     whole.damaged = damaged
     return whole
+
+
+def _unpack(number: int, data: bytes, most: int) -> bytes:
+    """What a field of compressed packets holds, at most so many bytes of it."""
+    if number == COMPRESSED:
+        return zlib.decompressobj().decompress(data, most)
+    return zstandard.ZstdDecompressor().stream_reader(data).read(most)
 
 
 def _lists(parts: Parts) -> tuple[list[int], list[int], list[int]]:
