@@ -13,7 +13,7 @@ import pytest
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load, load_one
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -109,3 +109,27 @@ def test_communication_json() -> None:
 def test_damaged_files_are_read_or_declined(text: str) -> None:
     for profile in load_damaged(text, 120, at_least=0.25):
         assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()
+
+
+def test_the_tables_of_a_folder_are_one_session(tmp_path: Path) -> None:
+    for name, text in (("api_statistic", CALLS), ("kernel_details", KERNELS), ("memory_record", MEMORY)):
+        (tmp_path / f"{name}.csv").write_text(text.replace("17275939544940", "17364139715600"))
+    profile, errors = load([str(tmp_path)])
+    assert profile is not None
+    assert errors == []
+    assert profile["sessions"].select("session", "origin_ns").rows() == [(0, 1_736_413_971_558_970_500)]
+    assert profile["sessions"]["source"][0].endswith("kernel_details.csv")
+    assert profile["activities"].select("session", "start_ns", "line").rows() == [(0, 2_412, 2), (0, 189_500, 4)]
+    assert profile["summary"].select("session", "line").rows() == [(0, None)]
+    assert profile["memory_events"].select("session", "start_ns", "line").rows() == [
+        (0, 1_099_500, None),
+        (0, 1_109_500, None),
+    ]
+
+
+def test_the_kernels_of_two_runs_stay_apart(tmp_path: Path) -> None:
+    for name in ("kernel_details_1", "kernel_details_2"):
+        (tmp_path / f"{name}.csv").write_text(KERNELS)
+    profile, _ = load([str(tmp_path)])
+    assert profile is not None
+    assert profile["sessions"].height == 2

@@ -23,6 +23,7 @@ from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import split_cells
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
+from tui.model.profile import Profile, joined
 from tui.model.schema import NAME
 from tui.model.text_numbers import number_in
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from tui.loaders.source import Source
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section, TextReader
-    from tui.model.profile import Profile
 
 
 CSV_FORMAT: Final = Format(
@@ -426,3 +426,43 @@ def _number(info: dict[str, Any], key: str, factor: int) -> int | None:
         return None
     # As a decimal: a float would lose digits of times since 1970.
     return int((Decimal(str(value)) * factor).to_integral_value())
+
+
+_OF_A_RUN: Final = frozenset((CSV_FORMAT.name, COMMUNICATION_FORMAT.name))
+"""Formats with a file for each table of a run."""
+
+
+def one_session_a_run(profiles: Sequence[Profile]) -> list[Profile]:
+    """Profiles of a folder, with Ascend's tables of a run, each in a file of its own, as one session.
+
+    The session has the file of the kernels for its source; rows of other files have no line. Where several files have
+    kernels they are those of several runs, and stay apart.
+    """
+    tables = [one for one in profiles if set(one["sessions"]["format"]) <= _OF_A_RUN and one["sessions"].height == 1]
+    if len(tables) < 2 or sum(one["activities"].height > 0 for one in tables) > 1:
+        return list(profiles)
+    main = next((place for place, one in enumerate(tables) if one["activities"].height), 0)
+    run = joined(tables)
+    origins = run["sessions"]["origin_ns"]
+    zero = origins.min()
+    shifts = (origins - zero).fill_null(0) if isinstance(zero, int) else pl.zeros(len(tables), pl.Int64, eager=True)
+    frames = {}
+    for name, rows in run.frames.items():
+        of = pl.col("session")
+        changed = [pl.lit(0, pl.UInt32).alias("session")]
+        if "start_ns" in rows.columns:
+            shift = pl.lit(shifts).gather(of.cast(pl.UInt32))
+            changed.append((pl.col("start_ns") + shift).alias("start_ns"))
+        if "line" in rows.columns:
+            changed.append(pl.when(of == main).then("line").alias("line"))
+        frames[name] = rows.with_columns(changed)
+    # communication.json has the collective operations of kernel_details.csv as well.
+    again = pl.struct("name", "domain", "start_ns").is_duplicated() & pl.col("line").is_null()
+    frames["ranges"] = frames["ranges"].filter(~again)
+    frames["sessions"] = run["sessions"][main].with_columns(
+        pl.lit(0, pl.UInt32).alias("session"), pl.lit(zero, pl.Int64).alias("origin_ns")
+    )
+    frames["devices"] = frames["devices"].unique("device", keep="first", maintain_order=True)
+    merged = Profile(frames, run.sources, run.texts, run.partial)
+    others = {id(one) for one in tables[1:]}
+    return [merged if one is tables[0] else one for one in profiles if id(one) not in others]

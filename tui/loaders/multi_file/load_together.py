@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.ascend_csv import one_session_a_run
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.multi_file.ranks import rank_issues, with_ranks
 from tui.loaders.multi_file.read_files import Outcome, Wanted, read_all
@@ -169,7 +170,7 @@ def join_folder(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
         if errors:
             raise errors[0]
         raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
-    profile = joined(sorted(profiles, key=_rank))
+    profile = joined(sorted(one_session_a_run(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
