@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
 from textual.content import Content
 
-from tui.analysis.expert.words import counted
+from tui.analysis.allocator import allocations, allocators, memory_devices, memory_of, memory_peak
+from tui.analysis.expert.words import counted, percent, size
 from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
@@ -83,6 +86,54 @@ def layer_entries(profile: Profile) -> list[Entry]:
             Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), link_of_layers(row), row)
         )
     return entries
+
+
+_STACKS: Final = 3
+"""Stacks that the dashboard names; the view of memory shows all."""
+
+
+def memory_entries(profile: Profile) -> list[Entry]:
+    """Of memory snapshots: each GPU's peak and when, what is held at the end, the largest stacks, and failures."""
+    if profile["memory_segments"].is_empty():
+        return []
+    link = Link("memory")
+    entries = []
+    peaks = allocators(profile).drop_nulls("peak_bytes")
+    held = memory_devices(profile)
+    several = held["session"].n_unique() > 1
+    for row in peaks.iter_rows(named=True):
+        gpu = _gpu_of(row, several=several)
+        when = brief_duration(row["peak_at_ns"]) if row["peak_at_ns"] is not None else _event_at(profile, row)
+        share = fraction(row["peak_bytes"], row["reserved_peak_bytes"])
+        entries.append(Entry(BarRow(f"peak {gpu}", f"{gpu} peak ({when})", share, size(row["peak_bytes"])), link, row))
+    for row in held.iter_rows(named=True):
+        gpu = _gpu_of(row, several=several)
+        used = f"{gpu} in use, of {size(row['reserved_bytes'])} reserved"
+        share = fraction(row["allocated_bytes"], row["reserved_bytes"])
+        entries.append(Entry(BarRow(f"held {gpu}", used, share, size(row["allocated_bytes"])), link, row))
+        if row["free_bytes"] and (apart := row["fragmentation_pct"]) is not None:
+            free = f"{gpu} free memory, fragmented"
+            entries.append(Entry(BarRow(f"free {gpu}", free, apart / 100, percent(apart)), link, row))
+    for number, row in enumerate(memory_peak(profile).head(_STACKS).iter_rows(named=True), 1):
+        name = PurePath(row["call_site"]).name if row["call_site"] else "call stack not recorded"
+        figure = f"{size(row['size_bytes'])}  {percent(row['peak_pct'])}"
+        entries.append(Entry(BarRow(f"stack {number}", plain(name), row["peak_pct"] / 100, figure), link, row))
+    failed = profile["memory_events"].filter(pl.col("action").cast(pl.String) == "oom").height
+    if failed:
+        entries.append(Entry(BarRow("oom", "Out of memory", None, counted(failed, "time")), link))
+    return entries
+
+
+def _gpu_of(row: Mapping[str, Any], *, several: bool) -> str:
+    gpu = f"GPU {row['device']}" if row["device"] is not None else "GPU"
+    return f"session {row['session']} {gpu}" if several else gpu
+
+
+def _event_at(profile: Profile, row: Mapping[str, Any]) -> str:
+    """The event at which most was allocated, where events have no times."""
+    rows = allocations(profile).filter(memory_of(row["session"], row["place"], row["device"]))
+    place = rows["allocated_bytes"].arg_max()
+    return f"event {count(rows['number'][place])} of {count(rows.height)}" if place is not None else "the end"
 
 
 def layers_note(profile: Profile) -> str:

@@ -80,6 +80,7 @@ class DashboardPanels(ViewBody):
             yield ChartPanel("Expert Systems", "findings", id="findings-panel", above=Guidance())
             with Columns(id="columns"):
                 yield ChartPanel("Sessions", "sessions", id="sessions-panel")
+                yield ChartPanel("GPU memory", "", id="memory-panel")
                 yield ChartPanel("Resource usage", "breakdown", stacked=True, id="wall-panel")
                 yield StatPanel("Performance summary", id="performance-panel")
                 yield ChartPanel("Top 10 GPU ops", "top_ops", sortable=True, id="ops-panel")
@@ -163,6 +164,7 @@ class DashboardPanels(ViewBody):
         self._panel("copies").fill(of_work.copy_entries(board))
         counted = of_work.counted_note("calls", ORDERS[0])
         self._panel("api").fill(of_work.api_entries(board), note=f"CPU time, overlaps GPU time, {counted}")
+        self._panel("memory").fill(of_input.memory_entries(self.view.profile))
         self._panel("layers").fill(
             of_input.layer_entries(self.view.profile), note=of_input.layers_note(self.view.profile)
         )
