@@ -359,7 +359,7 @@ def test_two_snapshots_are_compared_by_call_stack(tmp_path: Path) -> None:
         (WHERE_MODEL, 0, "new", 2 * MB - 100, 2 * MB - 100, 1)
     ]
     assert "Memory at the peak (" in diff.as_text(Style(100))
-    assert "Allocated at the peak: " in diff.as_text(Style(100))
+    assert "Allocated at the peak: 15 MiB in the baseline, 17 MiB in the candidate (+13%)." in diff.as_text(Style(100))
     assert "No verdict" not in diff.as_text(Style(100))
 
 
@@ -367,10 +367,10 @@ def test_the_dashboard_tells_the_peak_what_is_held_the_largest_stacks_and_failur
     assert [(entry.row.label, entry.row.value) for entry in memory_entries(read(snapshot()))] == [
         ("GPU 0 peak (20 µs)", "13 MiB"),
         ("GPU 0 in use, of 24 MiB reserved", "7 MiB"),
-        ("GPU 0 free memory, fragmented", "47 %"),
+        ("GPU 0 free memory, fragmented", "47%"),
         ("GPU 1 in use, of 2 MiB reserved", "2 MiB"),
-        ("model.py(7): forward", "10 MiB  77 %"),
-        ("train.py(3): step", "2 MiB  15 %"),
-        ("train.py(3): step", "2 MiB  100 %"),
+        ("model.py(7): forward", "10 MiB  77%"),
+        ("train.py(3): step", "2 MiB  15%"),
+        ("train.py(3): step", "2 MiB  100%"),
         ("Out of memory", "1 time"),
     ]

@@ -18,7 +18,6 @@ from tui.analysis.expert.words import percent, size
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_types import op_types
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
-from tui.fmt import signed
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
 from tui.model.view import TableSpec
@@ -507,7 +506,8 @@ def memory_sentence(sides: Sides) -> str:
     if not has_snapshots(sides):
         return ""
     before, after = (int(memory_peak(side.profile)["size_bytes"].sum()) for side in (sides.a, sides.b))
-    change = signed(percent(100 * (after - before) / before), after - before) if before else "nothing before"
+    pct = percent(100 * abs(after - before) / before) if before else "no baseline"
+    change = f"{'-' if after < before else '+' if after > before and before else ''}{pct}"
     return f"Allocated at the peak: {size(before)} in the baseline, {size(after)} in the candidate ({change})"
 
 
