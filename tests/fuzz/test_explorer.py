@@ -7,7 +7,7 @@ import contextvars
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from textual import events
@@ -172,6 +172,8 @@ def test_no_sequence_of_keys_ends_the_explorer(tmp_path: Path, monkeypatch: pyte
             max_examples=20,
             stateful_step_count=60,
             deadline=None,
+            # A shorter sequence is not looked for: each try opens the explorer again.
+            phases=(Phase.explicit, Phase.reuse, Phase.generate),
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.corpus import SHARED
-from tests.fuzz.inputs import SQLITE, content, inputs, real_inputs
-from tests.fuzz.mutators import DIGITS, HOSTILE, change_columns, column_changes, mutated
+from tests.fuzz.inputs import SQLITE, content, folders, inputs, real_inputs
+from tests.fuzz.mutators import DIGITS, HOSTILE, change_columns, column_changes, mutated, mutated_folder
 from tests.fuzz.survival import survives
 
 FEW = settings(max_examples=2, suppress_health_check=list(HealthCheck))
+FOLDERS = ("ranks", "mixed", "parquet", "dataset", "ascend")
 DATABASES = [name for name, (_, data) in inputs().items() if data.startswith(SQLITE)]
 
 
@@ -43,6 +45,34 @@ def test_values_of_other_types_in_a_database_end_in_words(name: str, changes: li
         path = written(folder, file, whole)
         change_columns(path, changes)
         survives(path, everything=False)
+
+
+def write_folder(path: Path, tree: dict[str, bytes | None]) -> Path:
+    path.mkdir()
+    for name, data in tree.items():
+        with suppress(OSError):  # a folder lies where a file is to be
+            if data is None:
+                (path / name).mkdir(parents=True)
+            else:
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
+                (path / name).write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@FEW
+@given(data=st.data())
+def test_a_damaged_folder_ends_in_words(name: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        survives(write_folder(Path(folder, name), data.draw(mutated_folder(folders()[name]))), everything=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FOLDERS)
+@given(data=st.data())
+def test_a_damaged_folder_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        survives(write_folder(Path(folder, name), data.draw(mutated_folder(folders()[name]))))
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ _OWN = re.compile(
     r"|\x1b\[[0-9;]*[ABCDGHJKdsu]"  # the cursor, erasing
     r"|\x1b\[[?>=<][0-9;]*(?:\$p|[hlutcqp])|\x1b\[[0-9]* q|\x1b\[[0-9;]*[cnt]"  # modes and questions
     r"|\x1b\]52;c;[A-Za-z0-9+/=]*\x07"  # what was copied
+    r"|\x1b\]22;[a-z-]*\x07"  # the pointer's shape
     r"|\x1b\]8;[^\x07\x1b]*;\x1b\\|\x1b\](?:10|11);\?(?:\x07|\x1b\\)"
     r"|\x1b[78=>]|\x1b[()][A-Z0-9]|\r\n|\n|\r"
 )

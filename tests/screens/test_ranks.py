@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -114,3 +115,14 @@ async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
         for times in range(1, 5):
             await press(pilot, "8", *[MORE] * (times if times == 1 else 1))
             assert "one session of 2 is shown: press S for all" in screen_text(pilot.app), times
+
+
+@pytest.mark.slow
+async def test_the_dashboard_of_several_sessions_comes_to_rest_after_seconds_of_work() -> None:
+    # Of the processor's time: on a loaded machine minutes go by until it has had as much.
+    begun_s = time.process_time()
+    async with opened(RANKS, anew=True) as pilot:
+        assert screen_of(pilot).VIEW == "dashboard"
+        assert not any(worker.is_running for worker in pilot.app.workers)
+        assert "2 sessions" in screen_text(pilot.app)
+    assert time.process_time() - begun_s < 40
