@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList
 
 from tests.cli.test_diff import trace_of
 from tests.idle import Hold
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
+from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.screens.test_notes import write
 from tests.snapshots import screen_text
 from tui.analysis.compare.changes import CHANGED_OPS
@@ -50,7 +50,7 @@ def rows(screen: CompareScreen) -> TablePane:
 
 
 async def test_another_file_was_before() -> None:
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view=QUICK) as pilot:
         await press(pilot, "d")
         dialog = pilot.app.screen
         assert isinstance(dialog, CompareDialog)
@@ -73,7 +73,7 @@ async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() 
 
 
 async def test_the_question_says_what_will_be_before_and_what_now() -> None:
-    async with opened(TRACE, size=(80, 24)) as pilot:
+    async with opened(TRACE, size=(80, 24), view=QUICK) as pilot:
         await press(pilot, "d")
         shown = [" ".join(part.split()) for line in screen_text(pilot.app).splitlines() for part in line.split("│")]
         assert "type baseline candidate" in shown
@@ -84,7 +84,7 @@ async def test_the_question_says_what_will_be_before_and_what_now() -> None:
 async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Hold()
     answers: list[object] = []
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view=QUICK) as pilot:
         app = app_of(pilot)
         monkeypatch.setattr(app.comparison, "_show_comparison", answers.append)
 
@@ -103,7 +103,7 @@ async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch)
 async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", sample(LOG), sample(TRACE), "--format", "json"]) == 0
     told = json.loads(capfd.readouterr().out)
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view=QUICK) as pilot:
         app_of(pilot).run_line(f":compare {sample(LOG)}")
         screen = await shown(pilot)
         for part in PARTS[1:]:
@@ -119,7 +119,7 @@ async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[
 
 
 async def test_sides_are_swapped_and_families_matched() -> None:
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view=QUICK) as pilot:
         app_of(pilot).run_line(f":compare {sample(LOG)}")
         await shown(pilot)
         await press(pilot, "full_stop")
@@ -140,8 +140,7 @@ async def test_sides_are_swapped_and_families_matched() -> None:
 
 
 async def test_two_marked_iterations_are_compared() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, "7")
+    async with opened(TRACE, view="iterations") as pilot:
         screen = app_of(pilot).view_screen
         assert screen is not None
         screen.focus_table()
@@ -156,7 +155,7 @@ async def test_two_marked_iterations_are_compared() -> None:
 
 
 async def test_ranks_are_chosen_from_a_list() -> None:
-    async with opened("ddp_ranks") as pilot:
+    async with opened("ddp_ranks", view=QUICK) as pilot:
         await press(pilot, "d", "down", "down", "enter")
         await shown(pilot)
         compared = app_of(pilot).comparison.sides
@@ -178,7 +177,7 @@ async def test_ranks_are_chosen_from_a_list() -> None:
     ],
 )
 async def test_what_is_not_there_is_said(words: str, said: str) -> None:
-    async with opened(TRACE, notifications=True) as pilot:
+    async with opened(TRACE, notifications=True, view=QUICK) as pilot:
         app_of(pilot).run_line(f":compare {words}")
         await until(pilot, lambda: any(said in one.message for one in pilot.app._notifications), f"the message {said}")
         assert not isinstance(app_of(pilot).view_screen, CompareScreen)
@@ -209,7 +208,7 @@ def test_a_file_may_be_called_as_a_part_of_this_input(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("part", ["summary", "kernels", "findings"])
 async def test_screen(part: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view=QUICK) as pilot:
         app_of(pilot).run_line(f":compare {sample(LOG)}")
         await shown(pilot)
         for _ in range([one.spec.title.lower() for one in PARTS].index(part)):
@@ -221,7 +220,7 @@ async def test_screen(part: str, snapshot: SnapshotAssertion) -> None:
 async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
-    async with opened(str(path)) as pilot:
+    async with opened(str(path), view=QUICK) as pilot:
         app = app_of(pilot)
         app.run_line(f":compare {sample(TRACE)}")
         await shown(pilot)
@@ -253,7 +252,7 @@ async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeyp
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "before.log").write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
     held = Hold()
-    async with opened(TRACE) as pilot:
+    async with opened(TRACE, view=QUICK) as pilot:
         app = app_of(pilot)
         app.comparison._make_comparison(lambda: held.wait() and None)
         await until(pilot, lambda: app.profile_session.progress != {}, "the work")
@@ -276,7 +275,7 @@ def noted(screen: CompareScreen) -> list[str]:
 async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.log"
     other.write_bytes(Path(sample(CAFFE)).read_bytes())
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         app = app_of(pilot)
         app.run_line(f":compare {sample(CAFFE)}")
         await shown(pilot)
@@ -320,7 +319,7 @@ async def test_a_row_of_names_that_are_alike_has_its_own_note_and_details(
     before, now = (Path(trace_of(tmp_path / name, 800, 100, 100)) for name in ("before.log", "now.log"))
     before.write_text(before.read_text().replace("slow(int*)", "volta_sgemm_nn"))
     now.write_text(now.read_text().replace("slow(int*)", "ampere_sgemm_nn"))
-    async with opened(str(now), size=(200, 50)) as pilot:
+    async with opened(str(now), size=(200, 50), view=QUICK) as pilot:
         app = app_of(pilot)
         app.run_line(f":compare {before}")
         await shown(pilot)
