@@ -125,7 +125,7 @@ async def test_an_input_without_start_times_has_gpus_and_says_why_no_streams() -
 async def test_the_details_of_a_gpu_add_up_its_time_and_follow_the_cursor() -> None:
     async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, "i")
-        assert "What its time went for" in screen_text(pilot.app)
+        assert "Time from its first start to its last end" in screen_text(pilot.app)
         assert "32.341 ms" in screen_text(pilot.app)
         await press(pilot, "j")
         assert "101.51 ms" in screen_text(pilot.app)

@@ -77,8 +77,8 @@ async def test_waiting_is_told_with_the_clocks_that_tell_it() -> None:
     async with opened(RANKS, size=(200, 50)) as pilot:
         await press(pilot, "8", *[MORE] * 4)
         text = screen_text(pilot.app)
-        assert "77.37% of the time in matched collectives is waiting for the last rank: 64.525 ms of 83.396 ms" in text
-        assert "clocks agree: ranks leave collectives within 13.625" in text
+        assert "77.4% of the time in matched collectives is waiting for the last rank: 64.5 ms of 83.4 ms" in text
+        assert "clocks agree: ranks leave collectives within 13.6 µs" in text
         assert "unmatched: 21 communication kernels (6.67 ms): outside iterations" in text
         assert column_of(pilot, "collective_kinds", "comm_unmatched_ns") == [0, 6_665_838]
         assert column_of(pilot, "collectives", "last_rank")[:4] == ["rank 1"] * 4

@@ -8,7 +8,7 @@ from tui.widgets.charts.bars import look_of
 
 def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
     bar, legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 40)
-    assert bar.plain == "GPU 0 ██████░░░░░░ busy 50.00% of 100 ns"
+    assert bar.plain == "GPU 0 ███████░░░░░░ busy 50.0% of 100 ns"
     idle = look_of("idle")
     for line in (bar, legend):
         assert idle.color in [
@@ -18,10 +18,9 @@ def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
 
 def test_a_share_says_what_it_is_of() -> None:
     bar, _legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 80)
-    assert bar.plain.endswith(" busy 50.00% of its span of 100 ns")
-    # The same GPU has another share, and another idle time, on the dashboard.
+    assert bar.plain.endswith(" busy 50.0% of the wall time of 100 ns")
+    # The same share and the same idle time as on the dashboard.
     helps = {column.name: column.help for column in GPUS.columns}
-    for name, of_the_span in (("busy_pct", "the share of the span"), ("idle_ns", "idle time within the span")):
-        assert "the span" in helps[name]
+    for name in ("busy_pct", "idle_ns"):
+        assert "wall time" in helps[name].lower()
         assert "wall time" in definition(name).means.lower()
-        assert f"The view of GPUs shows {of_the_span}" in definition(name).means
