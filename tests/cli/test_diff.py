@@ -217,7 +217,7 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
     whole = json.loads(run(capfd, *files, "--format", "json")[0])
     text, messages = run(capfd, *files, "--format", "csv")
     assert (
-        messages == "proftui: csv holds one table: kernels; with --frame also ops, op_types, api, findings, figures\n"
+        messages == "proftui: csv holds one table: kernels; with --frame also ops, op_types, api, findings, memory, figures\n"
     )
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(row["name"], float(row["delta_ns"])) for row in rows] == [
