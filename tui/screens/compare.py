@@ -288,15 +288,22 @@ class CompareScreen(ViewScreen):
 
     def action_next_part(self) -> None:
         """The next part; after the last the first."""
-        self._go_to(self._place + 1)
+        self._step(1)
 
     def action_previous_part(self) -> None:
         """The part before; before the first the last."""
-        self._go_to(self._place - 1)
+        self._step(-1)
 
     @on(TabBar.Chosen)
     def _part_chosen(self, event: TabBar.Chosen) -> None:
         self._go_to(event.place)
+
+    def _step(self, by: int) -> None:
+        """Go to the next part that the two sides can feed."""
+        place = self._place + by
+        while self._of is not None and not PARTS[place % len(PARTS)].is_fed(self._of):
+            place += by
+        self._go_to(place)
 
     def _go_to(self, place: int) -> None:
         self._place = place % len(PARTS)
