@@ -123,6 +123,19 @@ KEYS = (
 """In every view: details, the cell, export, columns, a note, copy, names, comparison, the row below, lines, menus."""
 
 
+def until_answered(program: Program, since: int) -> None:
+    """Wait until all keys have had their effect: of more than it can hold, as on a loaded machine, some are lost."""
+    for _ in range(60):
+        program.press(b"\x1b\x1b:nothing\r")
+        try:
+            program.shows("Unknown command: nothing", since=since, limit_s=10)
+        except AssertionError:
+            assert program.status is None, program.text[-3000:]
+        else:
+            return
+    raise AssertionError(f"no answer: {program.text[-3000:]}")
+
+
 @pytest.mark.slow
 def test_no_view_writes_a_hostile_name_raw(tmp_path: Path) -> None:
     folder = tmp_path / "run[blue]\x1b[5;53m"
@@ -132,11 +145,10 @@ def test_no_view_writes_a_hostile_name_raw(tmp_path: Path) -> None:
         program.shows("Dashboard")
         for view in VIEWS:
             since = len(program.output)
-            # Keys are taken in turn: the last line is answered after all that the others did.
-            for key in ("\x1b", "\x1b", f":{view.name}\r", *KEYS, "\x1b", f":nothing {view.name}\r"):
+            for key in ("\x1b", "\x1b", f":{view.name}\r", *KEYS, "\x1b"):
                 program.press(key.encode())
                 program.run_for(0.05)
-            program.shows("Unknown command: nothing", since=since)
+            until_answered(program, since)
         program.press(b"\x11")
         assert program.ended() == 0
         written = program.output.decode("utf-8", "surrogateescape")
