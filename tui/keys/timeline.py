@@ -69,8 +69,8 @@ TIMELINE: Final = (
         footer=1,
         shown_keys="+ =",
     ),
-    Action("timeline.zoom-out", "underscore", "zoom_out", "zoom out", "Zoom out.", Z, GO, footer=2, shown_keys="_"),
-    Action("timeline.fit", "z", "fit", "fit", "Fit the whole time.", Z, GO, footer=3),
+    Action("timeline.zoom-out", "underscore", "zoom_out", "zoom out", "Zoom out.", Z, GO, footer=6, shown_keys="_"),
+    Action("timeline.fit", "z", "fit", "fit", "Fit the whole time.", Z, GO, footer=7),
     Action(
         "timeline.zoom-to",
         "Z",
@@ -88,9 +88,9 @@ TIMELINE: Final = (
         "Jump between a kernel and its launch.",
         Z,
         GO,
-        footer=5,
+        footer=9,
     ),
-    Action("timeline.row", "T", "show_row_of", "row", "Go to the row of the item.", Z, GO, footer=7),
+    Action("timeline.row", "T", "show_row_of", "row", "Go to the row of the item.", Z, GO, footer=11),
     Action("timeline.line", "L", "source_line", "source line", "Go to the source line of the item in the log.", Z, GO),
     Action(
         "timeline.find",
@@ -116,7 +116,7 @@ TIMELINE: Final = (
         "Go to the next gap of at least one cell; zoom in for shorter ones.",
         Z,
         FIND,
-        footer=4,
+        footer=8,
         shown_keys="}",
     ),
     Action(
@@ -147,7 +147,7 @@ TIMELINE: Final = (
         "Show ranges and ops of all depths, or as many as fit.",
         Z,
         FIND,
-        footer=8,
+        footer=12,
     ),
     Action(
         "timeline.mark",
@@ -157,7 +157,7 @@ TIMELINE: Final = (
         "Measure from here: time, and how busy the lane is.",
         Z,
         WORK,
-        footer=6,
+        footer=10,
     ),
     Action(
         "timeline.write-note",
