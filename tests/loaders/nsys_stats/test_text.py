@@ -121,7 +121,7 @@ def test_a_report_that_has_no_view_is_reported() -> None:
         HEADING.format("x.sqlite", "um_sum") + "\n Virtual Address  HtoD Migration Size (MB)\n -----  -----\n 1  2\n"
     )
     profile = read(_API.format(1) + "\n" + unknown + "\n")
-    assert reasons(profile) == ["the report um_sum is not one that is read; see the log"]
+    assert reasons(profile) == ["the report um_sum is not supported; see the log"]
 
 
 def test_names_of_the_program_stay_as_they_are() -> None:
