@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 STATES = {
-    "ops": "4",
-    "details": "4 j j i",
-    "kernels-of-an-op": "4 j enter",
-    "by-shape": "4 b",
-    "by-config": "4 b b",
-    "by-instance": "4 b b b",
+    "ops": "",
+    "details": "j j i",
+    "kernels-of-an-op": "j enter",
+    "by-shape": "b",
+    "by-config": "b b",
+    "by-instance": "b b b",
 }
 
 
@@ -45,14 +45,13 @@ def column(pilot: Pilot[None], name: str, wanted: str) -> list[object]:
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, trace: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(trace) as pilot:
+    async with opened(trace, view="ops-and-kernels") as pilot:
         await press(pilot, *STATES[state].split())
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_from_an_op_to_its_kernels_to_one_launch(trace: str) -> None:
-    async with opened(trace) as pilot:
-        await press(pilot, "4")
+    async with opened(trace, view="ops-and-kernels") as pilot:
         ops = column(pilot, "ops", "op")
         assert ops[:4] == ["aten::mm", "aten::addmm", "aten::relu", "(unattributed: launched outside any op)"]
         times = column(pilot, "ops", "gpu_self_ns")
@@ -64,8 +63,7 @@ async def test_from_an_op_to_its_kernels_to_one_launch(trace: str) -> None:
 
 
 async def test_an_op_without_kernels_of_its_own_shows_those_of_what_it_called(trace: str) -> None:
-    async with opened(trace) as pilot:
-        await press(pilot, "4")
+    async with opened(trace, view="ops-and-kernels") as pilot:
         await press(pilot, *["j"] * column(pilot, "ops", "op").index("aten::linear"))
         assert column(pilot, "kernels", "launched_by") == ["aten::addmm"]
         assert column(pilot, "kernels", "total_ns") == [800_000]
@@ -73,8 +71,8 @@ async def test_an_op_without_kernels_of_its_own_shows_those_of_what_it_called(tr
 
 
 async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: str) -> None:
-    async with opened(trace) as pilot:
-        await press(pilot, "4", "j", "j", "j")
+    async with opened(trace, view="ops-and-kernels") as pilot:
+        await press(pilot, "j", "j", "j")
         assert column(pilot, "kernels", "name") == ["void my_own_kernel(float*)"]
         assert pane(pilot, "launches").model.shown_frame().height == 2
         await press(pilot, "i")
@@ -82,8 +80,8 @@ async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: st
 
 
 async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: str) -> None:
-    async with opened(trace) as pilot:
-        await press(pilot, "4", "G")
+    async with opened(trace, view="ops-and-kernels") as pilot:
+        await press(pilot, "G")
         assert "this op launched nothing on the GPU" in screen_text(pilot.app)
         assert column(pilot, "ops", "gpu_self_ns")[-1] == 0
         await press(pilot, "g", "f", *"gpu_self>0", "enter")
@@ -91,8 +89,8 @@ async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: st
 
 
 async def test_details_tell_what_the_calls_of_an_op_were_like(trace: str) -> None:
-    async with opened(trace, size=(200, 50)) as pilot:
-        await press(pilot, "4", "j", "i")
+    async with opened(trace, size=(200, 50), view="ops-and-kernels") as pilot:
+        await press(pilot, "j", "i")
         text = screen_text(pilot.app)
         for told in (
             "[[64, 512], [1024, 512], [1024]]  2 calls",
@@ -138,8 +136,7 @@ GROUPED = ("by name", "by input shape", "by launch config", "by op instance")
 
 
 async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: str) -> None:
-    async with opened(trace) as pilot:
-        await press(pilot, "4")
+    async with opened(trace, view="ops-and-kernels") as pilot:
         whole = sum(column(pilot, "ops", "gpu_self_ns"))  # type: ignore[arg-type]
         for wanted in GROUPED:
             assert f"[{wanted.removeprefix('by ')}]" in screen_text(pilot.app)
@@ -158,8 +155,8 @@ async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: 
 
 
 async def test_each_grouping_keeps_its_own_filter_and_links_lead_to_names(trace: str) -> None:
-    async with opened(trace) as pilot:
-        await press(pilot, "4", "full_stop", "f", *"input_shapes:512", "enter")
+    async with opened(trace, view="ops-and-kernels") as pilot:
+        await press(pilot, "full_stop", "f", *"input_shapes:512", "enter")
         assert pane(pilot, "ops").state.filter == "input_shapes:512"
         await press(pilot, "full_stop")
         assert pane(pilot, "ops").state.filter == ""
@@ -173,8 +170,8 @@ async def test_each_grouping_keeps_its_own_filter_and_links_lead_to_names(trace:
 
 
 async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str) -> None:
-    async with opened(trace) as pilot:
-        await press(pilot, "4", "full_stop", "full_stop", "1")
+    async with opened(trace, view="ops-and-kernels") as pilot:
+        await press(pilot, "full_stop", "full_stop", "1")
         app_of(pilot).screen.query_one("#ops").focus()
         await press(pilot, "enter")
         assert "[name]" in screen_text(pilot.app)
@@ -182,8 +179,8 @@ async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str)
 
 
 async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
-    async with opened(trace, notifications=True) as pilot:
-        await press(pilot, "4", "colon", *"group class", "enter")
+    async with opened(trace, notifications=True, view="ops-and-kernels") as pilot:
+        await press(pilot, "colon", *"group class", "enter")
         assert "no kernel classes defined in" in screen_text(pilot.app)
         await press(pilot, "colon", *"group color", "enter")
         assert "ops are grouped by name, shapes, config, class, instance" in screen_text(pilot.app)
