@@ -105,7 +105,7 @@ LARGE_PCT: Final = 10.0
 """What costs this share of the wall time or more is at least a warning."""
 SMALL_PCT: Final = 1.0
 """What costs less than this share of the wall time is no warning."""
-NEGLIGIBLE_PCT: Final = 0.1
+NEGLIGIBLE_PCT: Final = 0.05
 """What costs less than this share of the wall time, and of GPU time ten times it, is not worth a line."""
 _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
 """Where findings of unknown cost stand among those whose share of the wall time is known, by severity."""

@@ -41,7 +41,7 @@ ANSWERS: Final = (
         HEALTHY,
         NO_DEVICE,
         says="1 of 2 GPUs did nothing: 1",
-        lacks="which GPUs the program saw",
+        lacks="the GPUs that the program saw",
     ),
     Answer(
         "U5",
