@@ -161,3 +161,9 @@ def test_recordings_that_say_nothing_of_their_steps(name: str, steps: int) -> No
     repetition = find_repetition(codes.to_numpy(), main["start_ns"].to_numpy(), end.to_numpy())
     assert repetition is not None
     assert (repetition.count, repetition.match) == (steps, 1.0)
+
+
+def test_a_pattern_that_never_comes_twice_in_a_row_within_a_round_is_no_loop() -> None:
+    codes = np.array([2, 1, 2, 1, 2, 0, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2], np.int64)
+    start = 10 * np.arange(len(codes))
+    assert find_loops(codes, start, start + 5) == []

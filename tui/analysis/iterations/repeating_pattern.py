@@ -149,7 +149,11 @@ def find_loops(codes: Ints, start: Ints, end: Ints) -> list[Loop]:
             loop = _loop(codes, one)
             if len(loop.starts) >= MIN_ROUNDS and loop.covered >= _MIN_COVERED * len(codes):
                 loops.setdefault(one, loop)
-        part = part[int(_loop(part, periods[-1]).starts[0]) :][: periods[-1]]
+        rounds = _loop(part, periods[-1]).starts
+        if not len(rounds):
+            # Alike from place to place, and never twice the same at once.
+            break
+        part = part[int(rounds[0]) :][: periods[-1]]
     return sorted(loops.values(), key=lambda loop: -loop.period)
 
 
