@@ -76,11 +76,11 @@ _AGENT_FACTS: Final = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_b
 def read_agents(recording: Recording) -> pl.DataFrame:
     """GPUs with columns of the model, and ``agent_id``; they are numbered as HIP numbers them."""
     rows = recording.frame("info_agent", _AGENT).filter(pl.col("type") == "GPU").unique("id", maintain_order=True)
-    facts = pl.DataFrame(
+    details = pl.DataFrame(
         [dict.fromkeys(_AGENT_FACTS) if one is None else one for one in from_json(rows["extdata"], _agent_facts)],
         schema=dict.fromkeys(_AGENT_FACTS, pl.Int64),
     )
-    return rows.hstack(facts).select(
+    return rows.hstack(details).select(
         pl.col("id").alias("agent_id"),
         pl.col("type_index").alias("device"),
         pl.coalesce(pl.col("product_name").replace("", None), pl.col("name")).alias("name"),
@@ -252,7 +252,7 @@ def read_kernels(recording: Recording, events: pl.DataFrame, agents: pl.DataFram
         short.cast(NAME).alias("short_name"),
         pl.col("group_segment_size").alias("static"),
         "arch_vgpr_count",
-        _launch_facts().cast(NAME).alias("facts"),
+        _launch_facts().cast(NAME).alias("details"),
     )
     joined = _joined(rows, events, agents, "agent_id").join(symbols, on="kernel_id", how="left", maintain_order="left")
     total, static = pl.col("group_segment_size"), pl.col("static")
@@ -295,7 +295,7 @@ def read_copies(recording: Recording, events: pl.DataFrame, agents: pl.DataFrame
         *_common(),
         size_bytes=pl.col("size"),
         copy_kind=(sides[0] + "to" + sides[1]).cast(NAME),
-        arguments=_with_region(recording, joined.with_columns(facts=pl.lit(None, NAME))),
+        arguments=_with_region(recording, joined.with_columns(details=pl.lit(None, NAME))),
     )
 
 
@@ -321,25 +321,25 @@ def _common() -> tuple[pl.Expr, ...]:
 
 def _launch_facts() -> pl.Expr:
     """Facts without a column of their own, as text."""
-    facts = (
+    details = (
         pl.when(pl.col(column) > 0).then(pl.format(f"{words}: {{}}", column))
         for words, column in (("Accumulation VGPRs", "accum_vgpr_count"), ("SGPRs", "sgpr_count"))
     )
-    return pl.concat_str(*facts, separator="; ", ignore_nulls=True).replace("", None)
+    return pl.concat_str(*details, separator="; ", ignore_nulls=True).replace("", None)
 
 
 def _with_region(recording: Recording, rows: pl.DataFrame) -> pl.Series:
     """Facts, with the roctx range that the recording assigns to the work."""
-    table = pl.DataFrame({"facts": rows["facts"], "region": recording.texts(rows["region_name_id"])})
+    table = pl.DataFrame({"details": rows["details"], "region": recording.texts(rows["region_name_id"])})
     distinct = table.unique(maintain_order=True)
     text = pl.concat_str(
-        pl.col("facts").cast(pl.String),
+        pl.col("details").cast(pl.String),
         pl.format("roctx range: {}", pl.col("region").cast(pl.String)),
         separator="; ",
         ignore_nulls=True,
     )
     texts = distinct.with_columns(text.replace("", None).cast(NAME).alias("text"))
-    return table.join(texts, on=["facts", "region"], how="left", nulls_equal=True, maintain_order="left")["text"]
+    return table.join(texts, on=["details", "region"], how="left", nulls_equal=True, maintain_order="left")["text"]
 
 
 _BASE: Final = "rocpd_"

@@ -104,17 +104,17 @@ def _facts(cells: CellValues) -> pl.Series:
     columns = [column for _, column in held]
     table = cells.cells.select(columns)
     distinct = table.unique(maintain_order=True)
-    facts = [
+    details = [
         pl.when(pl.col(column).str.contains(r"^[0-9]+$") & (pl.col(column) != "0")).then(
             pl.format(word + ": {}", pl.col(column))
         )
         for word, column in held
     ]
     texts = distinct.with_columns(
-        pl.concat_str(facts, separator="; ", ignore_nulls=True).replace("", None).alias("facts")
+        pl.concat_str(details, separator="; ", ignore_nulls=True).replace("", None).alias("details")
     )
     joined = table.join(texts, on=columns, how="left", nulls_equal=True, maintain_order="left")
-    return joined["facts"].cast(NAME)
+    return joined["details"].cast(NAME)
 
 
 def _kernel_trace(cells: CellValues) -> pl.DataFrame:
@@ -222,10 +222,10 @@ def _sizes(cells: CellValues, grid: str, block: str) -> pl.Series:
             pl.col("facts").cast(pl.String),
             separator="; ",
             ignore_nulls=True,
-        ).alias("facts")
+        ).alias("details")
     )
     joined = table.join(texts, on=["grid", "block", "facts"], how="left", nulls_equal=True, maintain_order="left")
-    return joined["facts"].cast(NAME)
+    return joined["details"].cast(NAME)
 
 
 def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
