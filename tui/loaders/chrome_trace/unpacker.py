@@ -156,7 +156,11 @@ class Unpacker:
         if packed is None or source.compression is None or not hasattr(os, "memfd_create"):
             raise OSError("the file cannot be unpacked by another process")
         self._source = source
+        self._packed = packed
+        self._compression = source.compression
         self._size = skip
+        """Bytes of text that have been read."""
+        self._is_lost = False
         self._ring = os.memfd_create("proftui-blocks")
         self._path = f"/proc/{os.getpid()}/fd/{self._ring}"
         self._text: Text | Ended | None = None
@@ -196,7 +200,9 @@ class Unpacker:
                 with suppress(WorkerLostError):
                     self._process.send(answer.slot)
             answer = self._receive()
-        if answer.damage:
+        if self._is_lost:
+            yield from self._unpacked_here()
+        elif answer.damage:
             self._source.end_early(answer.damage)
         self._source.note_change()
 
@@ -205,11 +211,35 @@ class Unpacker:
         self._process.close()
         os.close(self._ring)
 
+    def _unpacked_here(self) -> Iterator[bytes]:
+        """The rest of the text, where the process is gone."""
+        skip = self._size
+        file = -1
+        try:
+            file = self._packed.open()
+            counted = _Counted(file)
+            for piece in decompressed(self._compression, counted):
+                self._source.set_bytes_read(counted.bytes_read)
+                if len(piece) > skip:
+                    yield piece[skip:]
+                    self._size += len(piece) - skip
+                skip = max(0, skip - len(piece))
+                if reason := self._source.unpacks_too_far(self._size):
+                    raise DamagedStreamError(reason)
+        except DamagedStreamError as error:
+            self._source.end_early(str(error))
+        except OSError as error:
+            self._source.end_early(f"reading failed ({error.strerror or error})")
+        finally:
+            if file >= 0:
+                os.close(file)
+
     def _receive(self) -> Filled | Text | Ended:
         try:
             answer: Filled | Text | Ended = self._process.receive()
-        except WorkerLostError as error:
-            answer = Ended(self._source.bytes_read, f"unpacking failed: {error}")
+        except WorkerLostError:
+            self._is_lost = True
+            answer = Ended(self._source.bytes_read)
         self._source.set_bytes_read(answer.bytes_read)
         if not isinstance(answer, Ended):
             self._size += answer.size if isinstance(answer, Filled) else len(answer.data)
