@@ -60,7 +60,7 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
     for row in used.iter_rows(named=True):
         wall, own = row["wall_ns"], busy[row["session"], row["device"]]
         assert wall == spans[row["session"]]
-        assert row["busy_pct"] == (100 * own / wall if wall else None)
+        assert row["busy_pct"] == (pytest.approx(100 * own / wall) if wall else None)
 
     idle = {(row["session"], row["device"]): row for row in idle_time(made).iter_rows(named=True)}
     holes = gaps(made)

@@ -109,7 +109,7 @@ def test_impossible_times_are_no_error() -> None:
 
 
 def test_a_trace_of_pytorch_tells_of_ops_before_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_PART_ROWS", 1 << 10)
+    monkeypatch.setattr(frames, "_WATCHED_ROWS", 1 << 10)
     profile, told = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
     assert told[0].calls == 0
     assert dict(told[0].others)["CPU ops"] > 0

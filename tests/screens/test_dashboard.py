@@ -294,7 +294,7 @@ async def test_i_tells_what_a_figure_is_and_follows_the_cursor() -> None:
         strip.query_one("#performance").focus()
         await press(pilot, "i")
         text = screen_text(pilot.app)
-        assert "last end of ops, iterations and GPU work" in " ".join(text.split())
+        assert "last end - first start of ops, iterations and GPU work" in " ".join(text.split())
         await press(pilot, "j")
         assert "mean over the GPUs of busy / wall time" in screen_text(pilot.app)
         await press(pilot, "escape")
@@ -307,7 +307,7 @@ async def test_help_begins_with_what_the_figure_under_the_cursor_means() -> None
     async with opened(TRAINING) as pilot:
         panel(pilot, "wall").bars.focus()
         await press(pilot, "question_mark")
-        assert "in kinds that exclude each other" in " ".join(screen_text(pilot.app).split())
+        assert "in exclusive categories that add up to it" in " ".join(screen_text(pilot.app).split())
 
 
 @pytest.mark.parametrize("name", [TRAINING, RUNS, NSYS, PALEO, *MADE])

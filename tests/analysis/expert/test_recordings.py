@@ -48,7 +48,7 @@ PROMISES: Final = (
     Promise("ddp_rank0.pt.trace.json.gz", "C1 C2 C4 A2 L2 L3 T6", "C3 U1 P1 Q1 Q2 T8 T9 A13", "C5 C7"),
     Promise("ddp_rank0.gputrace.txt", "C1 C2 C4 A2 L2 L3 T6", "C3 U1 P1 Q1 Q2", "C5 C7 A13 T8"),
     Promise("ddp_rank0.summary.txt", "C1 Q3", "P1 T1 T8", "C2 C3 C4 C5 C7 U1"),
-    Promise("ddp.nsys.sqlite.gz", "U1 U2 U6 U9 A8 A9 T7 I3 I10 L2 L3", "C3 P1 Q1 Q2 T8 T9 A13"),
+    Promise("ddp.nsys.sqlite.gz", "U1 U2 U6 U9 A8 A9 T7 I3 I10 L3", "L2 C3 P1 Q1 Q2 T8 T9 A13"),
     # Long steps, one after the other: what is left is what full precision costs.
     Promise("resnet50_fp32.pt.trace.json.gz", "P2 P4 P7", f"{UNHURRIED} A2 A13 U6 U7 I2 I3 T6 T7 L1 L8 L9 P11"),
     Promise("resnet50_amp.pt.trace.json.gz", f"{OF_SHORT_WORK} U1 U2 U6 P11", "P1 P2 P4 T1 C1 Q1 Q2 A13"),

@@ -457,7 +457,7 @@ CHANGED_MEMORY: Final = TableSpec(
     "changed_memory",
     "Memory at the peak",
     columns(
-        "call_site", "device", "change", "a_bytes", "b_bytes", "delta_bytes", "delta_pct", "a_allocations",
+        "call_site", "device", "change", "a_bytes", "b_bytes", "peak_delta_bytes", "delta_pct", "a_allocations",
         "b_allocations", "stack",
     ),
     key=("device", "call_site", "stack"),
@@ -493,10 +493,10 @@ def changed_memory(sides: Sides) -> pl.DataFrame:
             .then(pl.lit(REMOVED))
             .otherwise(pl.lit(BOTH))
             .alias("change"),
-            (b.fill_null(0) - a.fill_null(0)).alias("delta_bytes"),
+            (b.fill_null(0) - a.fill_null(0)).alias("peak_delta_bytes"),
         )
-        .with_columns(pl.when(a > 0).then(100 * pl.col("delta_bytes") / a).alias("delta_pct"))
-        .sort(pl.col("delta_bytes").abs(), pl.max_horizontal(a, b), descending=True, maintain_order=True)
+        .with_columns(pl.when(a > 0).then(100 * pl.col("peak_delta_bytes") / a).alias("delta_pct"))
+        .sort(pl.col("peak_delta_bytes").abs(), pl.max_horizontal(a, b), descending=True, maintain_order=True)
         .select(column.name for column in CHANGED_MEMORY.columns)
     )
 

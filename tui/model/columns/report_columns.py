@@ -89,7 +89,7 @@ MEASURED: Final = (
 
 
 _TOTALS: Final = ("a_total_ns", "b_total_ns", "delta_ns")
-_SIZES: Final = ("a_bytes", "b_bytes", "delta_bytes")
+_SIZES: Final = ("a_bytes", "b_bytes", "peak_delta_bytes")
 _CALLS: Final = ("a_calls", "b_calls")
 _AVERAGES: Final = ("a_avg_ns", "b_avg_ns")
 
@@ -138,7 +138,7 @@ TABLES: Final = (
     Column("a_bytes", "Baseline", K.SIZE, "Alive at the peak of the baseline.", 2, compared_with=_SIZES),
     Column("b_bytes", "Candidate", K.SIZE, "Alive at the peak of the candidate.", 2, compared_with=_SIZES),
     Column(
-        "delta_bytes",
+        "peak_delta_bytes",
         "Diff",
         K.SIZE,
         "Candidate minus baseline; new and removed rows count as 0 on the other side.",

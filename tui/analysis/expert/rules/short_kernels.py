@@ -85,15 +85,18 @@ def short_kernels(case: Case) -> Verdict:
     )
 
 
-def _idle_before(case: Case, short: float) -> int:
-    """How long GPUs idle right before short kernels, without the long gaps that U2 counts."""
+def _idle_before(case: Case, short: float) -> int | None:
+    """How long GPUs idle right before short kernels, without the long gaps that U2 counts.
+
+    None where no such gap is seen, as where starts are rounded to more than a gap lasts.
+    """
     kernel, idle = case.is_kernel_timed, 0
     for line, gaps in case.device_gaps:
         for block in blocks(len(gaps.after)):
             after, lengths = gaps.after[block], gaps.ends[block] - gaps.starts[block]
             brief = (line.ends[after] - line.starts[after] < short) & kernel[line.rows_at(after)]
             idle += int(lengths[brief & (lengths < case.limit("U2", "gap_ns"))].sum())
-    return idle
+    return idle or None
 
 
 @rule(
