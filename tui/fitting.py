@@ -227,7 +227,7 @@ def bar(share: float, width: int) -> str:
     """A bar for a share of 0 to 1, in eighths of a cell; a share above 0 is never empty.
 
     >>> bar(0.5, 4), bar(0.0001, 4), bar(0.5, 4)
-    ('██', '▏', '##')
+    ('██', '▏', '██')
     """
     share = min(max(share, 0.0), 1.0)
     if share == 0:

@@ -361,7 +361,7 @@ def tables_of_report(report: str) -> tuple[Table, ...]:
     """The tables that a report prints, the main one first.
 
     >>> [table.name for table in tables_of_report("ranges")]
-    ['ranges_by_name', 'ranges_by_depth']
+    ['ranges_by_name', 'cuda_graphs', 'ranges_by_depth']
     """
     return tuple(table for table in TABLES if report in table.reports)
 

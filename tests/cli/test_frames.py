@@ -145,6 +145,7 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "op_types": 3,
         "op_type_summary": 3,
         "op_instances": 3,
+        "measured_kernels": 0,
         "op_forest": 7,
         "op_kernels": 3,
         "op_work": 0,

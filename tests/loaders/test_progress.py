@@ -113,7 +113,7 @@ def test_a_trace_of_pytorch_tells_of_ops_before_its_kernels(monkeypatch: pytest.
     profile, told = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
     assert told[0].calls == 0
     assert dict(told[0].others)["CPU ops"] > 0
-    check(profile, told, least=3)
+    check(profile, told, least=2)
 
 
 def test_an_export_of_nsight_is_reported_of_range_by_range(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The columns that people see, each told once."""
+"""The columns that people see, each declared once."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
         assert column_of(pilot, "gpus", "busy_ns") == [95_015_157, 106_081_232, None, None]
         assert column_of(pilot, "streams", "stream") == [7, 17]
         await press(pilot, "j", "j")
-        assert "no activity of this GPU is recorded" in screen_text(pilot.app)
+        assert "no work of this GPU is recorded" in screen_text(pilot.app)
         await press(pilot, "k")
         assert column_of(pilot, "streams", "stream_work") == [2844, 55]
         await press(pilot, "enter", "j")
@@ -71,7 +71,7 @@ async def test_the_straggler_is_named_with_how_it_was_told() -> None:
         await press(pilot, "full_stop")
         text = screen_text(pilot.app)
         assert "Rank 1 is the straggler: it arrives last at the long collectives in 4 of 4 iterations" in text
-        assert "spends the least time in it" in text
+        assert "spends the least time in them" in text
         assert column_of(pilot, "ranks", "came_last") == [4, 0]
         assert column_of(pilot, "rank_iterations", "behind_ns") == [672_287, -465_794, -204_530, -10_641]
         await press(pilot, "j")

@@ -104,7 +104,7 @@ async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
     async with opened("gpt_cudagraph.nsys.sqlite.gz", view="iterations") as pilot:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration 0: "))
         assert line.startswith(" iteration 0: 4.43 ms, 1.01 x median  TC unknown 97%  ")
-        assert "CPU runs ahead: 368.67 µs each" in screen_text(pilot.app).splitlines()[1]
+        assert "CPU runs ahead: 369 µs each" in screen_text(pilot.app).splitlines()[1]
         told = told_of_the_row(pilot)
         assert (told["Duration"], told["CPU time"], told["GPU time"]) == ("4.4283 ms", "480.86 µs", "4.3001 ms")
 
@@ -401,7 +401,7 @@ async def test_the_help_names_the_keys_of_the_chart() -> None:
     async with opened(TRACE, size=(120, 60), view="iterations") as pilot:
         await press(pilot, "question_mark")
         assert "b      Start a span of iterations here; again: end it here." in screen_text(pilot.app)
-        assert "E      Choose what ends an iteration." in screen_text(pilot.app)
+        assert "E      Choose the loop, or the name that ends an iteration." in screen_text(pilot.app)
         await press(pilot, "tab")
         assert "Go to the slowest iteration" in screen_text(pilot.app)
 

@@ -24,11 +24,11 @@ READ = LoadPreview(
 
 def test_the_lines() -> None:
     assert preview_lines(READ, 0.421, 72, 10) == [
-        "So far, with 42% read (more is to come: no totals)",
-        "1,241 kernels and copies  10.000 s of GPU time  over 12.000 s  …",
+        "Partial results (42% read)",
+        "1,241 kernels and copies  10 s of GPU time  over 12 s  5,000 API calls",
         "GPU work                                         Calls       Time  Share",
-        "cudnn::detail::dgrad_engine<float, int=1…        1,200   7.5000 s  75.0%",
-        "[CUDA memcpy HtoD]                                  40   2.5000 s  25.0%",
+        "cudnn::detail::dgrad_engine<float, int=1…        1,200      7.5 s  75.0%",
+        "[CUDA memcpy HtoD]                                  40      2.5 s  25.0%",
         "·[31m行                                              1       0 ns   0.0%",
     ]
 
@@ -47,7 +47,7 @@ def test_instances_of_one_template_are_told_apart() -> None:
 def test_before_the_gpu_work_there_are_counts() -> None:
     read = LoadPreview((), 0, 0, 0.0, None, (("CPU ops", 12_345), ("API calls", 7)))
     assert preview_lines(read, None, 80, 10) == [
-        "So far (more is to come: no totals)",
+        "Partial results",
         "12,345 CPU ops  7 API calls  no GPU work yet",
     ]
 

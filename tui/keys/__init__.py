@@ -90,9 +90,9 @@ def keys_of_some_places() -> list[str]:
 def key_elsewhere(key: str) -> str:
     """That a key does nothing where it was pressed, and what it does where.
 
-    >>> told_of("f")
+    >>> key_elsewhere("f")
     'f does nothing here (in a table: filter). ? lists the keys.'
-    >>> told_of("L")
+    >>> key_elsewhere("L")
     'L does nothing here (in a table, in the timeline: source line). ? lists the keys.'
     """
     actions = [action for action in ACTIONS if key in action.keys.split(",") and action.scope is not Scope.BAR]

@@ -58,8 +58,8 @@ class PreviewTable(Static):
 
 def preview_lines(preview: LoadPreview, share: float | None, width: int, height: int) -> list[str]:
     """The lines of it, at most ``height`` and each at most ``width`` cells."""
-    title = "So far" if share is None else f"So far, with {100 * share:.0f}% read"
-    lines = [f"{title} (more is to come: no totals)", *_counts(preview, width)]
+    title = "Partial results" if share is None else f"Partial results ({100 * share:.0f}% read)"
+    lines = [title, *_counts(preview, width)]
     room = height - _ABOVE
     names = width - _CALLS - _TIME - _SHARE
     if not preview.names or room <= 0 or names < _NAMES_LEAST:

@@ -75,7 +75,7 @@ def test_a_summary_of_gpus_is_metrics_of_each_gpu_and_no_kernel() -> None:
     ]
     assert profile["summary"].is_empty()
     assert rows(profile, "sessions", "pid", "command") == [(123, "/home/me/app")]
-    (reason,) = [one for one in reasons(profile) if "names none" in one]
+    (reason,) = [one for one in reasons(profile) if "sums over all kernels" in one]
     assert reason.endswith("ncu --import run.ncu-rep --csv --print-summary per-kernel")
 
 

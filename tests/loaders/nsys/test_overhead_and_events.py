@@ -65,7 +65,7 @@ def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generat
         (0, "Nsight Systems", "overhead during GPU work", "TLS allocation", 50.0, "ns"),
     ]
     assert q4(profile) == [
-        (0, "found", "Profiler overhead is 150 ns (7.5% of the GPU span)."),
+        (0, "found", "Profiler overhead is 150 ns (14% of the GPU span)."),
         (1, "not applicable", "profiler overhead is not recorded"),
     ]
     left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process that did nothing else is left out")

@@ -200,7 +200,7 @@ def test_rulers_and_other_tools_are_not_nvprof() -> None:
         ("======== Warning: nvprof is not supported on devices with compute capability 8.0 …", "error", "nsys profile"),
         ("======== Warning: This version of nvprof doesn't support the underlying device, …", "error", "nsys profile"),
         ("==1== Warning: The user does not have permission to profile on the target …", "error", "ERR_NVGPUCTRPERM"),
-        ("==1== System profiling result:", "info", "in the log only"),
+        ("==1== System profiling result:", "info", "see the log"),
         ("No kernels were profiled.", "warning", "--profile-from-start"),
         ("No API activities were profiled.", "info", "--profile-api-trace"),
         ("No events/metrics were profiled.", "warning", "--query-metrics"),

@@ -78,9 +78,9 @@ def _phases_by_shapes(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.col("input_shapes").cast(pl.String).str.extract_groups(_QUERY_AND_KEYS).alias("of"))
         .select(
             *_KEYS,
-            pl.col("of").struct.field("1").cast(pl.Int64).alias("requests"),
-            pl.col("of").struct.field("3").cast(pl.Int64).alias("queries"),
-            pl.col("of").struct.field("4").cast(pl.Int64).alias("keys"),
+            pl.col("of").struct.field("1").cast(pl.Int64, strict=False).alias("requests"),
+            pl.col("of").struct.field("3").cast(pl.Int64, strict=False).alias("queries"),
+            pl.col("of").struct.field("4").cast(pl.Int64, strict=False).alias("keys"),
         )
         .drop_nulls()
         .collect()

@@ -322,8 +322,9 @@ class DashboardScreen(ViewScreen):
         return self.query_one(DashboardPanels)
 
     def has_to_wait(self, key: str) -> bool:
-        """Whether a key is for lines that are still to come."""
-        return self.panels.has_to_wait(key)
+        """Whether a key is for lines that are still to come; before the panels are there, they are."""
+        panels = self.query(DashboardPanels)
+        return panels.first().has_to_wait(key) if panels else key in KEYS_OF_LINES
 
     def links(self) -> list[Link]:
         """Every link of what is shown."""
