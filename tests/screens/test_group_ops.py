@@ -260,7 +260,6 @@ async def test_of_a_name_that_is_cut_the_end_tells_it_apart() -> None:
     async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24)) as pilot:
         await press(pilot, "3")
         text = screen_text(pilot.app)
-        assert "▸ ConvolutionBackward0 " in text
-        assert "▸ NativeBatchNormBackward0 " in text
+        assert "(autograd engine, no forward op)" in text
         assert "autograd::engine" not in text
         assert " (unattrib…ed: launch not recorded) " in text

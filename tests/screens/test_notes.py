@@ -15,6 +15,7 @@ from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press,
 from tests.screens.test_sql import ask
 from tests.snapshots import screen_text
 from tui.analysis.timeline.shown import title
+from tui.app import navigator
 from tui.app.notes import WITHOUT_NOTES
 from tui.screens import base
 from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, launches_of_kernel
@@ -160,6 +161,8 @@ async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
 
 
 async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A look again after that long does not count as being at work.
+    monkeypatch.setattr(navigator, "LOOK_AGAIN_AFTER_S", 0.05)
     hold = Hold()
 
     def held_up(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import pytest
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.screens.test_sql import ask
 from tests.snapshots import screen_text
+from tui.app import navigator
 from tui.state import workspace
 from tui.state.store import files
 from tui.widgets.notices import OfferLine
@@ -191,6 +192,8 @@ async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Pat
 
 
 async def test_no_row_is_told_to_be_gone_before_the_tables_have_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A look again after that long does not count as being at work.
+    monkeypatch.setattr(navigator, "LOOK_AGAIN_AFTER_S", 0.05)
     row = await leave_in_kernels(TRACE)
     async with opened(TRACE) as pilot:
         settle = TablePane.cursor_settled

@@ -229,7 +229,7 @@ async def test_details_of_a_kernel_show_how_its_durations_spread() -> None:
     async with opened(TRAINING, size=(200, 50)) as pilot:
         await press(pilot, "colon", *"kernels", "enter", "i")
         text = screen_text(pilot.app)
-        assert "Durations   8.864 µs " in text
+        assert "Durations   8.86 µs " in text
         assert "logarithmic" in text
     same = profile(activities=[kernel("k", 9, start_ns=start) for start in (1, 20)])
     async with opened_profile(same) as pilot:
