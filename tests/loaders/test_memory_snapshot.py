@@ -354,8 +354,8 @@ def test_two_snapshots_are_compared_by_call_stack(tmp_path: Path) -> None:
     before, after = (load_one(str(path)) for path in paths)
     diff = Diff(two_inputs(before, after))
 
-    changed = diff.table("memory").filter(pl.col("delta_bytes") != 0)
-    assert changed.select("call_site", "device", "change", "b_bytes", "delta_bytes", "b_allocations").rows() == [
+    changed = diff.table("memory").filter(pl.col("peak_delta_bytes") != 0)
+    assert changed.select("call_site", "device", "change", "b_bytes", "peak_delta_bytes", "b_allocations").rows() == [
         (WHERE_MODEL, 0, "new", 2 * MB - 100, 2 * MB - 100, 1)
     ]
     assert "Memory at the peak (" in diff.as_text(Style(100))

@@ -111,6 +111,8 @@ def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) ->
             return Link("kernels", "kind=kernel")
         case "graph_launches":
             return Link("kernels", "kind=graph")
+        case "mfu_pct" | "model_flops":
+            return Link("roofline")
         case "busy_pct":
             return Link("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
     counted = iteration_filter(known.get("iteration_first"), known.get("iteration_last"), iterated)
