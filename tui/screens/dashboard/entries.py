@@ -113,6 +113,12 @@ def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) ->
             return Link("kernels", "kind=graph")
         case "mfu_pct" | "model_flops":
             return Link("roofline")
+        case "tc_unknown_pct":
+            return link_of_tensor_cores("?")
+        case "api_outside_ns":
+            return Link("api-calls")
+        case name if name.startswith("phase_"):
+            return Link("iterations", equals_filter("phase", name.removeprefix("phase_"), ColumnKind.TEXT))
         case "busy_pct":
             return Link("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
     counted = iteration_filter(known.get("iteration_first"), known.get("iteration_last"), iterated)
