@@ -179,7 +179,7 @@ def run_command(explorer: Explorer, line: str) -> None:
     rest = rest.strip()
     if not word:
         return
-    if word.isascii() and word.isdecimal():
+    if word.isdecimal():
         _line(explorer, word)
         return
     if word in COMMANDS:
