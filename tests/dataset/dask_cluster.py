@@ -31,7 +31,8 @@ class DaskCluster:
             "dask_scheduler", "--host=127.0.0.1", "--port=0", f"--scheduler-file={file}", ALLOWED_FAILURES="1"
         )
         self._workers: list[subprocess.Popen[bytes]] = []
-        wait_until(file.exists)
+        # The file is there before it is written.
+        wait_until(lambda: file.exists() and file.read_text().endswith("\n}"))
         self.address: str = json.loads(file.read_text())["address"]
 
     def add_workers(self, count: int, python_path: str = "") -> subprocess.Popen[bytes]:
