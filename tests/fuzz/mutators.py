@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import pickle
@@ -136,7 +137,7 @@ def _change_value(random: Random, tree: Any) -> None:
         if isinstance(tree[key], dict | list) and random.random() < 0.85:
             tree = tree[key]
             continue
-        tree[key] = random.choice(VALUES)
+        tree[key] = copy.deepcopy(random.choice(VALUES))
         return
 
 
