@@ -10,7 +10,7 @@ from tui.analysis.iterations.chart import Bar
 from tui.text import to_ascii
 from tui.widgets.charts import iteration_bars as drawing
 from tui.widgets.charts.bars import LOOKS
-from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column
+from tui.widgets.charts.iteration_bars import CELL_LEVELS, BarStyle, bar_width, column, shown_parts
 
 
 def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...] = (), rows: int = 1) -> Bar:
@@ -43,14 +43,22 @@ def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
     assert drawn(bar(52, parts=of.parts_ns), BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓     "
 
 
-def test_a_cell_is_of_the_part_that_has_most_of_it() -> None:
+def test_two_parts_share_a_cell_where_colours_tell_them_apart() -> None:
     look = BarStyle(5, 100)
-    # The thin part lies in the middle of the third cell, and in the middle of what there is of the fourth.
-    whole = bar(100, parts=(49.5, 0.0, 0.0, 1.0, 0.0, 0.0, 49.5, 0.0))
-    assert "memory" not in [part for _, part in column(whole, look)]
-    top = bar(75, parts=(66.0, 0.0, 0.0, 2.0, 0.0, 0.0, 7.0, 0.0))
-    assert [part for _, part in column(top, look)] == ["tensor", "tensor", "tensor", "cpu", ""]
-    assert drawn(top, look) == "███▆ "
+    of = bar(100, parts=(16.0, 37.0, 0.0, 3.0, 0.0, 0.0, 38.0, 6.0))
+    assert column(of, look) == [
+        ("▆", "tensor on other"), ("▓", "other"), ("▆", "other on cpu"), ("▚", "cpu"), ("▆", "cpu on idle"),
+    ]  # fmt: skip
+    assert shown_parts([column(of, look)]) == {"tensor", "other", "cpu", "idle"}
+
+
+def test_a_part_smaller_than_a_line_has_one_where_patterns_tell_parts_apart() -> None:
+    of = bar(28.7, parts=(4.6, 10.6, 0.0, 0.8, 0.0, 0.0, 10.9, 1.8))
+    parts = [part for _, part in column(of, BarStyle(6, 60, smooth=False))]
+    assert parts == ["tensor", "other", "cpu", "", "", ""]
+    # A line is no fair picture of less than a quarter of one.
+    thin = bar(100, parts=(97.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0))
+    assert {part for _, part in column(thin, BarStyle(5, 100, smooth=False))} == {"tensor"}
 
 
 def test_of_several_iterations_the_longest_is_marked_and_what_is_longer_than_the_scale_cut() -> None:

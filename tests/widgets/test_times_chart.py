@@ -54,8 +54,8 @@ async def test_a_column_is_what_its_iteration_was_used_for() -> None:
         "    10 ms " + "▚" * 11,
         "          " + "▚" * 11,
         "          " + "▓" * 11 + " " + "▄" * 11,
-        "          " + "█" * 11 + " " + "▓" * 11,
-        "          " + "█" * 11 + " " + "█" * 11,
+        "          " + "█" * 11 + " " + "▄" * 11,
+        "          " + "█" * 11 + " " + "▄" * 11,
         "          3" + " " * 21 + "4",
         "█ tensor cores  ▓ other kernels  ▚ CPU  ░ other",
     ]

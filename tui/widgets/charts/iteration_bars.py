@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
 
 from tui.analysis.iterations.chart import Bar, scale_ns
@@ -15,14 +16,13 @@ from tui.fitting import clip, whole_pieces
 from tui.fmt import brief_duration
 from tui.model.aggregation import STEP_PHASES
 from tui.text import plain
-from tui.widgets.charts.bars import LOOKS
+from tui.widgets.charts.bars import LOOKS, shared_cells
 from tui.widgets.charts.sparkline import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
-    from rich.style import Style
 
 
 PARTS: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
@@ -41,8 +41,21 @@ ROUND_STEPS: Final = (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10)
 WIDEST: Final = 12
 """Cells of a bar with the blank beside it."""
 
+ON: Final = " on "
+"""Between the parts of a cell that two share: the lower one is drawn in its color, the upper one is the ground."""
+
 Cell = tuple[str, str]
-"""A character, and the part that it shows: one of `PARTS`, ``whole``, ``sign`` or empty."""
+"""A character, and the part that it shows: one of `PARTS`, two of them with `ON` between, ``whole``, ``sign`` or empty.
+"""
+
+
+def shown_parts(columns: Iterable[Sequence[Cell]]) -> set[str]:
+    """What the legend has to name.
+
+    >>> sorted(shown_parts([[("█", "tensor"), ("▃", "tensor on cpu")]]))
+    ['cpu', 'tensor']
+    """
+    return {part for cells in columns for _, shown in cells for part in shown.split(ON)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +67,7 @@ class BarStyle:
     scale_ns: int
     """What it stands for."""
     smooth: bool = True
-    """The top of a bar ends within a cell: only where colors tell its part."""
+    """Parts end within a cell: only where colors distinguish them."""
 
 
 def round_scale_ns(bars: Sequence[Bar]) -> int:
@@ -82,11 +95,8 @@ def column(bar: Bar, look: BarStyle) -> list[Cell]:
     whole = look.lines * CELL_LEVELS
     height = _height(bar.mean_ns, look)
     longest = _height(bar.max_ns, look)
-    filled = height // CELL_LEVELS if look.smooth else _rounded(height)
-    parts = _parts_of_cells(_edges(bar, look), filled + 1)
-    cells: list[Cell] = [(LOOKS[part].fill, part) for part in parts[:filled]]
-    if look.smooth and height % CELL_LEVELS:
-        cells.append((LEVELS[height % CELL_LEVELS - 1], parts[filled]))
+    parts = _parts_ns(bar, min(bar.mean_ns, look.scale_ns))
+    cells = _smooth_cells(_steps(parts, height)) if look.smooth else _whole_cells(parts, _rounded(height))
     if bar.last > bar.first:
         cells += [(WHISKER, "sign")] * (-(-longest // CELL_LEVELS) - len(cells))
     cells += [(" ", "")] * (look.lines - len(cells))
@@ -108,37 +118,60 @@ def _rounded(height: int) -> int:
     return max(int(height > 0), (height + CELL_LEVELS // 2) // CELL_LEVELS)
 
 
-def _edges(bar: Bar, look: BarStyle) -> list[tuple[float, str]]:
-    """Up to where each part reaches, in steps of a cell."""
-    if not bar.parts_ns or look.scale_ns <= 0:
-        return []
-    edges, so_far = [], 0.0
-    for part, time in zip(PARTS, bar.parts_ns, strict=True):
-        so_far += time
-        if time > 0:
-            edges.append((so_far / look.scale_ns * look.lines * CELL_LEVELS, part))
-    return edges
+def _parts_ns(bar: Bar, drawn_ns: float) -> list[tuple[str, float]]:
+    """The parts of a bar up to a time, from below; the last has what the others leave."""
+    parts = [(part, time) for part, time in zip(PARTS, bar.parts_ns, strict=bool(bar.parts_ns)) if time > 0]
+    if not parts:
+        return [("whole", drawn_ns)]
+    ends = [min(end, drawn_ns) for end in accumulate(time for _, time in parts)][:-1]
+    times = [end - start for start, end in pairwise([0.0, *ends, drawn_ns])]
+    return [(part, time) for (part, _), time in zip(parts, times, strict=True) if time > 0]
 
 
-def _parts_of_cells(edges: Sequence[tuple[float, str]], cells: int) -> list[str]:
-    """The part that has most of each cell, from below; above the last edge the last one seen.
+def _steps(parts: Sequence[tuple[str, float]], height: int) -> list[str]:
+    """The part of each step of a bar, from below: each part ends at the step nearest to its end.
 
-    >>> _parts_of_cells([(9, "tensor"), (13.4, "memory"), (20, "cpu")], 3)
-    ['tensor', 'memory', 'cpu']
-    >>> _parts_of_cells([(11.9, "tensor"), (12.1, "memory"), (16, "cpu")], 3)
+    >>> _steps([("tensor", 3.4), ("cpu", 2.6)], 3)
     ['tensor', 'tensor', 'cpu']
     """
-    found: list[str] = []
-    below, most, chosen = 0.0, 0.0, "whole"
-    for edge, part in edges:
-        while len(found) < cells and edge >= (top := (len(found) + 1) * CELL_LEVELS):
-            found.append(part if top - below > most else chosen)
-            below, most = top, 0.0
-        if edge - below > most:
-            most, chosen = edge - below, part
-        below = edge
-    last = chosen if most else edges[-1][1] if edges else "whole"
-    return [*found, *[last] * (cells - len(found))]
+    total = sum(time for _, time in parts)
+    steps: list[str] = []
+    for (part, _), end in zip(parts, accumulate(time for _, time in parts), strict=True):
+        steps += [part] * (round(end / total * height) - len(steps)) if total else []
+    return steps
+
+
+def _smooth_cells(steps: Sequence[str]) -> list[Cell]:
+    """Cells of which the last may be filled in part, and each other one may show two parts.
+
+    >>> _smooth_cells(["tensor"] * 3 + ["cpu"] * 7)
+    [('▃', 'tensor on cpu'), ('▂', 'cpu')]
+    """
+    cells = []
+    for start in range(0, len(steps), CELL_LEVELS):
+        runs = [(part, sum(1 for _ in run)) for part, run in groupby(steps[start : start + CELL_LEVELS])]
+        filled = sum(number for _, number in runs)
+        if len(runs) == 1 or filled < CELL_LEVELS:
+            part, _ = max(runs, key=itemgetter(1))
+            cells.append((LOOKS[part].fill if filled == CELL_LEVELS else LEVELS[filled - 1], part))
+            continue
+        # Of more than two the largest are shown.
+        (lower, below), (upper, above) = sorted(sorted(runs, key=itemgetter(1))[-2:], key=runs.index)
+        cells.append((LEVELS[max(1, round(CELL_LEVELS * below / (below + above))) - 1], f"{lower}{ON}{upper}"))
+    return cells
+
+
+def _whole_cells(parts: Sequence[tuple[str, float]], number: int) -> list[Cell]:
+    """Cells of one part each; a part of a quarter of a cell or more has one, as far as they reach.
+
+    >>> _whole_cells([("tensor", 16), ("other", 37), ("memory", 3), ("cpu", 44)], 3)
+    [('█', 'tensor'), ('▓', 'other'), ('▚', 'cpu')]
+    """
+    total = sum(time for _, time in parts)
+    least = sorted((time for _, time in parts), reverse=True)[:number][-1] if number else 0
+    counted = [time if time >= least and 4 * time * number >= total else 0 for _, time in parts]
+    shares = shared_cells(counted, number)
+    return [(LOOKS[part].fill, part) for (part, _), cells in zip(parts, shares, strict=True) for _ in range(cells)]
 
 
 LABEL: Final = 11
@@ -258,7 +291,14 @@ def _bar_lines(of: Drawing, look: BarStyle, columns: Sequence[list[Cell]]) -> li
         runs = _Runs(of)
         runs.add(f"{clip(text, LABEL - 1):>{LABEL - 1}} ", "words")
         for style, of_style in groupby([cells[line] for cells in wide], key=itemgetter(1)):
-            runs.add("".join([text for text, _ in of_style]), style)
+            texts = [text for text, _ in of_style]
+            if ON not in style:
+                runs.add("".join(texts), style)
+                continue
+            for text in texts:
+                # Blanks between bars have no ground.
+                runs.add(text[:body], style)
+                runs.add(text[body:], "")
         lines.append(runs.strip())
     return lines
 
@@ -273,6 +313,8 @@ class _Wide(dict[Cell, tuple[str, str]]):
     def __missing__(self, cell: Cell) -> tuple[str, str]:
         character, part = cell
         style = part if self._is_chosen or not part else "aside"
+        if style == "aside" and ON in part:
+            character = LOOKS[part.partition(ON)[0]].fill
         text = character * self._body + " " * (self._of.cells - self._body)
         wide = self[cell] = text, style
         return wide
@@ -329,8 +371,7 @@ def _numbers(of: Drawing) -> Strip:
 
 def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     """What the fills and signs mean, as far as they are on the screen."""
-    shown = set().union(*columns)
-    used = {part for _, part in shown}
+    shown, used = set().union(*columns), shown_parts(columns)
     entries = [(LOOKS[part].fill, words, part) for part, words in _LEGEND if part in used]
     if any(character == WHISKER for character, _ in shown):
         entries.append((WHISKER, "longest of several", "sign"))
@@ -361,11 +402,18 @@ class _Runs:
         self._parts: list[tuple[str, str]] = []
 
     def add(self, text: str, style: str) -> None:
+        if not text:
+            return
         if self._parts and self._parts[-1][1] == style:
             self._parts[-1] = (self._parts[-1][0] + text, style)
         else:
             self._parts.append((text, style))
 
     def strip(self) -> Strip:
-        segments = [Segment(text, self._of.styles[style]) for text, style in self._parts if text]
+        segments = [Segment(text, _style(self._of.styles, style)) for text, style in self._parts]
         return Strip(segments).adjust_cell_length(self._of.width, self._of.styles[""])
+
+
+def _style(styles: Mapping[str, Style], name: str) -> Style:
+    lower, _, upper = name.partition(ON)
+    return styles[lower] + Style(bgcolor=styles[upper].color) if upper else styles[lower]

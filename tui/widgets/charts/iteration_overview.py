@@ -16,12 +16,14 @@ from tui.widgets.app_services import services_of
 from tui.widgets.charts.bars import LOOKS
 from tui.widgets.charts.iteration_bars import (
     CUT,
+    ON,
     SMOOTH,
     WHISKER,
     BarStyle,
     bar_width,
     column,
     round_scale_ns,
+    shown_parts,
 )
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ class TimesChart(Widget):
         ]
         first, last = (str(self._rows["iteration"][place]) for place in (0, -1))
         axis = first + last.rjust(cells * (len(shown) - 1) + body - cell_width(first))
-        used = {part for of in columns for _, part in of}
+        used = shown_parts(columns)
         parts = [(LOOKS[part].fill, LOOKS[part].color, WORDS[part]) for part in WORDS if part in used]
         signs = {character for of in columns for character, part in of if part == "sign"}
         if not self._is_all:
@@ -125,8 +127,10 @@ def _drawn(line: Sequence[Cell], cells: int, body: int) -> list[tuple[str, str]]
     """A line of the columns: texts and their styles, neighbors of one part as one."""
     runs = []
     for part, of in groupby(line, key=itemgetter(1)):
-        text = "".join(character * body + " " * (cells - body) for character, _ in of)
-        runs.append((text, LOOKS[part].color if part in LOOKS else "$foreground"))
+        colors = [LOOKS[shown].color for shown in part.split(ON) if shown in LOOKS]
+        for character, _ in of:
+            # Blanks between columns have no ground.
+            runs += [(character * body, ON.join(colors) or "$foreground"), (" " * (cells - body), "")]
     return runs
 
 
