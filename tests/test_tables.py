@@ -9,7 +9,7 @@ from tui.analysis.inputs.needs import Need
 from tui.cli.arguments import command_parser
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 from tui.tables import (
     ALL_REPORTS,
     EXPORTED,

@@ -62,7 +62,7 @@ TO_TEXT = {"extract", "slice", "head", "tail", "replace", "replace_all"} | {
 @pytest.mark.parametrize("find", [patterns_with_foreign_digits, strict_casts_of_texts])
 def test_numbers_are_read_in_one_way(find: Callable[[ast.AST], Iterator[int]]) -> None:
     found = [f"{path}:{line}" for path, tree in trees() for line in find(tree)]
-    assert found == [], "use [0-9], and tui.model.text_numbers.number_in"
+    assert found == [], "use [0-9], and tui.text.number_in"
 
 
 def test_what_is_looked_for_is_found() -> None:

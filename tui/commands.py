@@ -10,7 +10,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from tui.keys import ACTIONS, Scope
 from tui.model.aggregation import aggregation, is_range
 from tui.model.errors import CommandError, ProftuiError
-from tui.model.text_numbers import whole_number
+from tui.text import whole_number
 from tui.theme import theme_name
 from tui.views import VIEWS, find_view, view
 

@@ -17,7 +17,7 @@ from tui.analysis.ops.op_instances import KERNELS_OF_OP, kernels_of_recorded_op
 from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
 
 if TYPE_CHECKING:
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 GEMM = "volta_sgemm_128x32_nn"
 POOL = "void cudnn::detail::pooling_bw_kernel_max<float>(cudnnTensorStruct, float*)"

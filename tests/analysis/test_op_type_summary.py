@@ -10,7 +10,7 @@ from tests.analysis.frames import kernel, printed, profile
 from tests.analysis.test_op_instances import opened
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
 from tui.analysis.ops.ops_by_name import OPS, ops
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.apply import apply
 
 if TYPE_CHECKING:

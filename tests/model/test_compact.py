@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tui.model.constant_columns import compact_constants
+from tui.model.profile import compact_constants
 from tui.model.schema import NAME
 
 ROWS = 100_000

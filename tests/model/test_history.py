@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tui.model.history import History, Place
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 
 
 def test_back_and_forward_as_in_a_browser() -> None:

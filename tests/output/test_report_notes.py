@@ -10,7 +10,7 @@ import pytest
 from tui.cli.main import main
 from tui.model.aggregation import Aggregation
 from tui.model.history import Place
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.state import workspace
 from tui.state.notes import Notes, RowPlace
 from tui.state.store import files

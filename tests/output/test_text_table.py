@@ -11,7 +11,7 @@ from tests.analysis.frames import kernel, profile
 from tui.analysis.ops.op_types import OP_TYPE_SUMMARY, op_type_summary
 from tui.fitting import cell_width
 from tui.model.columns import columns
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.output.report import Style, table_lines
 from tui.output.text_table import laid_out, written
 from tui.query.facts import ColumnFacts

@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from tui.model.columns import Column, ColumnKind, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 COLUMNS = (
     *columns(

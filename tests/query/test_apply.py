@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.query.tables import FRAME, STRINGS, TABLE, UNITS
 from tui.model.columns import columns
-from tui.model.view import Sort, TableSpec, TableState
+from tui.model.table_spec import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
 
 

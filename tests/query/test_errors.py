@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.query.tables import COLUMNS, FRAME, TABLE, UNITS
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
 from tui.query.nodes import QueryError

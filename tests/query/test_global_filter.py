@@ -5,7 +5,7 @@ import pytest
 
 from tests.query.tables import FRAME, TABLE
 from tui.model.columns import columns
-from tui.model.view import TableSpec, TableState
+from tui.model.table_spec import TableSpec, TableState
 from tui.query.apply import apply
 from tui.query.global_filter import apply_global_filter, as_global_filter
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.query.tables import COLUMNS, FRAME, TABLE
 from tui.model.columns import Column, ColumnKind
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
 from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex

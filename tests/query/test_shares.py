@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.model.columns import columns
-from tui.model.view import TableSpec, TableState
+from tui.model.table_spec import TableSpec, TableState
 from tui.query.apply import apply
 from tui.query.shares import SMALL_PCT, share_base, small_rows, total_of, weight_pct
 

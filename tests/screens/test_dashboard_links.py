@@ -12,7 +12,7 @@ from tests.screens.opening import sample
 from tui.analysis.copies import TRANSFERS, transfers
 from tui.analysis.dashboard import copies_over_sessions, dashboard
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_with_uses
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.screens.dashboard.entries import link_of_copies, link_of_fact
 

@@ -17,7 +17,7 @@ from tui.analysis.expert.findings_table import FOLDED, IDLE_RULES, gap_of
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.inputs.capabilities import views
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.screens.expert_systems import DETAILS_FROM
 from tui.screens.menus import MenuScreen

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.state.arrangements import PLAIN, VERSION, Arrangement, Arrangements
 
 ARRANGED = TableState(

@@ -9,7 +9,7 @@ from textual.app import App
 
 from tui.keys import Scope, bindings_for
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 from tui.theme import DARK, kind_defaults
 from tui.widgets.output_filters import AsciiOutput
 from tui.widgets.table.pane import TablePane

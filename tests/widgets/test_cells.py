@@ -8,7 +8,7 @@ import pytest
 from tests.widgets.tables import DGRAD, HOSTILE, KERNELS, SPEC, WIDE
 from tui.fitting import cell_width
 from tui.model.columns import COLUMNS, ColumnKind, columns
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.facts import ColumnFacts
 from tui.widgets.table.cells import CellWriter, units_of, writers
 

@@ -10,7 +10,7 @@ from tests.idle import until
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.model.columns import columns
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.state.arrangements import Arrangements
 from tui.widgets.app_services import AppServices, provide_services
 from tui.widgets.table.columns import ColumnChooser

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tui.analysis.compare.changes import CHANGED_FINDINGS
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
-from tui.model.view import MIN_PINNED
+from tui.model.table_spec import MIN_PINNED
 from tui.query.facts import UNINFORMATIVE_PRIORITY
 from tui.widgets.table.layout import BAR_MIN, GAP, GUTTER, TableLayout, _grown, lay_out
 

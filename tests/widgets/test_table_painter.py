@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from tests.widgets.tables import KERNELS, SPEC
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.widgets.table.cells import writers
 from tui.widgets.table.layout import lay_out
 from tui.widgets.table.painter import RowLook, TablePainter, TableStyles

@@ -8,7 +8,7 @@ import polars as pl
 from tests.idle import Hold, until
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, WIDE, TableApp
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.apply import Applied, apply
 from tui.widgets.table import filtering, model
 from tui.widgets.table.pane import TablePane

@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.cache.spill import filter_rows
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

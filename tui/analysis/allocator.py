@@ -13,7 +13,7 @@ from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     import numpy.typing as npt

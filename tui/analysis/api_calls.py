@@ -15,7 +15,7 @@ from tui.analysis.memo import once_per_profile
 from tui.cache.spill import filter_rows
 from tui.model.columns import columns
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -14,7 +14,7 @@ from tui.analysis.kernels import aggregated, kernels
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import ColumnKind, columns
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

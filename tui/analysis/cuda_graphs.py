@@ -10,7 +10,7 @@ from tui.analysis.activities import activities_where
 from tui.analysis.memo import once_per_profile
 from tui.correlation.graph_replays import GRAPH_LAUNCH
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from tui.analysis.roofline import rooflines
 from tui.analysis.sessions import rank_words
 from tui.fmt import brief_duration, brief_percent, count, format_value, percent, step
 from tui.model.columns import ColumnKind
-from tui.model.constant_columns import column_view
+from tui.model.profile import column_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

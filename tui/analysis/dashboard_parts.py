@@ -24,8 +24,8 @@ from tui.analysis.iterations.times import USES, iteration_times, iterations_with
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import low_memory
 from tui.fmt import count
-from tui.model.constant_columns import column_view
 from tui.model.errors import ProftuiError
+from tui.model.profile import column_view
 from tui.runtime import COLUMN_BYTES, keep_freed_memory
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from tui.analysis.inputs.devices import device_facts
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import sessions_of_kernels_alone
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

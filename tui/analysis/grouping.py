@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.blocks import blocks
-from tui.model.constant_columns import column_view
+from tui.model.profile import column_view
 
 
 def group_rows(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:

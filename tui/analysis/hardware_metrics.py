@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.activities import activities_where, activity_row
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

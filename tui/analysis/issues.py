@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.model.columns import columns
 from tui.model.schema import SEVERITIES
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -16,7 +16,7 @@ from tui.analysis.tensor_core_use import verdicts_by_name, with_verdicts
 from tui.model.columns import columns
 from tui.model.names import kind_by_name, short_name
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

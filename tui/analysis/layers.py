@@ -12,7 +12,7 @@ from tui.analysis.activities import activities_where
 from tui.analysis.durations import total
 from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
 from tui.model.columns import COLUMNS, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

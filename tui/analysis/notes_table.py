@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.model.columns import COLUMNS, ColumnKind, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 from tui.views import VIEWS
 
 if TYPE_CHECKING:

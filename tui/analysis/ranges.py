@@ -18,7 +18,7 @@ from tui.cache.spill import spill_to_disk
 from tui.correlation.launches import with_launch
 from tui.model.columns import ColumnKind, columns
 from tui.model.profile import rows_of_session
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,7 +23,7 @@ from tui.model.columns import columns
 from tui.model.errors import ProftuiError
 from tui.model.forest import NONE
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

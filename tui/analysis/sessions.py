@@ -11,7 +11,7 @@ from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.kernels import kernels
-from tui.model.constant_columns import column_view
+from tui.model.profile import column_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

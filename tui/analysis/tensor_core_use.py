@@ -16,9 +16,9 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import NAME_LIMIT, classify, first_matches
 from tui.data import user_files
 from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, tables, user_path, user_text
-from tui.model.constant_columns import column_view
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_name
+from tui.model.profile import column_view
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from textual.worker import get_current_worker
 
 from tui.model.aggregation import aggregation
 from tui.model.errors import CommandError, ProftuiError
-from tui.model.text_numbers import whole_number
 from tui.options import path_exists, user_path
+from tui.text import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from tui.correlation.launches import iteration_at, nest, parents, thread_codes
 from tui.correlation.nesting import NONE, Nesting
 from tui.correlation.plausible_times import is_plausible_duration
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -25,7 +25,7 @@ from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, joined
 from tui.model.schema import NAME
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,7 +18,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.progress import Report, keep_going
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES, NAME
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui.model.view import TableState
+    from tui.model.table_spec import TableState
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from tui.text import plain
 if TYPE_CHECKING:
     from tui.analysis.compare.headline import Figure
     from tui.analysis.compare.sides import Sides
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
     from tui.output.report import Style
 
 

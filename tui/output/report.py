@@ -33,7 +33,7 @@ from tui.text import plain
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 
 OF_ITERATIONS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels-by-op"})

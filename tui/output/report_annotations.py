@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
     from tui.output.report import Style
     from tui.state.notes import Note
     from tui.state.store import Files, Key

@@ -18,7 +18,7 @@ from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.fitting import bar, cell_width, pad
 from tui.fmt import brief_duration, count, duration, percent
 from tui.model.columns import Column, ColumnKind, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import Style, issue_lines, json_rows, table_lines, table_markdown
 from tui.text import plain

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.compile import Query, compile_query
 from tui.query.facts import ColumnFacts, facts_of, sum_of
 from tui.query.global_filter import apply_global_filter
@@ -19,12 +19,12 @@ from tui.query.shares import share_base, small_rows, weight_pct
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tui.model.view import Sort
+    from tui.model.table_spec import Sort
 
     Keys = NDArray[np.uint64]
     Rows = NDArray[np.uint32]
     from tui.model.forest import Flags, Forest, Ints
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 
 MIN_CACHED_ROWS: Final = 20_000

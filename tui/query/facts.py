@@ -16,7 +16,7 @@ from tui.model.columns import columns_by_priority
 
 if TYPE_CHECKING:
     from tui.model.columns import Column
-    from tui.model.view import Sort, TableSpec
+    from tui.model.table_spec import Sort, TableSpec
 
 
 CODED_FROM: Final = 20_000

@@ -17,7 +17,7 @@ from tui.query.write import write
 if TYPE_CHECKING:
     import polars as pl
 
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 
 _OF_THE_ROW: Final = "time"

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from tui.model.profile import Profile
-    from tui.model.view import TableState
+    from tui.model.table_spec import TableState
     from tui.screens.explorer import Explorer
 
 

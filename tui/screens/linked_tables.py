@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 
 CURRENT: Final = "-current"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tui.analysis.ops.op_types import ColumnFold
     from tui.model.columns import Column
     from tui.model.history import Place
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
     from tui.widgets.details.pane import Details
 
 

@@ -25,7 +25,7 @@ from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
 from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.errors import CommandError
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.group_ops import GroupOpsScreen
 from tui.screens.kernels import (
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tui.analysis.ops.groupings import Grouping
     from tui.model.history import Place
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
     from tui.widgets.details.pane import Details
     from tui.widgets.table.pane import TablePane
 

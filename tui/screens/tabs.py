@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui.model.profile import Profile
-    from tui.model.view import TableState
+    from tui.model.table_spec import TableState
     from tui.screens.base import ViewScreen
 
 

@@ -17,7 +17,7 @@ from tui.fitting import cell_width, clip, shorten_symbol
 from tui.fmt import brief_duration, count, duration, step
 from tui.labels import Cutter
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 from tui.screens.kernels import details_of_launch
 from tui.screens.menus import MenuScreen, menu_width
 from tui.text import plain

@@ -12,7 +12,7 @@ from tui.fmt import UNITS
 from tui.state.store import Store, folder
 
 if TYPE_CHECKING:
-    from tui.model.view import TableState
+    from tui.model.table_spec import TableState
 
 VERSION: Final = 1
 MOST_TABLES: Final = 300

@@ -248,7 +248,7 @@ class DocumentFolder:
 Scalar = str | int | float | bool | None
 """The types of the values of a row's key."""
 Key = tuple[Scalar, ...]
-"""Identifies a row by values: `tui.model.view.TableSpec.key`."""
+"""Identifies a row by values: `tui.model.table_spec.TableSpec.key`."""
 
 MOST_TEXT: Final = 16_384
 """The longest text in a key; C++ names of several thousand characters exist."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tui.model.history import Place
-    from tui.model.view import TableState
+    from tui.model.table_spec import TableState
     from tui.state.store import Files
 
 

@@ -20,7 +20,7 @@ from tui.analysis.ops.op_types import op_types
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from tui.analysis.sessions import sessions_of_kernels_alone
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.fmt import NULL, column_unit, count, format_value, percent, signed
 from tui.model.columns import COLUMNS, Column, ColumnKind
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

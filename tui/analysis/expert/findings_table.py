@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.timeline.lookup import Gap
 from tui.model.columns import Column, ColumnKind, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from tui.analysis.grouping import distinct_rows, partition_by_session
 from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     import numpy.typing as npt

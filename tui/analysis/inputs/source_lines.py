@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.model.constant_columns import column_view
+from tui.model.profile import column_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

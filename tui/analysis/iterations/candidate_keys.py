@@ -13,7 +13,7 @@ from tui.analysis.iterations.repeating_pattern import loops_of
 from tui.analysis.iterations.segments import iteration_at
 from tui.model.columns import columns
 from tui.model.profile import rows_of_session
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -21,10 +21,9 @@ from tui.analysis.iterations.repeating_pattern import found_cut
 from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, rows_of, table_of
 from tui.analysis.memo import once_per_profile, store_result
 from tui.model.columns import ColumnKind, columns
-from tui.model.constant_columns import column_view
-from tui.model.profile import rows_of_session
+from tui.model.profile import column_view, rows_of_session
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.memo import once_per_profile
 from tui.correlation.server_steps import DECODE, MIXED, PREFILL, server_steps
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -16,7 +16,7 @@ from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, itera
 from tui.analysis.iterations.serving import STEP_COLUMNS, steps_of_server, without_phases
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

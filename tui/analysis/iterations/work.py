@@ -24,7 +24,7 @@ from tui.analysis.ops.ops_by_name import op_name
 from tui.analysis.tensor_core_use import with_verdicts
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.analysis.gpu_time.timelines import Timeline

@@ -11,7 +11,7 @@ from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.grouping import is_constant, partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.correlation.launches import launching_rows
-from tui.model.constant_columns import column_view
+from tui.model.profile import column_view
 
 if TYPE_CHECKING:
     import numpy.typing as npt

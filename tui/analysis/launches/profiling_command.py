@@ -14,10 +14,9 @@ from tui.analysis.activities import activity_row
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.memo import once_per_profile
-from tui.model.constant_columns import column_view
 from tui.model.names import short_name
-from tui.model.profile import rows_of_session
-from tui.model.text_numbers import whole_number
+from tui.model.profile import column_view, rows_of_session
+from tui.text import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

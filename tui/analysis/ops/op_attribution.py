@@ -13,8 +13,8 @@ from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
 from tui.analysis.tensor_core_use import with_verdicts_by_name
-from tui.model.constant_columns import column_view
 from tui.model.forest import NONE, Forest, forest_of
+from tui.model.profile import column_view
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

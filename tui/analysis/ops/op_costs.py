@@ -16,9 +16,8 @@ from tui.analysis.ops.op_attribution import classified_work, op_classes, op_row_
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.cache.spill import spill_to_disk
 from tui.correlation.launches import SLACK_NS, nest, rows_around, thread_codes
-from tui.model.constant_columns import column_view
 from tui.model.forest import NONE, Forest
-from tui.model.profile import rows_of_session
+from tui.model.profile import column_view, rows_of_session
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

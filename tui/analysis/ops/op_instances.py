@@ -30,7 +30,7 @@ from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
 from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -23,7 +23,7 @@ from tui.correlation.launches import nest, rows_around, with_launch
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, Forest, forest_of
 from tui.model.profile import rows_of_session
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.forest import Ints

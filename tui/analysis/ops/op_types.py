@@ -16,7 +16,7 @@ from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
 from tui.analysis.ops.ops_by_name import has_recorded_ops, inferred_ops, op_name, with_columns_of
 from tui.model.columns import columns
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

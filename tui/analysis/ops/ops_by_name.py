@@ -15,7 +15,7 @@ from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
 from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import COLUMNS, columns
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

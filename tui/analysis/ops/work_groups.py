@@ -16,7 +16,7 @@ from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -11,7 +11,7 @@ from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.memo import once_per_profile
 from tui.fmt import brief_duration, count
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

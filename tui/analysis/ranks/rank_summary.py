@@ -26,7 +26,7 @@ from tui.analysis.sessions import labels as labels
 from tui.analysis.sessions import named
 from tui.fmt import brief_duration, count
 from tui.model.columns import columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -17,7 +17,7 @@ from tui.analysis.ops.ops_by_name import inferred_ops
 from tui.analysis.ranks.collectives import collectives, stragglers
 from tui.analysis.sessions import named
 from tui.model.columns import COLUMNS, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -12,7 +12,7 @@ from tui.analysis.ranks.collectives import TURN, clocks, collectives, leave_toge
 from tui.analysis.sessions import named
 from tui.fmt import brief_duration, count
 from tui.model.columns import COLUMNS, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

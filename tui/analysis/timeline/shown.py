@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
 from tui.fitting import ELLIPSIS, cell_width, clip
 from tui.model.columns import Column, ColumnKind, columns
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

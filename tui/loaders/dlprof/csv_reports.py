@@ -22,7 +22,7 @@ from tui.loaders.text.cell_values import CellValues
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import LINE, split_cells
 from tui.model.schema import NAME
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

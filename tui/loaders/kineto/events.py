@@ -14,7 +14,7 @@ from tui.loaders.chrome_trace.microseconds import NULL
 from tui.loaders.kineto.event_roles import ROLES, Era
 from tui.loaders.worker_process import run_together
 from tui.model.schema import NAME
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.loaders.kineto.events import matching
 from tui.loaders.multi_file.ranks import FROM_NAME, ranks_in_names
-from tui.model.text_numbers import whole_number
+from tui.text import whole_number
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Value

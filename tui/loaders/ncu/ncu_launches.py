@@ -11,7 +11,7 @@ import polars as pl
 from tui.loaders.text.cell_values import NS_PER_UNIT, by_value, decimal_sign
 from tui.model.names import short_name
 from tui.model.schema import NAME
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

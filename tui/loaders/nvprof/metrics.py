@@ -14,7 +14,7 @@ import polars as pl
 from tui.loaders.nvprof.numbers import csv_cells
 from tui.loaders.nvprof.reader_state import is_message
 from tui.loaders.text.section import MAX_STRAY_LINES
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from polars.exceptions import PolarsError
 
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.loaders.progress import summed
-from tui.model.constant_columns import compact_constants
 from tui.model.names import kind_of, short_name
+from tui.model.profile import compact_constants
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

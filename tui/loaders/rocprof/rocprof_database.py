@@ -15,7 +15,7 @@ from tui.loaders.sqlite.database import folded
 from tui.model.errors import ProftuiError
 from tui.model.names import DESCRIPTOR, short_name
 from tui.model.schema import NAME
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

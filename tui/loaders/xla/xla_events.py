@@ -11,7 +11,7 @@ from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.collector import with_short_names
 from tui.model.schema import NAME
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace

@@ -17,7 +17,7 @@ from tui.loaders.progress import Report, keep_going
 from tui.loaders.xla.xla_events import WANTED, XlaEvents, activities_of, ops_of, sort_out
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES, NAME, RANGES
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.model.columns.column import Column, ColumnKind, columns_by_priority
 from tui.model.columns.gpu_columns import GPU_TIME, HARDWARE, MEMORY, WORK
 from tui.model.columns.op_columns import ITERATIONS, OPS, RANKS, ROOFLINE
 from tui.model.columns.report_columns import MEASURED, TABLES
+from tui.model.table_spec import Column, ColumnKind, columns_by_priority
 
 __all__ = ["COLUMNS", "Column", "ColumnKind", "columns", "columns_by_priority"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.model.columns.column import Column, ColumnKind
+from tui.model.table_spec import Column, ColumnKind
 
 K = ColumnKind
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui.analysis.launches.profiling_command import ProfilingCommand
     from tui.analysis.occupancy import OccupancyAdvice
     from tui.analysis.ops.op_instances import ArgumentValues, OpCalls
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
     from tui.widgets.details.pane import Line
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.geometry import Size
 
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 
 Line = tuple[str, str, str]

@@ -12,14 +12,14 @@ from tui.fmt import PERCENT, column_unit, format_value, heading, metric, signed
 from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude, prioritized
 from tui.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 TEXT_MEASURED: Final = 240
 """Cells of the longest text that asks for room: the whole text can be had on demand."""

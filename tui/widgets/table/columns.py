@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from tui.model.columns import Column
-    from tui.model.view import TableState
+    from tui.model.table_spec import TableState
     from tui.widgets.table.pane import TablePane
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from textual.timer import Timer
 
-    from tui.model.view import TableState
+    from tui.model.table_spec import TableState
     from tui.query.apply import Applied
     from tui.widgets.table.pane import TablePane
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.model.columns import ColumnKind, columns_by_priority
-from tui.model.view import MIN_PINNED
+from tui.model.table_spec import MIN_PINNED
 from tui.query.facts import UNINFORMATIVE_PRIORITY
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.model.view import Sort, TableSpec, TableState
+from tui.model.table_spec import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
 from tui.query.facts import facts_of, prioritized
 from tui.text import plain

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Mapping, Sequence
 
-    from tui.model.view import Sort
+    from tui.model.table_spec import Sort
     from tui.widgets.table.cells import CellWriter
 
 

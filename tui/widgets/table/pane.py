@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from textual.events import Resize
     from textual.widget import Widget
 
-    from tui.model.view import Sort, TableSpec, TableState
+    from tui.model.table_spec import Sort, TableSpec, TableState
 
 OPENS_BAR: Final = frozenset({"find", "filter", "filter_column"})
 OF_ROWS: Final = frozenset(

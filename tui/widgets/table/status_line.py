@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual.visual import Visual
 
-    from tui.model.view import Sort, TableSpec
+    from tui.model.table_spec import Sort, TableSpec
     from tui.query.apply import Applied
     from tui.widgets.table.model import TableModel
     from tui.widgets.table.view import FrameTable

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tui.model.columns import Column
     from tui.model.forest import Flags, Ints
-    from tui.model.view import Sort, TableSpec, TableState
+    from tui.model.table_spec import Sort, TableSpec, TableState
     from tui.query.apply import Applied
     from tui.widgets.table.model import Key
 

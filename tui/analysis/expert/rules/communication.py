@@ -29,7 +29,7 @@ from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
 from tui.analysis.ranks.collectives import collectives, ongoing_ranks_note, stragglers
 from tui.analysis.ranks.rank_summary import labels
 from tui.analysis.ranks.waits import waits_of_ranks
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

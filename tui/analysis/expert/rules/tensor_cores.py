@@ -17,7 +17,7 @@ from tui.analysis.tensor_core_efficiency import (
     tensor_core_time,
     tensor_core_use,
 )
-from tui.model.text_numbers import number_in
+from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
