@@ -1,4 +1,4 @@
-"""The colors of the program and what each of them means: the only place where a literal color stands.
+"""The themes and what each color means. Literal colors stand here and in `tui.palette` alone.
 
 Interaction: `accent` marks keys, titles and the focus; `selection` and `selection-cell` are the ground of the row and
 of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber. Shares in tables:
@@ -14,61 +14,7 @@ from typing import Final
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-KINDS_DARK: Final = {
-    "kind-tensor": "#2fd6b4",  # kernels that use tensor cores
-    "kind-other": "#4f79e6",  # other kernels
-    "kind-unknown": "#6b7b90",  # kernels of which that is not known, and CUDA graphs as a whole
-    "kind-memory": "#d98fe8",  # memory copies
-    "kind-memset": "#8a55a8",
-    "kind-um": "#f6d3fa",  # unified memory
-    "kind-communication": "#f5e663",  # collectives
-    "kind-dataloader": "#e0457b",
-    "kind-io": "#7c5a34",
-    "kind-cpu": "#c9925f",  # the CPU at work outside CUDA
-    "kind-launch": "#9fb4c6",  # CUDA calls
-    "kind-sync": "#5f7a99",  # CUDA calls that wait
-    "kind-range": "#a79be0",  # NVTX ranges and annotations
-    "kind-idle": "#39414a",
-    "kind-whole": "#a3abb3",  # time of which nothing else is known
-    "group-0": "#d5e0ea",
-    "group-1": "#a9bccd",
-    "group-2": "#8199b0",
-    "group-3": "#627d97",
-    "group-4": "#4d667e",
-    "group-5": "#3d5266",
-    "group-6": "#304152",
-    "group-7": "#263441",
-    "bar": "#7d93a8",
-}
-"""On a dark ground."""
-
-KINDS_LIGHT: Final = {
-    "kind-tensor": "#009e8f",
-    "kind-other": "#2f52c4",
-    "kind-unknown": "#53637a",
-    "kind-memory": "#a948bd",
-    "kind-memset": "#5b2672",
-    "kind-um": "#dc9ee8",
-    "kind-communication": "#b39d00",
-    "kind-dataloader": "#c2185b",
-    "kind-io": "#5e3f1c",
-    "kind-cpu": "#b5763c",
-    "kind-launch": "#5d7a94",
-    "kind-sync": "#36506b",
-    "kind-range": "#6a5bb8",
-    "kind-idle": "#d3d7db",
-    "kind-whole": "#8f979e",
-    "group-0": "#22384d",
-    "group-1": "#36536e",
-    "group-2": "#4d6d8a",
-    "group-3": "#6886a1",
-    "group-4": "#86a0b7",
-    "group-5": "#a3b7c9",
-    "group-6": "#bdccd9",
-    "group-7": "#d3dde6",
-    "bar": "#5f7488",
-}
-"""On a light ground."""
+from tui.palette import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
 
 KINDS_SIXTEEN: Final = {
     "kind-tensor": "ansi_green",
@@ -105,23 +51,23 @@ DARK: Final = Theme(
     name="proftui-dark",
     primary="#8fc93a",
     secondary="#4f79e6",
-    accent="#a5d65a",
-    foreground="#d6d9dc",
-    background="#14171a",
-    surface="#1a1e22",
-    panel="#242a30",
+    accent=GROUND_DARK["accent"],
+    foreground=GROUND_DARK["foreground"],
+    background=GROUND_DARK["background"],
+    surface=GROUND_DARK["surface"],
+    panel=GROUND_DARK["panel"],
     success="#8fc93a",
-    warning="#e0a63a",
-    error="#ef6a62",
+    warning=GROUND_DARK["warning"],
+    error=GROUND_DARK["error"],
     dark=True,
     variables={
         **KINDS_DARK,
         "selection": "#2d3a47",
         "selection-cell": "#44586b",
         # The built-in one is relative to the background, which text inside a widget does not know.
-        "text-muted": "#8f979e",
+        "text-muted": GROUND_DARK["muted"],
         # What stands where nothing is typed yet, and lines that cannot be chosen: Textual's own can hardly be read.
-        "text-disabled": "#8f979e",
+        "text-disabled": GROUND_DARK["muted"],
         "footer-key-foreground": "#a5d65a",
         "block-cursor-background": "#2d3a47",
         "block-cursor-foreground": "#d6d9dc",
@@ -134,21 +80,21 @@ LIGHT: Final = Theme(
     name="proftui-light",
     primary="#3f7300",
     secondary="#2f52c4",
-    accent="#3f7300",
-    foreground="#22262a",
-    background="#f7f7f5",
-    surface="#f0f0ee",
-    panel="#e2e4e4",
+    accent=GROUND_LIGHT["accent"],
+    foreground=GROUND_LIGHT["foreground"],
+    background=GROUND_LIGHT["background"],
+    surface=GROUND_LIGHT["surface"],
+    panel=GROUND_LIGHT["panel"],
     success="#3f7300",
-    warning="#8a5a00",
-    error="#b3261e",
+    warning=GROUND_LIGHT["warning"],
+    error=GROUND_LIGHT["error"],
     dark=False,
     variables={
         **KINDS_LIGHT,
         "selection": "#cdd8e3",
         "selection-cell": "#aabccd",
-        "text-muted": "#5f666c",
-        "text-disabled": "#5f666c",
+        "text-muted": GROUND_LIGHT["muted"],
+        "text-disabled": GROUND_LIGHT["muted"],
         "footer-key-foreground": "#3f7300",
         "block-cursor-background": "#cdd8e3",
         "block-cursor-foreground": "#22262a",

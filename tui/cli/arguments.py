@@ -12,6 +12,9 @@ from tui.terminal import COLORS
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf", "markdown")
 """What `export` writes; the writers are `tui.output.export.FORMATS`."""
 
+REPORT_FORMATS: Final = ("text", "markdown", "json", "html")
+"""What `report` writes."""
+
 DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "findings", "memory", "figures")
 """The tables of `diff`."""
 
@@ -24,7 +27,7 @@ FAIL_ON: Final = ("info", "warning", "error")
 BINARY_FORMATS: Final = ("parquet", "xlsx", "pdf")
 
 COMMANDS: Final = {
-    "report": "print a view as text, Markdown or JSON",
+    "report": "print a view as text, Markdown or JSON, or write it as an HTML page",
     "export": "write one table as csv, tsv, json, ndjson, parquet, xlsx, pdf or markdown",
     "sql": "run an SQL query over all tables; SHOW TABLES lists them",
     "diff": "compare two profiles; exits 1 on a regression above --fail-on-regression",
@@ -116,7 +119,12 @@ def command_parser(command: str) -> argparse.ArgumentParser:
             metavar="VIEW",
             help=f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}",
         )
-        parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
+        parser.add_argument(
+            "--format",
+            choices=REPORT_FORMATS,
+            help="default: by the extension of PATH, or text; html is one page with charts for a browser",
+        )
+        _output(parser)
         parser.add_argument("--notes", action="store_true", help="include your notes and marked rows of the view")
     elif command == "check":
         parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 if any finding has this severity or higher")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from tui.cli import console
 from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES
@@ -55,7 +55,11 @@ def report(options: argparse.Namespace) -> int:
     from tui.output import report_dashboard
     from tui.output.report_annotations import MarksReport, NotesReport, with_marks, with_notes
 
+    format_name = report_format(options)
     profile, errors = load_files(options)
+    if format_name == "html":
+        _write_report(html_report(profile, options), format_name, options)
+        return status_of(errors)
     style = style_of(options.color)
     if options.view == "dashboard":
         dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
@@ -75,16 +79,60 @@ def report(options: argparse.Namespace) -> int:
             "markdown": lambda: reports.as_markdown(profile, view, gpu=options.gpu),
             "json": lambda: reports.as_json(profile, view, gpu=options.gpu),
         }
-    written = text[options.format]()
+    written = text[format_name]()
     if options.notes and options.view != "notes":
-        written = with_notes(written, _notes(options), options.view, options.format, style)
+        written = with_notes(written, _notes(options), options.view, format_name, style)
         if options.view != "findings":
             view = None if options.view == "dashboard" else options.view
             left, stamp = _saved_workspace(options)
             marks = MarksReport(profile, left, view, options.gpu, stamp=stamp)
-            written = with_marks(written, marks, options.format, style)
-    (write_text if options.format == "text" else write_data)(written)
+            written = with_marks(written, marks, format_name, style)
+    _write_report(written, format_name, options)
     return status_of(errors)
+
+
+def html_report(profile: Profile, options: argparse.Namespace) -> str:
+    """A report as a page."""
+    from tui.output.html_report import HtmlDashboard, annotation_sections, findings_html, notes_html, view_html
+    from tui.output.report_annotations import MarksReport, NotesReport
+    from tui.tables import screen_of_report
+
+    view, gpu = options.view, options.gpu
+    if view == "notes":
+        return notes_html(profile, NotesReport(_notes(options)))
+    annotations = []
+    if options.notes:
+        is_dashboard = view == "dashboard"
+        notes = NotesReport(_notes(options), None if is_dashboard else screen_of_report(view))
+        left, stamp = _saved_workspace(options)
+        marks = MarksReport(profile, left, None if is_dashboard else view, gpu, stamp=stamp)
+        annotations = annotation_sections(notes, None if view == "findings" else marks)
+    if view == "dashboard":
+        return HtmlDashboard(profile, gpu=gpu).as_html(annotations)
+    if view == "findings":
+        return findings_html(profile, gpu=gpu, annotations=annotations)
+    return view_html(profile, view, gpu=gpu, annotations=annotations)
+
+
+def report_format(options: argparse.Namespace) -> str:
+    """The format of a report: by the options or the file extension."""
+    endings = {"html": "html", "htm": "html", "md": "markdown", "json": "json"}
+    name: str = options.format or endings.get(Path(options.output).suffix.lower().lstrip("."), "text")
+    return name
+
+
+def _write_report(written: str, format_name: str, options: argparse.Namespace) -> None:
+    """Write a report to the output of the options."""
+    if options.output == "-":
+        (write_text if format_name == "text" else write_data)(written)
+        return
+    from tui.output.export import write_file
+
+    def write_to(stream: IO[bytes]) -> None:
+        stream.write(written.encode("utf-8", "replace"))
+
+    write_file(write_to, Path(options.output), overwrite=options.overwrite)
+    console.info(f"wrote {options.view} to {options.output}")
 
 
 def _notes(options: argparse.Namespace) -> SavedNotes:

@@ -68,7 +68,7 @@ def write(
             raise _with_number(error) from error
 
     if isinstance(target, Path):
-        _write_file(write_to, target, overwrite=overwrite)
+        write_file(write_to, target, overwrite=overwrite)
     else:
         write_to(target)
 
@@ -167,7 +167,17 @@ def _with_number(error: OSError) -> OSError:
     return error if error.errno or not number else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
-def _write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: bool) -> None:
+def write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: bool) -> None:
+    """Write a file at once: it is whole or not there.
+
+    Args:
+        write_to: Writes the content to a stream.
+        path: Where to.
+        overwrite: Replace the file if it is there.
+
+    Raises:
+        ProftuiError: It is there already, or cannot be written.
+    """
     path = path.resolve()
     if path.is_dir():
         raise ProftuiError(f"{path} is a directory", "give a file name")

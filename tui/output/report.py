@@ -158,17 +158,17 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     main, *others = tables_for(profile, report)
     spec, rows = main.table_spec(profile), main.rows(profile, gpu=gpu)
     lines = [style.heading(title(profile, main, rows)), ""]
-    for note in _notes(profile, report):
+    for note in view_notes(profile, report):
         lines += [*style.wrapped(note), ""]
     if rows.is_empty():
-        lines += style.wrapped(_why_empty(profile, report))
+        lines += style.wrapped(why_empty(profile, report))
     elif report == "issues":
         lines += issue_lines(rows, style)
     else:
         if report in PICTURES:
             lines += [*PICTURES[report](profile, style), ""]
         lines += table_lines(spec, rows, style)
-    for other, found in _with_rows(profile, others, gpu):
+    for other, found in tables_with_rows(profile, others, gpu):
         lines += ["", style.heading(other.title), "", *table_lines(other, found, style)]
     return "\n".join(lines) + "\n"
 
@@ -178,19 +178,21 @@ def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str
     main, *others = tables_for(profile, report)
     rows = main.rows(profile, gpu=gpu)
     text = f"## {title(profile, main, rows)}\n\n"
-    text += "".join(f"{markdown_cell(note)}\n\n" for note in _notes(profile, report))
+    text += "".join(f"{markdown_cell(note)}\n\n" for note in view_notes(profile, report))
     if report in PICTURES and rows.height:
         text += "\n".join(["```text", *PICTURES[report](profile, Style(MARKDOWN_WIDTH)), "```", "", ""])
     if rows.is_empty():
-        text += f"{_why_empty(profile, report)}\n"
+        text += f"{why_empty(profile, report)}\n"
     else:
         text += table_markdown(main.table_spec(profile), rows)
-    for spec, found in _with_rows(profile, others, gpu):
+    for spec, found in tables_with_rows(profile, others, gpu):
         text += f"\n### {spec.title}\n\n{table_markdown(spec, found)}"
     return text
 
 
-def _with_rows(profile: Profile, tables: list[Table], gpu: str | None) -> Iterator[tuple[TableSpec, pl.DataFrame]]:
+def tables_with_rows(
+    profile: Profile, tables: list[Table], gpu: str | None
+) -> Iterator[tuple[TableSpec, pl.DataFrame]]:
     """Those of some tables that have rows."""
     for table in tables:
         rows = table.rows(profile, gpu=gpu)
@@ -232,7 +234,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
         notes: Name the columns that are left out, and why.
     """
     _shown, unknown = informative_columns(spec, rows)
-    texts = _written(spec, rows)
+    texts = written_columns(spec, rows)
     table = laid_out(texts, name=spec.pinned, width=style.width)
     lines = list(table.lines)
     if notes and table.left_out:
@@ -244,7 +246,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
 
 def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
     """A table as Markdown; the columns that are unknown in every row are left out."""
-    texts = _written(spec, rows)
+    texts = written_columns(spec, rows)
     return markdown_table(
         [column.heading for column in texts],
         [list(cells) for cells in zip(*(column.cells for column in texts), strict=True)],
@@ -252,7 +254,7 @@ def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
     )
 
 
-def _written(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
+def written_columns(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
     """The columns worth showing as texts; each metric in a unit of its own, which then needs no column."""
     if set(rows.columns) >= TREE:
         before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
@@ -301,7 +303,7 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
     return f"{spec.title} ({', '.join(facts)})"
 
 
-def _notes(profile: Profile, view: str) -> list[str]:
+def view_notes(profile: Profile, view: str) -> list[str]:
     """The notes above a table: the iterations that it is of, and how they were found."""
     notes = [f"Of {words(profile)} only."] if words(profile) else []
     if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
@@ -337,7 +339,7 @@ def _per_session(profile: Profile) -> str:
     return ", separately for each session" if profile["sessions"].height > 1 else ""
 
 
-def _why_empty(profile: Profile, report: str) -> str:
+def why_empty(profile: Profile, report: str) -> str:
     """Why a report has no rows."""
     reason = capabilities(profile).get(screen_of_report(report), OK)
     if reason != OK:

@@ -91,18 +91,18 @@ class MarksReport:
         """The rows of each table below its heading."""
         lines: list[str] = []
         for one in self.marked:
-            lines += ["", style.heading(_title(one)), "", *table_lines(one.spec, one.rows, style, notes=False)]
-        for note in self._notes_above:
+            lines += ["", style.heading(marked_title(one)), "", *table_lines(one.spec, one.rows, style, notes=False)]
+        for note in self.remarks:
             lines += ["", *style.wrapped(note)]
         return "".join(f"{line}\n" for line in lines)
 
     def as_markdown(self) -> str:
         """A table each."""
-        parts = [f"\n### {_title(one)}\n\n{table_markdown(one.spec, one.rows)}" for one in self.marked]
-        return "".join([*parts, *(f"\n{note}\n" for note in self._notes_above)])
+        parts = [f"\n### {marked_title(one)}\n\n{table_markdown(one.spec, one.rows)}" for one in self.marked]
+        return "".join([*parts, *(f"\n{note}\n" for note in self.remarks)])
 
     @property
-    def _notes_above(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """The notes about the marked rows."""
         return [*([] if self.is_of_now else [CHANGED]), *([_elsewhere(self.elsewhere)] if self.elsewhere else [])]
 
@@ -152,7 +152,8 @@ def _with_keys(rows: pl.DataFrame, columns: tuple[str, ...], keys: list[Key]) ->
     return rows.join(wanted, on=list(columns), how="semi", nulls_equal=True, maintain_order="left")
 
 
-def _title(one: Marked) -> str:
+def marked_title(one: Marked) -> str:
+    """The heading of marked rows, with how many there are."""
     return f"Marked in {one.spec.title} ({one.rows.height:,} of {one.total:,} rows)"
 
 

@@ -1,0 +1,175 @@
+"""The HTML report: one page that is well-formed, loads nothing, says what the JSON says, and can be looked at."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+from tests.idle import PATIENCE_S
+from tests.profiles import SAMPLES, load_one
+from tui.cli.main import main
+from tui.output.html_page import MAX_ROWS, table, text
+from tui.output.html_report import HtmlDashboard, findings_html, view_html
+from tui.output.report import as_json, written_columns
+from tui.output.report_dashboard import DashboardReport
+from tui.tables import TABLES
+
+SAMPLE = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
+HOSTILE = "</td><script>alert(1)</script><img src=http://x onerror=a>&\"'\x1b]52;c;x\x07\u202e"
+
+
+def parsed(page: str) -> ElementTree.Element:
+    """The page, which is well-formed, loads nothing and runs nothing but the script that its policy names."""
+    root = ElementTree.fromstring(page.replace("<!DOCTYPE html>", "", 1))
+    assert [element.tag for element in root.iter("script")] == ["script"]
+    for element in root.iter():
+        assert element.tag not in ("img", "link", "iframe", "object", "base", "form"), element.tag
+        for name, value in element.attrib.items():
+            assert not name.startswith("on"), name
+            assert name not in ("src", "action"), name
+            assert name != "href" or value.startswith("#"), value
+            assert "url(" not in value, value
+    style = root.find("head/style")
+    assert style is not None
+    assert style.text is not None
+    assert "url(" not in style.text
+    assert "@import" not in style.text
+    policy = next(one.get("content") for one in root.iter("meta") if one.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
+    return root
+
+
+def section(root: ElementTree.Element, heading: str) -> ElementTree.Element:
+    return next(one for one in root.iter("section") if "".join(one[0].itertext()).startswith(heading))
+
+
+def values(part: ElementTree.Element, heading: str) -> list[float | None]:
+    """The values of a column in base units."""
+    found = next(part.iter("table"))
+    heads = ["".join(head.itertext()) for head in found.iter("th")]
+    at = next(place for place, words in enumerate(heads) if words.split(" ")[0] == heading)
+    cells = [row[at].get("data-v") for row in found.iter("tr") if row[0].tag == "td"]
+    return [float(cell) if cell else None for cell in cells]
+
+
+def test_the_dashboard_says_what_its_json_says() -> None:
+    profile = load_one(SAMPLE)
+    root = parsed(HtmlDashboard(profile).as_html())
+    said = json.loads(DashboardReport(profile).as_json())
+    for heading, name, column, of in (
+        ("Total GPU time", "gpu_uses", "Total", "total_ns"),
+        ("Top ops", "top_ops", "Total", "total_ns"),
+        ("Top kernels", "top_kernels", "Calls", "calls"),
+        ("Wall time", "breakdown", "Time", "time_ns"),
+        ("Copies", "copies", "Size", "size_bytes"),
+    ):
+        assert values(section(root, heading), column) == [row[of] for row in said[name]], name
+    assert sum(filter(None, values(section(root, "Total GPU time"), "Total"))) == said["performance"]["gpu_ns"]
+    tiles = [["".join(part.itertext()) for part in tile] for tile in section(root, "Performance summary").iter("div")]
+    assert ["Wall time", "8.2325 ms"] in tiles
+    found = [one for one in root.iter("div") if one.get("class", "").startswith("finding ")]
+    leads = said["expert"]["top_findings"]
+    assert len(found) >= len(leads)
+    assert all(lead["problem"] in "".join(one.itertext()) for lead, one in zip(leads, found, strict=False))
+    # Wall time, utilization, iterations, use, kinds of work.
+    labels = [one.get("aria-label") for one in root.iter("svg")]
+    assert labels == [
+        "Wall time: 8.23 ms",
+        "GPU 0 utilization over time",
+        "Iterations: median 2.17 ms",
+        "GPU time by use",
+        "GPU time by kind of work",
+    ]
+    wall = next(root.iter("svg"))
+    assert sum(float(part.get("width", 0)) for part in wall) == pytest.approx(1000, abs=0.1)
+
+
+def test_a_view_is_a_page() -> None:
+    profile = load_one(SAMPLE)
+    for view in ("kernels", "group-ops", "timeline", "issues", "ranks"):
+        root = parsed(view_html(profile, view))
+        rows = json.loads(as_json(profile, view))["rows"]
+        shown = [row for row in next(root.iter("section")).iter("tr") if row[0].tag == "td"]
+        assert len(shown) == min(len(rows), MAX_ROWS), view
+    assert "Findings" in "".join(parsed(findings_html(profile)).itertext())
+
+
+def test_a_hostile_name_is_text(tmp_path: Path) -> None:
+    log = (SAMPLES / "caffe_conv1.nvprof.log").read_bytes().replace(b"cudnn", b"cudnn" + HOSTILE.encode())
+    path = tmp_path / "run<b>&.log"
+    path.write_bytes(log)
+    profile = load_one(str(path))
+    for page in (HtmlDashboard(profile).as_html(), findings_html(profile), view_html(profile, "kernels")):
+        root = parsed(page)
+        assert not any(sign in page for sign in "\x1b\x07\u202e")
+        assert "<b>&" in "".join(next(root.iter("h1")).itertext())
+    assert "</td><script>alert(1)</script><img src=http://x onerror=a>&\"'·" in "".join(root.itertext())
+    assert text("a\ufffe\0") == "a··"
+
+
+def test_a_table_carries_values_and_marks_what_is_unknown() -> None:
+    spec = next(one for one in TABLES if one.name == "kernels").table_spec()
+    rows = next(one for one in TABLES if one.name == "kernels").rows(load_one(SAMPLE)).head(2)
+    rows = rows.with_columns(pl.Series("total_ns", [1_500_000, None], dtype=pl.Int64))
+    root = ElementTree.fromstring(table(written_columns(spec, rows), rows, pinned=spec.pinned))
+    assert values(root, "Total") == [1_500_000, None]
+    assert next(root.iter("td")).find("div") is not None, "the name comes first"
+
+
+def test_report_writes_a_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.html"
+    log = str(SAMPLES / "gpt_summary.nvprof.log")
+    assert main(["report", log, "-o", str(path)]) == 0
+    assert parsed(path.read_text("utf-8")).tag == "html"
+    assert main(["report", log, "--format", "html", "--view", "kernels", "--notes"]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("<!DOCTYPE html>")
+    assert err == f"proftui: wrote dashboard to {path}\n"
+    assert main(["report", log, "-o", str(path)]) == 2
+    assert capfd.readouterr().err.startswith(f"proftui: {path} exists\n")
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium")
+def test_a_browser_shows_the_page_in_every_size_and_color(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    page = tmp_path / "run.html"
+    page.write_text(HtmlDashboard(load_one(SAMPLE)).as_html(), "utf-8")
+
+    def browse(url: str, *options: str) -> str:
+        command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options, url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        return done.stdout
+
+    for width in (390, 1280):
+        # A window has a least width, a frame in it has not.
+        frame = tmp_path / f"frame{width}.html"
+        frame.write_text(
+            '<!DOCTYPE html><html style="color-scheme: light dark"><body style="margin: 0">'
+            f'<iframe src="{page.as_uri()}" style="border: 0; width: {width}px; height: 900px"></iframe></body></html>'
+        )
+        for scheme, (low, high) in {"light": (240, 255), "dark": (0, 40)}.items():
+            shot = tmp_path / f"{width}{scheme}.png"
+            browse(
+                frame.as_uri(),
+                f"--blink-settings=preferredColorScheme={int(scheme == 'light')}",
+                f"--window-size={max(width, 600)},900",
+                f"--screenshot={shot}",
+            )
+            colors = image.open(shot).convert("RGB").crop((0, 0, width, 900)).getcolors(1 << 24)
+            ground = max(colors)[1]
+            assert all(low <= part <= high for part in ground), (width, scheme, ground)
+            assert len(colors) > 50, "text and charts"
+    # The script ran: every heading of a table that sorts is a button. No part is wider than the phone.
+    shown = browse(page.as_uri(), "--dump-dom")
+    assert shown.count("<button>") == shown.count('<th class="')

@@ -1,0 +1,316 @@
+"""One self-contained HTML page: its looks, tables and charts. No network, and no script is needed to read it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui import __version__
+from tui.fmt import count
+from tui.model.columns import ColumnKind
+from tui.palette import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
+from tui.text import plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.output.text_table import WrittenColumn
+
+MAX_ROWS: Final = 1_000
+"""Rows of a table on a page; the title says how many more there are."""
+
+_LONG: Final = 16
+"""Characters of a text that may be wrapped."""
+
+_SCRIPT: Final = """
+for (const table of document.querySelectorAll("table.sorts")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, place) => {
+    const button = document.createElement("button");
+    button.append(...head.childNodes);
+    head.append(button);
+    button.onclick = () => {
+      const was = head.getAttribute("aria-sort");
+      const down = was ? was === "ascending" : head.className === "num";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const value = (row) => row.cells[place].dataset.v ?? row.cells[place].textContent;
+      const compare = (a, b) => a === "" || b === "" ? (a === "") - (b === "")
+        : (isNaN(a) || isNaN(b) ? a.localeCompare(b) : a - b) * (down ? -1 : 1);
+      const body = table.tBodies[0];
+      body.append(...[...body.rows].sort((a, b) => compare(value(a), value(b))));
+    };
+  });
+}
+"""
+"""Makes tables sort by a click on a heading; rows without a value stay last."""
+
+_STYLE: Final = """
+* { box-sizing: border-box }
+body { margin: 0; background: var(--background); color: var(--foreground); font: 15px/1.5 system-ui, sans-serif }
+main, header, footer { max-width: 76rem; margin: 0 auto; padding: 0 1rem }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 1.5rem 0 .25rem; overflow-wrap: anywhere }
+h2 { font-size: 1.15rem; margin: 2.25rem 0 .5rem; overflow-wrap: anywhere }
+h3 { font-size: .95rem; margin: 1.25rem 0 .35rem; overflow-wrap: anywhere }
+p { margin: .35rem 0; overflow-wrap: anywhere }
+a { color: var(--accent) }
+nav a { display: inline-block; margin-right: 1rem }
+.muted, figcaption { color: var(--muted); font-size: .87rem }
+.start { border-left: 3px solid var(--accent); padding: .4rem .8rem; background: var(--surface) }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .5rem; margin: 0 }
+.figures div { background: var(--surface); border-radius: 4px; padding: .5rem .7rem }
+.figures dt { color: var(--muted); font-size: .82rem }
+.figures dd { margin: 0; font-size: 1.05rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
+figure { margin: .75rem 0 }
+figure svg { display: block; width: 100%; background: var(--surface) }
+.axis { display: flex; justify-content: space-between; color: var(--muted); font-size: .8rem }
+.legend { list-style: none; padding: 0; margin: .4rem 0; display: flex; flex-wrap: wrap; gap: .15rem 1.2rem }
+.legend i { display: inline-block; width: .75rem; height: .75rem; margin-right: .4rem; vertical-align: -.05rem }
+.finding { border-left: 3px solid var(--muted); padding: .1rem .8rem; margin: .9rem 0 }
+.finding.error { border-color: var(--error) }
+.finding.warning { border-color: var(--warning) }
+.finding b { text-transform: capitalize }
+.error > b { color: var(--error) }
+.warning > b { color: var(--warning) }
+.scroll { overflow-x: auto }
+table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums }
+th, td { text-align: left; vertical-align: top; padding: .28rem .6rem; border-bottom: 1px solid var(--panel) }
+th { white-space: nowrap; color: var(--muted); font-weight: 600 }
+th button { all: unset; cursor: pointer }
+th button:focus-visible { outline: 2px solid var(--accent) }
+th[aria-sort=descending] button::after { content: " \\25BE" }
+th[aria-sort=ascending] button::after { content: " \\25B4" }
+.num { text-align: right; white-space: nowrap }
+.share { background: linear-gradient(var(--bar), var(--bar)) left bottom / var(--p) 3px no-repeat }
+td > div { max-width: 40rem; overflow-wrap: anywhere; white-space: pre-wrap }
+td > div.long { min-width: 9rem }
+td > div.symbol { min-width: 15rem; font-family: ui-monospace, monospace; font-size: .82rem;
+  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden }
+td > div.symbol:hover { -webkit-line-clamp: unset }
+pre { overflow-x: auto; background: var(--surface); padding: .6rem; font-size: .8rem }
+footer { color: var(--muted); font-size: .82rem; padding-top: 2rem; padding-bottom: 2rem }
+@media print { nav { display: none } td > div.symbol { -webkit-line-clamp: unset } }
+"""
+
+
+def _variables(ground: Mapping[str, str], kinds: Mapping[str, str]) -> str:
+    return "; ".join(f"--{name}: {color}" for name, color in {**ground, **kinds}.items())
+
+
+_HEAD_STYLE: Final = (
+    f":root {{ color-scheme: light dark; {_variables(GROUND_LIGHT, KINDS_LIGHT)} }}\n"
+    f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(GROUND_DARK, KINDS_DARK)} }} }}{_STYLE}"
+)
+_SCRIPT_HASH: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+_POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_SCRIPT_HASH}'"
+"""A browser loads nothing from anywhere, and runs no script but ours, whatever a profile holds."""
+
+
+def text(words: str) -> str:
+    """A text as part of the page: nothing in it is markup or a control character.
+
+    >>> text('gemm<float> & "x"')
+    'gemm&lt;float&gt; &amp; &quot;x&quot;'
+    """
+    return html.escape(plain(words).translate(_NO_CHARACTERS))
+
+
+_NO_CHARACTERS: Final = {0xFFFE: "·", 0xFFFF: "·"}
+"""Not allowed in a page that is read as XML."""
+
+
+def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", footer: str = "") -> str:
+    """A whole page.
+
+    Args:
+        title: What it is of, as a text.
+        sections: Heading as a text and content as markup of each; one without content is left out.
+        lead: Markup below the title.
+        footer: When it was written, as a text.
+    """
+    filled = [(f"s{place}", heading, body) for place, (heading, body) in enumerate(sections) if body]
+    links = " ".join(f'<a href="#{name}">{text(heading.partition(" (")[0])}</a>' for name, heading, _ in filled)
+    bodies = "\n".join(
+        f'<section id="{name}">\n<h2>{text(heading)}</h2>\n{body}\n</section>' for name, heading, body in filled
+    )
+    nav = f"\n<nav>{links}</nav>" if len(filled) > 1 else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(_POLICY)}" />\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1" />\n'
+        f"<title>{text(title)} – proftui</title>\n<style>{_HEAD_STYLE}</style>\n</head>\n<body>\n"
+        f"<header>\n<h1>{text(title)}</h1>\n{lead}{nav}\n</header>\n<main>\n{bodies}\n</main>\n"
+        f"<footer>{text(', '.join(filter(None, (f'Written by proftui {__version__}', footer))))}.</footer>\n"
+        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def paragraph(words: str, *, muted: bool = False) -> str:
+    """A sentence; empty where there are no words."""
+    look = ' class="muted"' if muted else ""
+    return f"<p{look}>{text(words)}</p>\n" if words else ""
+
+
+def table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str = "") -> str:
+    """A table that sorts; every number carries its value in base units.
+
+    Args:
+        columns: The columns with their texts (`tui.output.text_table.written`).
+        rows: The values behind the texts.
+        pinned: The column that names a row, which comes first.
+    """
+    ordered = sorted(columns, key=lambda one: one.column.name != pinned)
+    heads = "".join(
+        f'<th class="{"" if one.is_text else "num"}" title="{text(one.column.help)}">{text(one.heading)}</th>'
+        for one in ordered
+    )
+    cells = zip(*(_cells(one, rows) for one in ordered), strict=True)
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+    return (
+        f'<div class="scroll"><table class="sorts">\n<thead><tr>{heads}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>\n"
+    )
+
+
+def _cells(one: WrittenColumn, rows: pl.DataFrame) -> Iterable[str]:
+    if one.is_text:
+        is_long = any(len(cell) > _LONG for cell in one.cells)
+        look = "symbol" if one.column.kind is ColumnKind.SYMBOL else "long" if is_long else ""
+        return (f'<td><div class="{look}">{text(cell)}</div></td>' for cell in one.cells)
+    is_share = one.column.kind is ColumnKind.PERCENT and not one.column.is_signed
+    return (
+        f'<td class="{"num share" if is_share else "num"}" data-v="{_value(value)}"{_share(value) if is_share else ""}>'
+        f"{text(cell)}</td>"
+        for cell, value in zip(one.cells, rows[one.column.name].to_list(), strict=True)
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return repr(value) if isinstance(value, (int, float)) else ""
+
+
+def _share(value: float | None) -> str:
+    return f' style="--p: {min(100.0, max(0.0, value or 0.0)):.1f}%"'
+
+
+def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts that does not sort; no headings where they are empty."""
+    heads = "".join(f"<th>{text(heading)}</th>" for heading in headings)
+    written = ("".join(f"<td><div>{text(cell)}</div></td>" for cell in row) for row in rows)
+    body = "\n".join(f"<tr>{cells}</tr>" for cells in written)
+    head = f"<thead><tr>{heads}</tr></thead>\n" if heads else ""
+    return f'<div class="scroll"><table>\n{head}<tbody>\n{body}\n</tbody>\n</table></div>\n'
+
+
+def first_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The rows that a page shows, and a sentence where there are more."""
+    if rows.height <= MAX_ROWS:
+        return rows, ""
+    return rows.head(MAX_ROWS), f"First {count(MAX_ROWS)} of {count(rows.height)} rows: proftui export writes all."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a bar."""
+
+    label: str
+    value: float
+    """Its length; of a legend's entry without a length, 0."""
+    words: str
+    """The value for people."""
+    color: str
+    """The name of a color in `tui.palette`."""
+
+
+def stacked_bar(parts: Sequence[Part], title: str) -> str:
+    """Parts of a whole as one bar, with a legend that has their values."""
+    whole = sum(part.value for part in parts)
+    if whole <= 0:
+        return ""
+    shapes, at = [], 0.0
+    for part in parts:
+        width = 1000 * part.value / whole
+        if width > 0:
+            shapes.append(
+                f'<rect x="{at:.2f}" y="0" width="{width:.2f}" height="10" fill="var(--{part.color})">'
+                f"<title>{text(f'{part.label}: {part.words}')}</title></rect>"
+            )
+        at += width
+    return _figure(shapes, title, height=28, box="0 0 1000 10", below=legend(parts))
+
+
+def bars(rows: Sequence[Sequence[Part]], title: str, *, scale: float, line: float | None = None) -> str:
+    """Stacked columns side by side, from below.
+
+    Args:
+        rows: The parts of each column, the lowest first.
+        title: What is drawn.
+        scale: What the height stands for; longer columns are cut.
+        line: Where a dashed line is drawn.
+    """
+    if scale <= 0 or not rows:
+        return ""
+    step = 1000 / len(rows)
+    shapes = []
+    for place, parts in enumerate(rows):
+        words = "; ".join(f"{part.label} {part.words}".strip() for part in parts)
+        top = 100.0
+        drawn = []
+        for part in parts:
+            height = min(top, 100 * part.value / scale)
+            top -= height
+            if height > 0:
+                drawn.append(
+                    f'<rect x="{place * step + step * 0.06:.2f}" y="{top:.2f}" width="{step * 0.88:.2f}" '
+                    f'height="{height:.2f}" fill="var(--{part.color})" />'
+                )
+        shapes.append(f"<g><title>{text(words)}</title>{''.join(drawn)}</g>")
+    if line is not None and line < scale:
+        y = 100 - 100 * line / scale
+        shapes.append(
+            f'<line x1="0" x2="1000" y1="{y:.2f}" y2="{y:.2f}" stroke="var(--foreground)" stroke-dasharray="6 6" '
+            'vector-effect="non-scaling-stroke" />'
+        )
+    return _figure(shapes, title, height=150, box="0 0 1000 100")
+
+
+def area(shares: Sequence[float], title: str, color: str) -> str:
+    """Shares from 0 to 1 over time as a filled area."""
+    if not shares:
+        return ""
+    step = 1000 / len(shares)
+    edges = [
+        f"{x:.1f},{100 - 100 * share:.1f}"
+        for place, share in enumerate(shares)
+        for x in (place * step, (place + 1) * step)
+    ]
+    shape = f'<polygon points="0,100 {" ".join(edges)} 1000,100" fill="var(--{color})" />'
+    return _figure([shape], title, height=70, box="0 0 1000 100")
+
+
+def legend(parts: Sequence[Part]) -> str:
+    """What each color stands for."""
+    entries = "".join(
+        f'<li><i style="background: var(--{part.color})"></i>{text(part.label)} '
+        f'<span class="muted">{text(part.words)}</span></li>'
+        for part in parts
+    )
+    return f'<ul class="legend">{entries}</ul>'
+
+
+def axis(*labels: str) -> str:
+    """Texts below a chart, from its left end to its right one."""
+    return f'<div class="axis">{"".join(f"<span>{text(label)}</span>" for label in labels)}</div>'
+
+
+def _figure(shapes: Iterable[str], title: str, *, height: int, box: str, below: str = "") -> str:
+    return (
+        f'<figure><svg viewBox="{box}" height="{height}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{text(title)}">\n{"".join(shapes)}\n</svg>{below}</figure>\n'
+    )

@@ -1,0 +1,338 @@
+"""Reports as one HTML page, for pull requests and colleagues: the dashboard with charts, or the tables of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.analysis.dashboard import Use
+from tui.analysis.dashboard_facts import definition
+from tui.analysis.dashboard_parts import iteration_courses_with_uses
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import clean_rules, expert_rows, leads, summary
+from tui.analysis.expert.rule import State
+from tui.analysis.expert.words import percent as brief_percent
+from tui.analysis.gpu_time.breakdown import Category
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.gpu_time.utilization_over_time import busy_over_time
+from tui.analysis.iterations.chart import BarRows, scale_ns
+from tui.analysis.notes_table import NOTES
+from tui.fmt import brief_duration, count
+from tui.output.about import About, profile_name
+from tui.output.html_page import (
+    Part,
+    area,
+    axis,
+    bars,
+    first_rows,
+    legend,
+    page,
+    paragraph,
+    plain_table,
+    stacked_bar,
+    table,
+    text,
+)
+from tui.output.report import (
+    PICTURES,
+    Style,
+    issue_lines,
+    tables_for,
+    tables_with_rows,
+    title,
+    view_notes,
+    why_empty,
+    written_columns,
+)
+from tui.output.report_annotations import marked_title
+from tui.output.report_dashboard import MEANINGS_HEADING, MISSING_HEADING, SPLIT_HEADING, DashboardReport
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.model.profile import Profile
+    from tui.model.view import TableSpec
+    from tui.output.report_annotations import MarksReport, NotesReport
+
+USE_COLORS: Final = dict(
+    zip(Use, ("kind-tensor", "kind-other", "kind-unknown", "kind-memory", "kind-memset", "kind-um"), strict=True)
+)
+_CATEGORIES: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
+CATEGORY_COLORS: Final = dict(zip(Category, (f"kind-{name}" for name in _CATEGORIES), strict=True))
+"""Of what wall time is used for; iterations are used for the same, in the same order."""
+GROUPS: Final = 8
+"""Colors of parts in the order of their size."""
+MAX_CHARTS: Final = 4
+"""Sessions or GPUs that are drawn; the tables have all."""
+MAX_BARS: Final = 120
+"""Columns of the chart of iterations: of more iterations, each is the mean of some."""
+STEPS: Final = 200
+"""Steps of utilization over time."""
+PICTURE_CELLS: Final = 120
+
+Section = tuple[str, str]
+"""A heading, and markup below it."""
+
+
+class HtmlDashboard(DashboardReport):
+    """The dashboard as a page: figures, charts, all findings, tables.
+
+    Args:
+        profile: What was read.
+        gpu: The name of the GPU, as the user gives it.
+    """
+
+    def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
+        super().__init__(profile, gpu=gpu)
+        self._profile, self._gpu = profile, gpu
+
+    def as_html(self, annotations: Sequence[Section] = ()) -> str:
+        """The page.
+
+        Args:
+            annotations: From `annotation_sections`, where they are asked for.
+        """
+        sections = [
+            ("Performance summary", self._figures_markup()),
+            ("Where the time goes", self._charts()),
+            (
+                f"Findings ({self._advice.summary})",
+                findings_markup(findings(self._profile, gpu=self._gpu), several=self._several),
+            ),
+            *((part.spec.title, markup_of_table(part.spec, part.rows)) for part in self._filled()),
+            *annotations,
+            ("System configuration", _facts_table((one.label, one.written()) for one in self._figures.system)),
+            ("Issues", self._issues_markup()),
+            (MISSING_HEADING, self._missing()),
+            (MEANINGS_HEADING, self._meanings()),
+        ]
+        return _page(self._profile, sections, self._notes())
+
+    def _notes(self) -> list[str]:
+        figures = self._figures
+        notes = [f"Of {self._iterations} only."] if self._iterations else []
+        notes += [f"Partial results: {figures.partial}."] if figures.partial else []
+        return notes + ([f"Note: {figures.left_out}."] if figures.left_out else [])
+
+    def _figures_markup(self) -> str:
+        """The guidance, the figures that are known as tiles, and why others are not."""
+        known = [fact for fact in self._figures.performance if fact.value is not None]
+        tiles = "".join(
+            f'<div title="{text(definition(fact.name).means)}"><dt>{text(fact.label)}</dt>'
+            f"<dd>{text(fact.written())}</dd></div>"
+            for fact in known
+        )
+        unknown: dict[str, list[str]] = {}
+        for fact in self._figures.performance:
+            if fact.value is None:
+                unknown.setdefault(fact.source, []).append(fact.label)
+        reasons = "".join(
+            paragraph(f"Unknown: {', '.join(labels)} ({reason}).", muted=True) for reason, labels in unknown.items()
+        )
+        start = f'<p class="start">{text(self._advice.guidance)}</p>\n' if self._advice.guidance else ""
+        return f'{start}<dl class="figures">{tiles}</dl>\n{reasons}'
+
+    # --- charts ------------------------------------------------------------------------------------------------------
+
+    def _charts(self) -> str:
+        return "".join(
+            f"<h3>{text(heading)}</h3>\n{markup}"
+            for heading, markup in (*self._wall_time(), *self._utilization(), *self._iteration_charts(), *self._work())
+            if markup
+        )
+
+    def _wall_time(self) -> Iterator[tuple[str, str]]:
+        rows = next(part.rows for part in self._sections if part.spec.name == "breakdown")
+        for place, ((session,), of) in enumerate(
+            rows.partition_by("session", as_dict=True, maintain_order=True).items()
+        ):
+            if place == MAX_CHARTS:
+                yield "", paragraph("The table of the wall time has the other sessions.", muted=True)
+                return
+            parts = [
+                Part(
+                    row["category"],
+                    row["time_ns"],
+                    f"{brief_duration(row['time_ns'])}, {brief_percent(row['wall_pct'])}",
+                    CATEGORY_COLORS[Category(row["category"])],
+                )
+                for row in of.drop_nulls("time_ns").iter_rows(named=True)
+            ]
+            unknown = of.filter(of["time_ns"].is_null())["category"].to_list()
+            note = f"Not recorded: {', '.join(unknown)}; such time counts as Other." if unknown else ""
+            words = f"Wall time{self._of_session(session)}: {brief_duration(of['wall_ns'][0])}"
+            yield words, stacked_bar(parts, words) + paragraph(note, muted=True)
+
+    def _utilization(self) -> Iterator[tuple[str, str]]:
+        lines = timelines(self._profile)
+        for line in lines[:MAX_CHARTS]:
+            first, last = int(line.starts.min()), int(line.ends.max())
+            shares = busy_over_time(
+                self._profile, session=line.session, device=line.device, first_ns=first, last_ns=last, bins=STEPS
+            )
+            gpu = "GPU" if line.device is None else f"GPU {line.device}"
+            words = f"{gpu} utilization over time{self._of_session(line.session)}"
+            markup = area(shares.tolist(), words, "bar")
+            yield words, markup + axis("0", f"{brief_duration(last - first)} (first start to last end)")
+        if len(lines) > MAX_CHARTS:
+            yield "", paragraph(f"{count(len(lines) - MAX_CHARTS)} more GPUs are not drawn.", muted=True)
+
+    def _iteration_charts(self) -> Iterator[tuple[str, str]]:
+        courses = iteration_courses_with_uses(self._profile)
+        for course in courses[:MAX_CHARTS]:
+            times = course.times
+            drawn = BarRows(times).bars(0, times.height, MAX_BARS)
+            numbers = times["iteration"].to_list()
+            columns: list[list[Part]] = []
+            used: dict[str, Part] = {}
+            for bar in drawn:
+                name = f"iteration {numbers[bar.first]}" + (
+                    f" to {numbers[bar.last]} (mean)" if bar.last > bar.first else ""
+                )
+                mean = bar.mean_ns or 0.0
+                parts = [Part(f"{name}:", 0.0, brief_duration(mean), "kind-whole")]
+                if bar.parts_ns:
+                    for part_ns, (category, color) in zip(bar.parts_ns, CATEGORY_COLORS.items(), strict=True):
+                        if part_ns > 0:
+                            parts.append(Part(str(category), part_ns, brief_duration(part_ns), color))
+                            used[color] = Part(str(category), 0.0, "", color)
+                else:
+                    parts.append(Part("", mean, "", "kind-whole"))
+                columns.append(parts)
+            spread: dict[str, Any] = course.spread
+            scale = 1.05 * scale_ns(drawn)
+            words = f"Iterations{self._of_session(course.session)}: median {brief_duration(spread['median_ns'])}"
+            markup = bars(columns, words, scale=scale, line=spread["median_ns"])
+            ends = (f"iteration {numbers[0]}", f"full height {brief_duration(scale)}", f"iteration {numbers[-1]}")
+            in_order = [used[color] for color in CATEGORY_COLORS.values() if color in used]
+            yield words, markup + axis(*ends) + legend(in_order)
+        if len(courses) > MAX_CHARTS:
+            yield "", paragraph(f"{count(len(courses) - MAX_CHARTS)} more sessions are not drawn.", muted=True)
+
+    def _work(self) -> Iterator[tuple[str, str]]:
+        """What GPU time was used for, and its kinds of work."""
+        uses, split = self._figures.gpu_uses, self._figures.split
+        colors = [USE_COLORS[Use(use)] for use in uses["use"]]
+        groups = [f"group-{place % GROUPS}" for place in range(split.height)]
+        for words, names, rows, of in (
+            ("GPU time by use", uses["use"].to_list(), uses, colors),
+            (SPLIT_HEADING, split["group"].to_list(), split, groups),
+        ):
+            parts = [
+                Part(name, total or 0, f"{brief_duration(total)}, {brief_percent(share or 0)}", color)
+                for name, total, share, color in zip(
+                    names, rows["total_ns"].to_list(), rows["time_pct"].to_list(), of, strict=True
+                )
+            ]
+            yield words, stacked_bar(parts, words)
+
+    def _of_session(self, session: object) -> str:
+        return f", session {session}" if self._several else ""
+
+    # --- texts -------------------------------------------------------------------------------------------------------
+
+    def _issues_markup(self) -> str:
+        lines = issue_lines(self._worst, Style(PICTURE_CELLS)) if self._worst.height else []
+        return paragraph(self._issues()) + _preformatted(lines)
+
+    def _missing(self) -> str:
+        rows = [(need.name, need.gives, need.record) for need in self._figures.missing]
+        return plain_table(["Not recorded", "Shows", "Record it with"], rows) if rows else ""
+
+    def _meanings(self) -> str:
+        known = (fact for fact in self._figures.performance if fact.value is not None)
+        return _facts_table((fact.label, definition(fact.name).formula) for fact in known)
+
+
+def findings_markup(rows: pl.DataFrame, *, several: bool) -> str:
+    """A finding per cause with what to do and what it costs; then what does not apply, and what is clean."""
+    found = []
+    for row in leads(rows).iter_rows(named=True):
+        severity = row["severity"] or ""
+        where = f"Session {row['session']}: " if several and row["session"] is not None else ""
+        cost = ""
+        if row["cost_ns"] is not None:
+            share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
+            cost = f"Costs at most {brief_duration(row['cost_ns'])}{share}: {row['cost_basis']}. "
+        cause = f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')})." if row["cause"] else ""
+        found.append(
+            f'<div class="finding {text(severity)}"><b>{text(severity or row["tool"])}</b> '
+            f"{text(where + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
+            f"{paragraph(cost + cause, muted=True)}</div>\n"
+        )
+    shown = expert_rows(rows, unfolded=True)
+    reasons = shown.filter(shown["state"] == State.NOT_APPLICABLE.value)
+    clean = clean_rules(rows)
+    folded = ""
+    if reasons.height:
+        of = [(row["message"] or "", row["all_rules"] or "") for row in reasons.iter_rows(named=True)]
+        folded += f"<details><summary>Not applicable</summary>{plain_table(['Why', 'Rules'], of)}</details>\n"
+    if clean:
+        folded += f"<details><summary>Clean</summary>{paragraph(' '.join(clean))}</details>\n"
+    return "".join(found) + folded
+
+
+def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
+    """The tables of a view as a page.
+
+    Args:
+        profile: What was read.
+        report: One of `tui.tables.REPORTS`.
+        gpu: The name of the GPU, as the user gives it.
+        annotations: From `annotation_sections`, where they are asked for.
+    """
+    main, *others = tables_for(profile, report)
+    rows = main.rows(profile, gpu=gpu)
+    body = paragraph(why_empty(profile, report))
+    if rows.height:
+        picture = PICTURES[report](profile, Style(PICTURE_CELLS)) if report in PICTURES else []
+        body = _preformatted(picture) + markup_of_table(main.table_spec(profile), rows)
+    more = [(spec.title, markup_of_table(spec, found)) for spec, found in tables_with_rows(profile, others, gpu)]
+    return _page(profile, [(title(profile, main, rows), body), *more, *annotations], view_notes(profile, report))
+
+
+def findings_html(profile: Profile, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
+    """All findings as a page."""
+    several = profile["sessions"].height > 1
+    rows = findings(profile, gpu=gpu)
+    sections = [(f"Findings ({summary(rows)})", findings_markup(rows, several=several)), *annotations]
+    return _page(profile, sections, view_notes(profile, "findings"))
+
+
+def notes_html(profile: Profile, notes: NotesReport) -> str:
+    """The user's notes as a page."""
+    return _page(profile, annotation_sections(notes, None) or [("Notes", paragraph("none"))], [])
+
+
+def annotation_sections(notes: NotesReport, marks: MarksReport | None) -> list[Section]:
+    """The user's notes and marked rows, as sections of a page."""
+    found = [("Notes", markup_of_table(NOTES, notes.rows))] if notes.rows.height else []
+    if marks is not None:
+        found += [(marked_title(one), markup_of_table(one.spec, one.rows)) for one in marks.marked]
+        remarks = "".join(paragraph(note, muted=True) for note in marks.remarks)
+        found += [("Marked rows", remarks)] if remarks else []
+    return found
+
+
+def markup_of_table(spec: TableSpec, rows: pl.DataFrame) -> str:
+    """A table as the other formats write it: the same columns, the same texts."""
+    if rows.is_empty():
+        return ""
+    shown, more = first_rows(rows)
+    return table(written_columns(spec, shown), shown, pinned=spec.pinned) + paragraph(more, muted=True)
+
+
+def _page(profile: Profile, sections: Iterable[Section], notes: Iterable[str]) -> str:
+    about = About(profile_name(profile.sources), "")
+    lead = "".join(paragraph(note, muted=True) for note in notes)
+    return page(about.profile, sections, lead=lead, footer=about.date)
+
+
+def _facts_table(facts: Iterable[tuple[str, str]]) -> str:
+    rows = list(facts)
+    return plain_table((), rows) if rows else ""
+
+
+def _preformatted(lines: Sequence[str]) -> str:
+    shown = "\n".join(text(line) for line in lines)
+    return f"<pre>{shown}</pre>\n" if shown else ""
