@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
     from tui.output.report_annotations import MarksReport, NotesReport
 
 USE_COLORS: Final = dict(
