@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual import events
+from textual.app import App
+from textual.drivers.headless_driver import HeadlessDriver
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
@@ -16,6 +19,7 @@ from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.screens.test_typed_ahead import typed
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp, comparison
+from tui.app.shutdown import run_app_loop
 from tui.screens.compare import CompareDialog
 from tui.screens.help import HelpScreen
 from tui.screens.menus import MenuScreen
@@ -165,6 +169,18 @@ async def test_another_file_is_shown_once_it_has_been_read(tmp_path: Path) -> No
     async with next_app.run_test() as pilot:
         await until(pilot, lambda: next_app.view_screen is not None, "the dashboard")
         assert next_app.profile_session.whole_profile is read.profile
+
+
+def test_threads_that_wait_for_work_do_not_end_the_process_before_the_next_file() -> None:
+    class Ends(App[None]):
+        def on_mount(self) -> None:
+            self.exit(return_code=3)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        app = Ends(driver_class=HeadlessDriver)
+        status = run_app_loop(app, mouse=False, save=int, finish=lambda: app.return_code or 0, is_last=lambda: False)
+    assert status == 3
 
 
 async def test_a_file_that_cannot_be_opened_leaves_what_is_shown(

@@ -514,4 +514,6 @@ def _run(app: ProftuiApp, report_failure: Callable[[Exception], int]) -> int:
             return report_failure(app.fault)
         return app.return_code or (2 if app.loading_files.errors else 0)
 
-    return run_app_loop(app, mouse=app.options.mouse, save=app.save, finish=finish)
+    return run_app_loop(
+        app, mouse=app.options.mouse, save=app.save, finish=finish, is_last=lambda: app.next_input is None
+    )

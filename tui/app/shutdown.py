@@ -33,7 +33,9 @@ _CLEAR: Final = (
 )
 
 
-def run_app_loop(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: Callable[[], int]) -> int:
+def run_app_loop(
+    app: App[Any], *, mouse: bool, save: Callable[[], None], finish: Callable[[], int], is_last: Callable[[], bool]
+) -> int:
     """Run an application, and leave the terminal as it was.
 
     SIGTERM and SIGINT end it as a key would. When the terminal is gone (SIGHUP) nothing is drawn any more: what is to
@@ -44,6 +46,7 @@ def run_app_loop(app: App[Any], *, mouse: bool, save: Callable[[], None], finish
         mouse: Whether it takes the mouse.
         save: Writes what is to be remembered.
         finish: Called when the terminal is restored: saves, prints messages, returns the exit status.
+        is_last: Whether the process ends with it. If so, threads that are still busy are not waited for.
 
     Returns:
         The exit status.
@@ -74,7 +77,7 @@ def run_app_loop(app: App[Any], *, mouse: bool, save: Callable[[], None], finish
         await app.run_async(mouse=mouse)
         status = finish()
         threads.shutdown(wait=False, cancel_futures=True)
-        if _are_busy():
+        if is_last() and _are_busy():
             end_now(status)
         return status
 
