@@ -14,7 +14,7 @@ from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.serving import phases, steps_of_server
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_spec, iterations_with_uses
-from tui.correlation.server_steps import server_steps
+from tui.correlation.iteration_ranges import server_steps
 from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation, aggregation, is_range
 from tui.model.errors import ProftuiError

@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.memo import once_per_profile
-from tui.correlation.server_steps import DECODE, MIXED, PREFILL, server_steps
+from tui.correlation.iteration_ranges import DECODE, MIXED, PREFILL, server_steps
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 

@@ -14,7 +14,7 @@ from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.words import counted, duration, percent, whole
 from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.serving import steps_of_server
-from tui.correlation.server_steps import DECODE, MIXED, PREFILL
+from tui.correlation.iteration_ranges import DECODE, MIXED, PREFILL
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
