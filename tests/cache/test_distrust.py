@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cache.keeping import again, entries, keep, only_entry, same
+from tui.cache import entry, frame_files, secure_files
 from tui.cache import entry as entries_of
-from tui.cache import fingerprint, frame_files, secure_files
 from tui.loaders.registry import load_one
 
 OTHER_MAN = 12345
@@ -87,10 +87,10 @@ def test_a_touched_loader_is_another_version(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "loaders").mkdir()
     (tmp_path / "loaders" / "one.py").write_text("1")
     (tmp_path / "__init__.py").write_text("")
-    monkeypatch.setattr(fingerprint.tui, "__file__", str(tmp_path / "__init__.py"))
-    before = fingerprint.program.__wrapped__()
+    monkeypatch.setattr(entry.tui, "__file__", str(tmp_path / "__init__.py"))
+    before = entry.program.__wrapped__()
     (tmp_path / "loaders" / "one.py").write_text("22")
-    assert fingerprint.program.__wrapped__() != before
+    assert entry.program.__wrapped__() != before
 
 
 @pytest.mark.parametrize("what", ["folder", "entry", "file"])
@@ -194,5 +194,5 @@ def test_a_named_pipe_is_not_opened_to_see_what_it_is(tmp_path: Path, monkeypatc
         return open_really(path, *how)
 
     monkeypatch.setattr(os, "open", noted)
-    assert fingerprint.identity_of(str(pipe)) is None
+    assert entry.identity_of(str(pipe)) is None
     assert opened == []

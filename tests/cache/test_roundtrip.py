@@ -16,7 +16,7 @@ from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.app import loading
 from tui.cache import frame_files, secure_files
 from tui.cache.cache import Cache
-from tui.cache.columns import ColumnWriter, mapped_column
+from tui.cache.frame_files import ColumnWriter, mapped_column
 from tui.cache.secure_files import PART
 from tui.loaders.registry import load, load_one
 from tui.model.aggregation import Aggregation

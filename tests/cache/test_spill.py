@@ -14,9 +14,8 @@ from polars.testing import assert_frame_equal
 from tests.analysis.frames import profile
 from tui.analysis import memo
 from tui.analysis.memo import once_per_profile
-from tui.cache import columns, spill
-from tui.cache.columns import is_mapped
-from tui.cache.spill import held_bytes, spill_to_disk
+from tui.cache import spill
+from tui.cache.spill import held_bytes, is_mapped, spill_to_disk
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -68,14 +67,14 @@ def test_arrays_of_two_dimensions_stay_the_same() -> None:
 def test_a_file_that_is_mapped_no_more_is_forgotten() -> None:
     # What other tests have left to the garbage collector is not to go meanwhile.
     gc.collect()
-    before = dict(columns._MAPPED)
+    before = dict(spill._MAPPED)
     there = spill_to_disk(pl.Series("a", np.arange(ROWS)))
     assert is_mapped(there)
     assert is_mapped(there.slice(10, 5))
-    assert len(columns._MAPPED) == len(before) + 1
+    assert len(spill._MAPPED) == len(before) + 1
     # Anything else may come to lie in its place.
     del there
-    assert before == columns._MAPPED
+    assert before == spill._MAPPED
 
 
 def test_results_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from tests.query.tables import COLUMNS, FRAME, TABLE, UNITS
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
-from tui.query.nodes import QueryError
+from tui.query.values import QueryError
 
 
 def fault(text: str) -> QueryError:

@@ -7,7 +7,7 @@ from tests.query.tables import FRAME, TABLE
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec, TableState
 from tui.query.apply import apply
-from tui.query.global_filter import apply_global_filter, as_global_filter
+from tui.query.compile import apply_global_filter, as_global_filter
 
 LAUNCHES = TableSpec(
     "launches", "Launches", columns("start_ns", "duration_ns", "stream", "src_memory"), ("start_ns",), pinned="start_ns"

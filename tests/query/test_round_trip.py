@@ -12,9 +12,8 @@ from tui.model.columns import Column, ColumnKind
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
-from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex
-from tui.query.parse import parse, plain_pattern
-from tui.query.write import equals_filter, narrowed, quoted, write
+from tui.query.parse import equals_filter, narrowed, parse, plain_pattern, quoted, write
+from tui.query.values import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 AWKWARD = st.one_of(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec, TableState
 from tui.query.apply import apply
-from tui.query.shares import SMALL_PCT, share_base, small_rows, total_of, weight_pct
+from tui.query.facts import SMALL_PCT, share_base, small_rows, total_of, weight_pct
 
 SPEC = TableSpec("t", "T", columns("name", "session", "total_ns"), ("name",), weight="total_ns")
 

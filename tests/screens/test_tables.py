@@ -11,7 +11,7 @@ import pytest
 
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled, until
 from tests.snapshots import screen_text
-from tui.state.arrangements import Arrangements
+from tui.state.workspace import Arrangements
 from tui.widgets.dialogs.base import ChoiceLine
 from tui.widgets.dialogs.export import ExportDialog
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tui.model.table_spec import TableState
-from tui.state.arrangements import PLAIN, VERSION, Arrangement, Arrangements
+from tui.state.workspace import ARRANGEMENTS_VERSION, PLAIN, Arrangement, Arrangements
 
 ARRANGED = TableState(
     filter="gemm",
@@ -47,13 +47,15 @@ def test_a_table_as_it_comes_is_not_remembered(state_directory: Path) -> None:
     assert not memory.keep("a", Arrangement(unit="s"))
     assert memory.keep("a", PLAIN)
     memory.write()
-    assert (state_directory / "tables.json").read_text() == f'{{"version":{VERSION},"entries":{{}}}}'
+    assert (state_directory / "tables.json").read_text() == f'{{"version":{ARRANGEMENTS_VERSION},"entries":{{}}}}'
 
 
 @pytest.mark.parametrize("entry", ['"text"', '{"unit": 7}', '{"hidden": "all"}', '{"order": [1, 2]}', "null"])
 def test_one_bad_entry_does_not_spoil_the_others(state_directory: Path, entry: str) -> None:
     state_directory.mkdir()
-    content = f'{{"version": {VERSION}, "entries": {{"bad": {entry}, "good": {{"unit": "ms", "later": 1}}}}}}'
+    content = (
+        f'{{"version": {ARRANGEMENTS_VERSION}, "entries": {{"bad": {entry}, "good": {{"unit": "ms", "later": 1}}}}}}'
+    )
     (state_directory / "tables.json").write_text(content)
     memory = Arrangements()
     assert memory.of("bad") == PLAIN

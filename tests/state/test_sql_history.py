@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui.state.sql_history import MOST_CHARACTERS, MOST_QUERIES, Queries
 from tui.state.store import Store
+from tui.state.workspace import MOST_CHARACTERS, MOST_QUERIES, Queries
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.model.columns import columns
 from tui.model.table_spec import TableState
-from tui.state.arrangements import Arrangements
+from tui.state.workspace import Arrangements
 from tui.widgets.app_services import AppServices, provide_services
 from tui.widgets.table.columns import ColumnChooser
 from tui.widgets.table.search import QueryMode

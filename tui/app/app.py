@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Severity
-    from tui.state.arrangements import Arrangements
+    from tui.state.workspace import Arrangements
     from tui.widgets.table.pane import TablePane
     from tui.widgets.text_input import KeysReady
 

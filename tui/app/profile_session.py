@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Severity
-    from tui.state.arrangements import Arrangements
+    from tui.state.workspace import Arrangements
 
 
 ROWS_AT_ONCE: Final = 300_000
@@ -237,7 +237,7 @@ class ProfileSession:
     @cached_property
     def arrangements(self) -> Arrangements:
         """How tables were arranged, in this run and before."""
-        from tui.state.arrangements import Arrangements
+        from tui.state.workspace import Arrangements
 
         return Arrangements()
 

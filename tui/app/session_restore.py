@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from tui.app.profile_session import ProfileSession, Say
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
-    from tui.state.sql_history import Queries
     from tui.state.store import Files
-    from tui.state.workspace import SavedPlace, Workspace
+    from tui.state.workspace import Queries, SavedPlace, Workspace
     from tui.widgets.notices import OfferLine
 
 SAVE_EVERY_S: Final = 20.0
@@ -216,7 +215,7 @@ class SessionRestore:
     @cached_property
     def queries(self) -> Queries:
         """The SQL that was run, in this run and before."""
-        from tui.state.sql_history import Queries
+        from tui.state.workspace import Queries
 
         return Queries()
 

@@ -14,8 +14,20 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.cache.entry import Content, add_results, can_cache, clear_abandoned, evict, limit, read, sign, write
-from tui.cache.fingerprint import Identity, identity_of, name_of
+from tui.cache.entry import (
+    Content,
+    Identity,
+    add_results,
+    can_cache,
+    clear_abandoned,
+    evict,
+    identity_of,
+    limit,
+    name_of,
+    read,
+    sign,
+    write,
+)
 from tui.cache.frame_files import spooled
 from tui.cache.secure_files import DamagedError, File, Frame, StoppedError, opened_folder, remove
 from tui.cache.spill import set_low_memory

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.cache.columns import ColumnWriter, bytes_of, mapped_column, null_column, renumbered, write_column
 from tui.cache.secure_files import (
     PART,
     Column,
@@ -29,7 +28,16 @@ from tui.cache.secure_files import (
     seal,
     whole,
 )
-from tui.cache.spill import low_memory, set_low_memory
+from tui.cache.spill import (
+    ColumnWriter,
+    bytes_of,
+    low_memory,
+    mapped_column,
+    null_column,
+    renumbered,
+    set_low_memory,
+    write_column,
+)
 from tui.loaders.temp_folders import Scratch
 from tui.model.schema import FRAMES, NAME, empty
 

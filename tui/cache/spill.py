@@ -1,21 +1,242 @@
-"""Spilling to disk: large results of inputs that may exceed memory are written to a file and mapped."""
+"""Columns on disk, written once and used in place from a mapped file; large results are spilled there.
+
+Mapped columns use memory only where they are read. This is the only layout of columns on disk: the values,
+aligned to 64 bytes, followed by a validity bit per row if some are null.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import mmap
+import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
-from tui.cache.columns import bytes_of, is_mapped, mapped_column, null_column, write_column
-from tui.cache.secure_files import mapped, unnamed_file
+from tui.cache.secure_files import Column, DamagedError, mapped, unnamed_file
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+_NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
+    pl.UInt8: (np.uint8, nanoarrow.uint8()),
+    pl.Int8: (np.int8, nanoarrow.int8()),
+    pl.UInt32: (np.uint32, nanoarrow.uint32()),
+    pl.Int32: (np.int32, nanoarrow.int32()),
+    pl.Int64: (np.int64, nanoarrow.int64()),
+    pl.Float64: (np.float64, nanoarrow.float64()),
+    pl.Boolean: (None, nanoarrow.bool_()),
+    pl.Categorical: (np.uint32, nanoarrow.uint32()),
+}
+"""The types of values for numpy and Arrow: booleans are bits; names are indices of a table of names."""
+
+_MAPPED: Final[dict[int, tuple[int, int, weakref.ref[mmap.mmap]]]] = {}
+"""The memory ranges of mapped files."""
+
+_WRITTEN_AT_ONCE: Final = 1 << 20
+"""Rows per write."""
+_ALIGNMENT: Final = 64
+_ZEROS: Final = bytes(1 << 20)
+
+
+def bytes_of(rows: int, dtype: pl.DataType) -> int:
+    """The bytes of a column's values in a file; 0 for a type that cannot be mapped.
+
+    >>> bytes_of(100, pl.Int64()), bytes_of(100, pl.Boolean()), bytes_of(100, pl.String())
+    (800, 13, 0)
+    """
+    number, _ = _NUMBERS.get(type(dtype), (None, None))
+    if dtype == pl.Boolean:
+        return (rows + 7) // 8
+    return 0 if number is None else rows * np.dtype(number).itemsize
+
+
+def mapped_column(data: mmap.mmap, layout: Column, rows: int, dtype: pl.DataType) -> pl.Series:
+    """A column of a mapped file; names as their numbers.
+
+    Raises:
+        DamagedError: There is no such column in it.
+    """
+    try:
+        number, arrow = _NUMBERS[type(dtype)]
+        values = np.frombuffer(data, number or np.uint8, rows if number else (rows + 7) // 8, layout.values)
+        _note(data)
+        valid = None if layout.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, layout.valid)
+        array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=layout.nulls)
+        return pl.Series(array).alias(layout.name)
+    except (KeyError, ValueError, OverflowError, RuntimeError) as error:
+        raise DamagedError(f"no column {layout.name}") from error
+
+
+def _note(data: mmap.mmap) -> None:
+    """Note where a file lies for as long as it is mapped: something else may come to lie there after that."""
+    number = id(data)
+    if number not in _MAPPED:
+        first = np.frombuffer(data, np.uint8).ctypes.data
+        _MAPPED[number] = first, first + len(data), weakref.ref(data, lambda _: _MAPPED.pop(number, None))
+
+
+def is_mapped(series: pl.Series) -> bool:
+    """Whether the values of a column are in a mapped file; also true for a slice of such a column."""
+    if series.n_chunks() != 1 or type(series.dtype) not in _NUMBERS or series.dtype == pl.Boolean:
+        return False
+    physical = series.to_physical() if series.dtype == NAME else series
+    there = physical.is_not_null().arg_max() if physical.null_count() < len(physical) else None
+    if there is None:
+        return False
+    place = physical.slice(there, 1).to_numpy(allow_copy=False).ctypes.data
+    return any(first <= place < end for first, end, _ in tuple(_MAPPED.values()))
+
+
+def null_column(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
+    """A column without a value: nulls, which take no memory where the type allows."""
+    if not rows or type(dtype) not in _NUMBERS:
+        return pl.repeat(None, rows, dtype=dtype, eager=True).alias(name)
+    # Pages that are never written to are one and the same page of zeros.
+    zeros = mmap.mmap(-1, 8 * rows, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+    numbers = mapped_column(zeros, Column(name, 0, 0, rows), rows, dtype)
+    if dtype != NAME:
+        return numbers
+    if not hasattr(numbers.cat, "to"):
+        return pl.Series(name, [None], NAME).new_from_index(0, rows)
+    return numbers.cat.to(NAME)
+
+
+class ColumnFile(Protocol):
+    """What columns are written to."""
+
+    def write(self, data: bytes | memoryview, /) -> object:
+        """Append bytes."""
+
+    def tell(self) -> int:
+        """How many bytes there are."""
+
+
+class ColumnWriter:
+    """Writes a column part by part: its values, then a bit for each row that tells whether it has one.
+
+    Args:
+        name: The column.
+        open_file: The file to append to, asked for at the first value: a column without any has none.
+    """
+
+    def __init__(self, name: str, open_file: Callable[[], ColumnFile]) -> None:
+        self._name = name
+        self._open_file = open_file
+        self._file: ColumnFile | None = None
+        self._first = 0
+        self._rows = self._nulls = 0
+        self._valid = _Bits()
+        self._truth = _Bits()
+
+    def add(self, series: pl.Series) -> None:
+        """Append rows: numbers or truth values; names as their numbers.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        nulls, before = series.null_count(), self._rows
+        self._rows += len(series)
+        self._nulls += nulls
+        is_truth = series.dtype == pl.Boolean
+        self._valid.add(np.zeros(len(series), bool) if nulls == len(series) else series.is_not_null().to_numpy())
+        if nulls == len(series) and self._file is None:
+            return
+        values = series.fill_null(False if is_truth else 0).to_numpy()
+        if self._file is None:
+            self._file = self._open_file()
+            self._align(self._file)
+            self._first = self._file.tell()
+            if is_truth:
+                self._truth.add(np.zeros(before, bool))
+            else:
+                self._zeros(self._file, before * values.itemsize)
+        if is_truth:
+            self._truth.add(values)
+        else:
+            self._file.write(np.ascontiguousarray(values).data.cast("B"))
+
+    def close(self) -> Column | None:
+        """Where the column lies in the file; None where it has no value.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if self._file is None:
+            return None
+        self._file.write(self._truth.packed())
+        bits = None
+        if self._nulls:
+            self._align(self._file)
+            bits = self._file.tell()
+            self._file.write(self._valid.packed())
+        return Column(self._name, self._first, bits, self._nulls)
+
+    def _align(self, file: ColumnFile) -> None:
+        self._zeros(file, -file.tell() % _ALIGNMENT)
+
+    @staticmethod
+    def _zeros(file: ColumnFile, count: int) -> None:
+        for first in range(0, count, len(_ZEROS)):
+            file.write(_ZEROS[: count - first])
+
+
+class _Bits:
+    """Truth values, eight to a byte."""
+
+    def __init__(self) -> None:
+        self._bytes: list[bytes] = []
+        self._rest = np.zeros(0, bool)
+
+    def add(self, values: np.ndarray[Any, Any]) -> None:
+        values = np.concatenate((self._rest, values))
+        whole = len(values) // 8 * 8
+        self._bytes.append(np.packbits(values[:whole], bitorder="little").tobytes())
+        self._rest = values[whole:].copy()
+
+    def packed(self) -> bytes:
+        return b"".join((*self._bytes, np.packbits(self._rest, bitorder="little").tobytes()))
+
+
+def write_column(file: ColumnFile, series: pl.Series) -> Column:
+    """Append a column that has a value; where it lies.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    writer = ColumnWriter(series.name, lambda: file)
+    for first in range(0, len(series), _WRITTEN_AT_ONCE):
+        writer.add(series.slice(first, _WRITTEN_AT_ONCE))
+    written = writer.close()
+    assert written is not None, "a column with a value"
+    return written
+
+
+def renumbered(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl.Series:
+    """Numbers exchanged for those that a table gives them, in a file without a name: not in memory.
+
+    Args:
+        numbers: Numbers of rows of the table, or null; at least one is not.
+        table: The new number of each.
+        rows: How many numbers there are.
+    """
+    with unnamed_file() as file:
+        writer = ColumnWriter(numbers.name, lambda: file)
+        for first in range(0, rows, _WRITTEN_AT_ONCE):
+            part = numbers.slice(first, _WRITTEN_AT_ONCE)
+            new = pl.Series(table[part.fill_null(0).to_numpy()].astype(np.uint32))
+            writer.add(pl.select(pl.when(part.is_not_null()).then(new)).to_series())
+        written = writer.close()
+        file.flush()
+        if written is None:
+            return null_column(numbers.name, rows, pl.UInt32())
+        data = mapped(file.fileno())
+    return mapped_column(data, written, rows, pl.UInt32())
+
 
 Result = TypeVar("Result")
 

@@ -354,7 +354,7 @@ def cache(options: argparse.Namespace) -> int:
 
 def _as_json(one: CachedFile) -> dict[str, object]:
     """The line of an entry: its file, and whether opening the file would use it."""
-    from tui.cache.fingerprint import identity_of, program
+    from tui.cache.entry import identity_of, program
     from tui.text import plain
 
     path = None if one.manifest is None else os.fsdecode(bytes.fromhex(one.manifest.identity.path))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tui.cache.fingerprint import Identity
+    from tui.cache.entry import Identity
     from tui.cache.frame_files import FrameSpool
     from tui.loaders.progress import Report
     from tui.loaders.source import Source

@@ -14,9 +14,9 @@ import msgspec
 import polars as pl
 import xxhash
 
-from tui.cache.columns import bytes_of
-from tui.cache.fingerprint import Identity, identity_of
+from tui.cache.entry import Identity, identity_of
 from tui.cache.frame_files import spooled
+from tui.cache.spill import bytes_of
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
 from tui.loaders.base import Format, ProfileCache
 from tui.loaders.progress import LoadProgress, Report, keep_going

@@ -10,11 +10,9 @@ import numpy as np
 import polars as pl
 
 from tui.model.table_spec import TableState
-from tui.query.compile import Query, compile_query
-from tui.query.facts import ColumnFacts, facts_of, sum_of
-from tui.query.global_filter import apply_global_filter
-from tui.query.nodes import QueryError
-from tui.query.shares import share_base, small_rows, weight_pct
+from tui.query.compile import Query, apply_global_filter, compile_query
+from tui.query.facts import ColumnFacts, facts_of, share_base, small_rows, sum_of, weight_pct
+from tui.query.values import QueryError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,9 +14,8 @@ import polars as pl
 from tui.model.columns import Column, ColumnKind
 from tui.query.compile import find_column, spellings
 from tui.query.facts import ColumnFacts, facts_of
-from tui.query.parse import read, unquoted
+from tui.query.parse import plain_or_quoted, quoted, read, unquoted
 from tui.query.texts import is_text
-from tui.query.write import plain_or_quoted, quoted
 
 if TYPE_CHECKING:
     from lark import Token

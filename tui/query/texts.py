@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from tui.query.facts import facts_of
-from tui.query.nodes import QueryError
+from tui.query.values import QueryError
 
 if TYPE_CHECKING:
-    from tui.query.nodes import Span
+    from tui.query.values import Span
 
 
 TextTest = Callable[[pl.Series], pl.Series]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
     from tui.state.notes import Note, Notes, RowPlace
-    from tui.state.sql_history import Queries
     from tui.state.store import Files
+    from tui.state.workspace import Queries
     from tui.widgets.table.model import Key, Row
     from tui.widgets.table.pane import TablePane
 

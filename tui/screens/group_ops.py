@@ -14,7 +14,7 @@ from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.errors import CommandError
-from tui.query.write import equals_filter
+from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.widgets.notices import NoteLine

@@ -15,7 +15,7 @@ from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
 from tui.analysis.ops.ops_by_name import coverage_note
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
-from tui.query.write import equals_filter
+from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import SingleTable

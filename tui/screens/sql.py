@@ -19,8 +19,8 @@ from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 from tui.query.sql.run import SqlTables, numbered, result_spec, run, sql_tables
-from tui.query.sql.sql_errors import SHOW_TABLES
 from tui.query.sql.sql_text import suggestion
+from tui.query.sql.statement import SHOW_TABLES
 from tui.screens.base import WORKING, ViewScreen
 from tui.text import plain
 from tui.widgets.table.pane import TablePane

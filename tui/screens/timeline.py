@@ -29,7 +29,7 @@ from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.history import Place
-from tui.query.write import equals_filter
+from tui.query.parse import equals_filter
 from tui.screens.base import ViewScreen
 from tui.screens.timeline_details import details_of_item, gaps_menu, on_screen, under_cursor
 from tui.state.notes import RowPlace

@@ -1,14 +1,21 @@
-"""The workspace of a set of files: the views, tables, cursors and marks as the user left them."""
+"""What is remembered between runs: workspaces of sets of files, how tables are arranged, and SQL queries.
+
+A workspace holds the views, tables, cursors and marks as the user left them.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tui.fmt import UNITS
 from tui.model.aggregation import STEP_PHASES, Aggregation
-from tui.state.store import MOST_TEXT, DocumentFolder, Key, is_storable_key
+from tui.state.store import MOST_TEXT, DocumentFolder, Key, Store, folder, is_storable_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +23,195 @@ if TYPE_CHECKING:
     from tui.model.history import Place
     from tui.model.table_spec import TableState
     from tui.state.store import Files
+
+ARRANGEMENTS_VERSION: Final = 1
+MOST_ARRANGEMENTS: Final = 300
+"""The most tables in the file; the program has a few dozen."""
+MOST_COLUMNS: Final = 500
+"""The most columns of an arrangement; a larger one was not written by this program."""
+
+
+class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
+    """The part of a `TableState` that is remembered, of one table.
+
+    Sort order and row limit depend on the file, so they are not stored.
+    """
+
+    hidden: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    name_last: bool = False
+    unit: str = "auto"
+    full_names: bool = False
+    as_share: bool = False
+    share_of_shown: bool = False
+
+    @classmethod
+    def of(cls, state: TableState) -> Arrangement:
+        """The part of a state to store."""
+        return cls(
+            hidden=tuple(sorted(state.hidden)),
+            order=state.order,
+            pinned=state.pinned,
+            name_last=state.name_last,
+            unit=state.unit,
+            full_names=state.full_names,
+            as_share=state.as_share,
+            share_of_shown=state.share_of_shown,
+        )
+
+    def on(self, state: TableState) -> TableState:
+        """The state with this arrangement; filter, search, cursor and marks stay."""
+        return replace(
+            state,
+            hidden=frozenset(self.hidden),
+            order=self.order,
+            pinned=self.pinned,
+            name_last=self.name_last,
+            unit=self.unit if self.unit in UNITS else "auto",
+            full_names=self.full_names,
+            as_share=self.as_share,
+            share_of_shown=self.share_of_shown,
+        )
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether its size is within the limits of what this program writes."""
+        named = (self.hidden, self.order, self.pinned)
+        return all(len(names) <= MOST_COLUMNS for names in named)
+
+
+PLAIN: Final = Arrangement()
+"""A table that the user has not arranged; it is not stored."""
+
+
+class Arrangements:
+    """The arrangements of all tables: read once; changes are written together.
+
+    Args:
+        store: Where they are stored; None: in the user's state directory.
+    """
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store or Store(folder() / "tables.json", version=ARRANGEMENTS_VERSION, most=MOST_ARRANGEMENTS)
+        self._known: dict[str, Arrangement] | None = None
+        self._changed: dict[str, object] = {}
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._has_warned = False
+        self.warning = ""
+        """A message for the user; whoever shows it clears it."""
+
+    def of(self, table: str) -> Arrangement:
+        """The last arrangement of a table."""
+        return self._all().get(table, PLAIN)
+
+    def keep(self, table: str, arrangement: Arrangement) -> bool:
+        """Set the arrangement of a table, to be stored by `write`; False if it is unchanged."""
+        if self.of(table) == arrangement:
+            return False
+        self._all()[table] = arrangement
+        with self._lock:
+            self._changed[table] = None if arrangement == PLAIN else msgspec.to_builtins(arrangement)
+        return True
+
+    def write(self) -> None:
+        """Write the changes; thread-safe."""
+        with self._writing:
+            with self._lock:
+                changed, self._changed = self._changed, {}
+            if changed:
+                self._warn_once(self._store.change(changed))
+
+    def _all(self) -> dict[str, Arrangement]:
+        if self._known is None:
+            document = self._store.read()
+            self._warn_once(document.warning)
+            self._known = {}
+            for table, entry in document.entries.items():
+                try:
+                    arrangement = msgspec.convert(entry, Arrangement)
+                except msgspec.ValidationError:
+                    # One invalid entry does not affect the others.
+                    continue
+                if arrangement.is_valid:
+                    self._known[table] = arrangement
+        return self._known
+
+    def _warn_once(self, words: str) -> None:
+        # Once a run: an unwritable directory must not cause a message at every key.
+        if words and not self._has_warned:
+            self._has_warned = True
+            self.warning = words
+
+
+MOST_QUERIES: Final = 100
+MOST_CHARACTERS: Final = 10_000
+"""The longest query that is stored."""
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
+    """A query that was run."""
+
+    text: str
+    files: str
+    """The files that were queried: `tui.state.store.Files.name`."""
+    at_ns: int
+    """The time of the query, since 1970."""
+
+
+class Queries:
+    """The queries of this run and of earlier runs.
+
+    Args:
+        store: Where they are stored; None: in the user's state directory.
+    """
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store or Store(folder() / "queries.json", version=1, most=MOST_QUERIES)
+        self._writing = threading.Lock()
+
+    def texts(self) -> list[str]:
+        """All queries, oldest first."""
+        return [query.text for query in self._read().values()]
+
+    def keep(self, text: str, files: str) -> str:
+        """Store a query as the latest; thread-safe.
+
+        Args:
+            text: The query.
+            files: The files that were queried: `tui.state.store.Files.name`.
+
+        Returns:
+            Why it could not be stored; empty on success, and for a query longer than the limit.
+        """
+        if len(text) > MOST_CHARACTERS:
+            return ""
+        entry = msgspec.to_builtins(Query(text, files, time.time_ns()))
+        with self._writing:
+            return self._store.change({hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]: entry})
+
+    def forget(self, files: str) -> str:
+        """Remove the queries of these files.
+
+        Returns:
+            Why they could not be removed; empty on success.
+        """
+        with self._writing:
+            of_them = [name for name, query in self._read().items() if query.files == files]
+            return self._store.change(dict.fromkeys(of_them)) if of_them else ""
+
+    def _read(self) -> dict[str, Query]:
+        queries = {}
+        for name, entry in self._store.read().entries.items():
+            try:
+                query = msgspec.convert(entry, Query)
+            except (msgspec.ValidationError, RecursionError):
+                # One invalid entry does not affect the others.
+                continue
+            if query.text.strip() and len(query.text) <= MOST_CHARACTERS:
+                queries[name] = query
+        return queries
 
 
 MOST_MARKS: Final = 5_000
@@ -31,7 +227,7 @@ ENTRY: Final = "last"
 
 
 class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The part of a `TableState` that depends on the file; the rest is stored in `tui.state.arrangements`."""
+    """The part of a `TableState` that depends on the file; the rest is stored in `tui.state.workspace`."""
 
     pane: str
     filter: str = ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
     from textual.widget import Widget
 
-    from tui.state.arrangements import Arrangements
+    from tui.state.workspace import Arrangements
     from tui.widgets.table.model import Key
     from tui.widgets.table.pane import TablePane
 

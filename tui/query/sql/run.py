@@ -16,8 +16,8 @@ from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
 from tui.model.schema import empty
 from tui.model.table_spec import TableSpec
-from tui.query.sql.sql_errors import EXAMPLE, LISTS, ONLY_READ, SHOW_TABLES, fault
 from tui.query.sql.sql_text import tokens, with_names
+from tui.query.sql.statement import EXAMPLE, LISTS, ONLY_READ, SHOW_TABLES, fault
 from tui.tables import COMPUTED, MODEL_FRAMES, frame
 from tui.text import plain
 

@@ -12,7 +12,7 @@ from tui.analysis.gpus import RECORDED
 from tui.analysis.timeline.lookup import Gap
 from tui.fmt import metric
 from tui.model.columns import COLUMNS, ColumnKind
-from tui.query.write import equals_filter, quoted
+from tui.query.parse import equals_filter, quoted
 from tui.widgets.details.pane import Details, sections, whole_value
 
 if TYPE_CHECKING:

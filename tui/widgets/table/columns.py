@@ -11,7 +11,7 @@ from textual.widgets.option_list import Option
 
 from tui.fitting import pad
 from tui.fmt import UNITS
-from tui.state.arrangements import PLAIN, Arrangement, Arrangements
+from tui.state.workspace import PLAIN, Arrangement, Arrangements
 from tui.text import plain
 from tui.widgets.app_services import HostsTables, services_of
 from tui.widgets.dialogs.base import Dialog, MenuLines, open_dialog

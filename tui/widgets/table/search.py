@@ -19,12 +19,11 @@ from textual.widgets import Input, Static
 from tui.fitting import cell_width
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import phase_of
+from tui.query.compile import as_global_filter
 from tui.query.complete import begun, suggestion
-from tui.query.global_filter import as_global_filter
-from tui.query.nodes import Both, Compare, Contains, Either, Node, Operator, QueryError
-from tui.query.parse import parse
+from tui.query.parse import equals_filter, narrowed, parse
 from tui.query.texts import smart_case
-from tui.query.write import equals_filter, narrowed
+from tui.query.values import Both, Compare, Contains, Either, Node, Operator, QueryError
 from tui.text import plain
 from tui.widgets.app_services import later, services_of
 from tui.widgets.text_input import EnteredLine

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tui.fitting import cell_width, clip
 from tui.fmt import count, format_value, percent
 from tui.model.columns import ColumnKind
-from tui.query.shares import weight_pct
+from tui.query.facts import weight_pct
 from tui.text import plain
 
 if TYPE_CHECKING:
