@@ -142,7 +142,7 @@ class ProftuiApp(App[None]):
         self.notes = RowNotes(self, self.profile_session, self.navigator, self.session_restore, views, say)
         self.comparison = Comparison(self, options, self.profile_session, self.navigator, views, say)
         self.loading_files = ProfileLoading(
-            self, options, self.profile_session, self.navigator, views, self._loaded, say, opened
+            self, options, self.profile_session, self.navigator, views, self._loaded, say, opened, self._home_shown
         )
         self.navigator.on_shown = self.session_restore.view_shown
         provide_services(self, _WidgetServices(self))
@@ -205,6 +205,10 @@ class ProftuiApp(App[None]):
         self.key_queue.screen_changed(screen)
         self.navigator.screen_changed(screen)
 
+    def _home_shown(self) -> None:
+        self.key_queue.loaded()
+        self.call_after_refresh(self.key_queue.release)
+
     def _loaded(self, is_first: bool) -> None:
         self.session_restore.look_at_files()
         self.notes.look_at_files()
@@ -262,11 +266,20 @@ class ProftuiApp(App[None]):
         if not path_exists(path):
             raise CommandError(f"No such file: {plain(path)}")
 
+        self.open_files((str(user_path(path).absolute()),))
+
+    def open_files(self, paths: tuple[str, ...]) -> None:
+        """Read other files together, then end, so that they are shown in place of what is open."""
+
         def show(options: OpenOptions, opened: OpenedProfiles) -> None:
             self.next_input = options, opened
             self.exit()
 
-        self.loading_files.open_other(str(user_path(path).absolute()), show)
+        self.loading_files.open_other(paths, show)
+
+    def stop_opening(self) -> bool:
+        """Stop reading another file; False where none is read."""
+        return self.loading_files.stop()
 
     def forget(self) -> None:
         """Delete what is saved for these files."""
@@ -295,7 +308,9 @@ class ProftuiApp(App[None]):
 
         Keys that act before the focused widget sees them are for views alone, not for dialogs over them.
         """
-        if action in AT_ONCE and self.screen is not self.view_screen:
+        if action in AT_ONCE and self.screen is not self.view_screen and not self.loading_files.is_home(self.screen):
+            return False
+        if action == "views_menu" and self.profile_session.whole_profile is None:
             return False
         return action not in TYPED_INSTEAD | AT_ONCE or self.focused is None or not self._is_typed_into
 
@@ -356,6 +371,8 @@ class ProftuiApp(App[None]):
         screen = self.view_screen
         if screen is not None:
             screen.open_command_line()
+        else:
+            self.say("Open a profile first.")
 
     def action_help(self) -> None:
         """Help for the focused pane."""

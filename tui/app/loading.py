@@ -14,8 +14,10 @@ from tui.app.errors import LOADING
 from tui.app.navigator import screen_class
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
+from tui.options import path_exists
 from tui.runtime import skip_read_profile
 from tui.screens.loading import LoadingScreen
+from tui.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from tui.opening import OpenedProfiles
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
+    from tui.screens.home import HomeScreen
 
 OPENING: Final = "opening"
 """The group of the thread that reads another file."""
@@ -49,6 +52,7 @@ class ProfileLoading:
         on_loaded: Called when the files have been read: True for the first time.
         say: Shows a message.
         opened: What the files hold, where they have been read already.
+        on_home: Called when the home screen is shown in place of a profile.
     """
 
     def __init__(
@@ -61,21 +65,44 @@ class ProfileLoading:
         on_loaded: Callable[[bool], None],
         say: Say,
         opened: OpenedProfiles | None = None,
+        on_home: Callable[[], None] = lambda: None,
     ) -> None:
         self._app, self._options, self._session = app, options, session
         self._navigator, self._views = navigator, views
-        self._on_loaded, self._say, self._opened = on_loaded, say, opened
+        self._on_loaded, self._say, self._opened, self._on_home = on_loaded, say, opened, on_home
         self.is_reading_again = False
         """Whether the files are read while a profile is shown."""
         self.errors: tuple[ProftuiError, ...] = ()
         """What could not be opened, of several files."""
         self._is_stopping = False
         self._cache: Cache | None = None
+        self._home: HomeScreen | None = None
 
     def start(self) -> None:
-        """Show the shell, then read."""
+        """Show the shell, then read; where nothing is named, show what could be opened."""
+        if not self._options.paths:
+            self._show_home(".", "")
+            return
         self._app.push_screen(LoadingScreen(self._options.paths))
         self._app.call_after_refresh(self.load)
+
+    def is_home(self, screen: object) -> bool:
+        """Whether a screen is the home screen."""
+        return screen is self._home and screen is not None
+
+    def _show_home(self, folder: str, note: str) -> None:
+        """Show the profiles in a folder and below."""
+        from tui.screens.home import HomeScreen
+
+        # Switched off for the start: see `tui.cli.explore.open_app`.
+        gc.enable()
+        self._home = HomeScreen(folder, note)
+        self._navigator.availability = dict.fromkeys((view.name for view in VIEWS), "open a profile first")
+        if isinstance(self._app.screen, LoadingScreen):
+            self._app.switch_screen(self._home)
+        else:
+            self._app.push_screen(self._home)
+        self._on_home()
 
     def load(self) -> None:
         """Read the files in a thread."""
@@ -90,14 +117,14 @@ class ProfileLoading:
             self._session.show_progress("reading", "reading again…")
             self.load()
 
-    def open_other(self, path: str, show: Callable[[OpenOptions, OpenedProfiles], None]) -> None:
-        """Read another file; what is shown stays until it has been read, and where it cannot be.
+    def open_other(self, paths: tuple[str, ...], show: Callable[[OpenOptions, OpenedProfiles], None]) -> None:
+        """Read other files; what is shown stays until they have been read, and where they cannot be.
 
         Args:
-            path: The file.
+            paths: The files.
             show: Called with what was read.
         """
-        chosen = replace(self._options, paths=(path,), format_in=None, session=None, aggregation=Aggregation())
+        chosen = replace(self._options, paths=paths, format_in=None, session=None, aggregation=Aggregation())
         self._app.run_worker(partial(self._read_other, chosen, show), thread=True, exclusive=True, group=OPENING)
 
     def _read_other(self, options: OpenOptions, show: Callable[[OpenOptions, OpenedProfiles], None]) -> None:
@@ -113,7 +140,7 @@ class ProfileLoading:
         opened = open_profiles(options, report, session=None)
         if worker.is_cancelled:
             return
-        self._app.call_from_thread(self._session.show_progress, OPENING, "")
+        self._app.call_from_thread(self._show_opening_words, "")
         if opened.profile is None:
             self._app.call_from_thread(self._say, _lines(opened.errors), severity="error")
         else:
@@ -121,7 +148,12 @@ class ProfileLoading:
 
     def _show_opening(self, words: str) -> None:
         if self._is_opening:
-            self._session.show_progress(OPENING, words)
+            self._show_opening_words(words)
+
+    def _show_opening_words(self, words: str) -> None:
+        self._session.show_progress(OPENING, words)
+        if self._home is not None:
+            self._home.show_opening(words)
 
     @property
     def _is_opening(self) -> bool:
@@ -131,10 +163,10 @@ class ProfileLoading:
         """Stop reading and keep what has been read so far; False where nothing is read."""
         if self._is_opening:
             self._app.workers.cancel_group(self._app, OPENING)
-            self._session.show_progress(OPENING, "")
+            self._show_opening_words("")
             self._say("Stopped. Nothing else was opened.")
             return True
-        if self._session.whole_profile is not None and not self.is_reading_again:
+        if self._home is not None or (self._session.whole_profile is not None and not self.is_reading_again):
             return False
         self._is_stopping = True
         for screen in self._app.screen_stack:
@@ -160,6 +192,11 @@ class ProfileLoading:
 
         is_first = self._session.whole_profile is None
         opened, self._opened = self._opened, None
+        paths = self._options.paths
+        if is_first and opened is None and len(paths) == 1 and self._lists_profiles(paths[0]):
+            note = "Profiles of different runs. space marks some to open together, a opens all of a folder as one job."
+            self._app.call_from_thread(self._show_home, paths[0], note)
+            return
         opened = opened or open_profiles(
             self._options,
             report,
@@ -172,6 +209,23 @@ class ProfileLoading:
             screen_class("dashboard")
             skip_read_profile()
         self._app.call_from_thread(self._take, opened)
+
+    def _lists_profiles(self, path: str) -> bool:
+        """Whether a path is that of a folder whose profiles are to be chosen from."""
+        if self._options.format_in is not None or not path_exists(path) or not Path(path).is_dir():
+            return False
+        from tui.analysis.inputs.found_profiles import lists_profiles
+
+        return lists_profiles(path)
+
+    def _remember(self, opened: OpenedProfiles) -> None:
+        """Remember for the home screen what was opened."""
+        from tui.analysis.inputs.found_profiles import first_figures
+        from tui.state.opened_files import remember_opened
+
+        paths = self._options.paths
+        if opened.profile is not None and len(paths) == 1 and path_exists(paths[0]):
+            remember_opened(paths[0], first_figures(opened.profile))
 
     def _show_progress(self, progress: LoadProgress) -> None:
         for screen in self._app.screen_stack:
@@ -232,7 +286,8 @@ class ProfileLoading:
         self.stop_caching()
         self._cache = cache = opened.cache
         if cache is not None:
-            self._app.set_timer(CACHE_AFTER_S, partial(cache.write_behind, *opened.deferred_results))
+            remember = partial(self._remember, opened)
+            self._app.set_timer(CACHE_AFTER_S, partial(cache.write_behind, remember, *opened.deferred_results))
 
 
 def _unread_files(profile: Profile, shown_errors: Iterable[ProftuiError]) -> str:

@@ -74,9 +74,10 @@ def open_parser() -> argparse.ArgumentParser:
     commands = "\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items())
     parser = _Parser(
         prog="proftui",
-        usage="proftui [options] FILE...\n       proftui COMMAND [options] FILE...",
+        usage="proftui [options] [FILE...]\n       proftui COMMAND [options] FILE...",
         description="Explore GPU profiles in the terminal; `proftui formats` lists the supported formats.",
         epilog=f"commands:\n{commands}\n\n"
+        "Without a file the profiles in this folder and below are listed, and those opened before.\n"
         "Several files are opened as several sessions. Open a file named like a command as ./report.\n"
         "`proftui COMMAND --help` shows the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -29,11 +29,12 @@ def open_app(options: argparse.Namespace) -> int:
 
         write_text(keys_text(width=width()))
         return 0
-    if not options.files:
+    if not options.files and (known.obstacle or not sys.stdin.isatty()):
         raise ProftuiError(
             "no input file", "usage: proftui FILE..., for example proftui run.nvprof.log; see proftui --help"
         )
-    _refuse_mistyped(options.files[0])
+    if options.files:
+        _refuse_mistyped(options.files[0])
     if known.obstacle:
         options.view, options.format, options.notes = "dashboard", "text", False
         status = report(options)
@@ -42,7 +43,7 @@ def open_app(options: argparse.Namespace) -> int:
         console.info(f"{known.obstacle}: printing the text report; open the file in a terminal to explore it")
         return status
     check_input(options.files)
-    if not any(file == "-" or "://" in file or Path(file).exists() for file in options.files):
+    if options.files and not any(file == "-" or "://" in file or Path(file).exists() for file in options.files):
         # Reported before the screen opens.
         load_files(options)
     if "-" in options.files or not sys.stdin.isatty():

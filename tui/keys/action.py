@@ -22,6 +22,7 @@ class Scope(StrEnum):
     TYPES = "in the op types"
     TREE = "in the tree of ops"
     EXPERT = "in Expert Systems"
+    HOME = "in the list of profiles"
 
 
 @dataclass(frozen=True, slots=True)

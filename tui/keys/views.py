@@ -88,6 +88,18 @@ VIEWS: Final = (
         Scope.TREE,
         FIND,
     ),
+    Action("home.path", "o", "open_path", "path", "Type the path of a profile or folder.", Scope.HOME, GO, footer=1),
+    Action(
+        "home.folder",
+        "a",
+        "open_folder",
+        "whole folder",
+        "Open all profiles of the folder together, as the ranks of a job.",
+        Scope.HOME,
+        GO,
+        footer=1,
+    ),
+    Action("home.search", "r", "search_again", "search again", "Search the folder again.", Scope.HOME, WORK),
     Action("expert.rows", "t", "show_rows", "rows", "Go to the rows behind the finding.", Scope.EXPERT, GO),
     Action(
         "compare.families",

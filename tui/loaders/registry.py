@@ -246,6 +246,41 @@ def is_profile(path: str) -> bool:
     return file_kind(source.head) is None and max(_confidences(source))[0] >= _LIKELY
 
 
+def head_of(path: str) -> bytes:
+    """The first 64 KiB of a file, decompressed.
+
+    Raises:
+        ProftuiError: It cannot be opened.
+    """
+    return Source.open(path).head
+
+
+def recognized_format(path: str) -> str:
+    """The name of the format of a file or folder, by its beginning; empty where it is no profile.
+
+    Raises:
+        ProftuiError: It cannot be opened.
+    """
+    if is_address(path) or is_dataset(Path(path)):
+        return DATASET.formats[0].name
+    if is_parquetdir(Path(path)):
+        return NSYS_FOLDER.formats[0].name
+    source = Source.open(path)
+    if file_kind(source.head) is not None:
+        return ""
+    confidence, index = max(_confidences(source), key=lambda pair: pair[0])
+    if confidence < _LIKELY:
+        return ""
+    loader = LOADERS[index]
+    if isinstance(loader, DatabaseLoader):
+        return loader.claimed_format(source)
+    if isinstance(loader, TextLogLoader):
+        single = (TextLogLoader((one,)) for one in _TEXT_FORMATS)
+        likely = (one.formats[0].name for one in single if one.probe(source.head, source.name) >= _LIKELY)
+        return next(likely, loader.formats[0].name)
+    return loader.formats[0].name
+
+
 def _confidences(source: Source) -> list[tuple[float, int]]:
     """The confidence of each loader with its index in `LOADERS`; the rest are skipped once one is certain."""
     found = []

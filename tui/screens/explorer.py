@@ -186,6 +186,12 @@ class Explorer(Protocol):
     def open_file(self, path: str) -> None:
         """Open another file in place of this one."""
 
+    def open_files(self, paths: tuple[str, ...]) -> None:
+        """Open other files together in place of what is open."""
+
+    def stop_opening(self) -> bool:
+        """Stop reading another file; False where none is read."""
+
     def forget(self) -> None:
         """Delete what is saved for these files."""
 

@@ -341,6 +341,16 @@ class DatabaseLoader:
         """Certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
+    def claimed_format(self, source: Source) -> str:
+        """The name of the format of a database by its tables; empty where none of them claims it.
+
+        A compressed one is not unpacked for that.
+        """
+        if source.compression is not None:
+            return "compressed SQLite"
+        with Database(source.file(), source.called, keep_going=source.keep_going) as database:
+            return next((one.format.name for one in self._database_formats if one.claims(database)), "")
+
     def load(self, source: Source, report: Report = keep_going) -> Profile:
         """Read the database.
 

@@ -1,0 +1,132 @@
+"""The list of profiles: what is found, in which order, what is known of each, and which folders list their profiles."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.profiles import SAMPLES, load_one
+from tui.analysis.inputs.found_profiles import (
+    FORMATS,
+    PROFILES,
+    FoundProfile,
+    complete_path,
+    find_profiles,
+    first_figures,
+    formats_frame,
+    lists_profiles,
+    preview_lines,
+    profiles_frame,
+    with_figures,
+)
+from tui.loaders import registry
+from tui.state.opened_files import OpenedFile, opened_files, remember_opened
+
+NOW = 1_700_000_000
+
+
+def put(sample: str, path: Path, hours_ago: float) -> Path:
+    """A copy of a sample that was written so long ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(SAMPLES / sample, path)
+    os.utime(path, (NOW - 3600 * hours_ago,) * 2)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two profiles, one of them below, and files that are none."""
+    put("caffe_conv1.nvprof.log", tmp_path / "runs/deep/conv.txt", 1)
+    put("gpt_summary.nvprof.log", tmp_path / "runs/gpt.log", 50)
+    put("gpt_summary.nvprof.log", tmp_path / "runs/.hidden/gpt.log", 1)
+    (tmp_path / "runs/notes.md").write_text("no profile")
+    (tmp_path / "runs/empty.log").touch()
+    return tmp_path / "runs"
+
+
+def test_the_newest_first_by_content(folder: Path) -> None:
+    found = find_profiles(str(folder))
+    assert [(Path(one.path).name, one.format, one.size) for one in found.profiles] == [
+        ("conv.txt", "nvprof-text", 10_053),
+        ("gpt.log", "nvprof-text", 3_626),
+    ]
+    assert found.left_out == ""
+    looked = [with_figures(one) for one in found.profiles]
+    rows = profiles_frame(looked, str(folder), now=NOW)
+    shown = ["file", "format", "gpu", "duration_ns", "age", "opened", "notes"]
+    assert rows.select(shown).rows() == [
+        ("deep/conv.txt", "nvprof-text", "Tesla K40c", 993_831_536, "1 h", None, 0),
+        ("gpt.log", "nvprof-text", None, None, "2 d", None, 0),
+    ]
+    assert {column.name for column in PROFILES.columns} | {"path"} == set(rows.columns)
+    assert profiles_frame([], "").columns == rows.columns
+
+
+def test_those_opened_before_wherever_they_are(folder: Path, tmp_path: Path) -> None:
+    far = put("caffe_conv1.nvprof.log", tmp_path / "elsewhere/far.log", 100)
+    figures = first_figures(load_one(str(SAMPLES / "caffe_conv1.nvprof.log")))
+    assert remember_opened(str(far), figures) == ""
+    assert remember_opened(str(tmp_path / "gone.log"), figures) == ""
+    found = find_profiles(str(folder)).profiles
+    assert [Path(one.path).name for one in found] == ["conv.txt", "gpt.log", "far.log"]
+    assert found[-1].figures == figures
+    assert found[-1].opened is not None
+    # What was known of it is of another content.
+    far.write_text("another")
+    assert [Path(one.path).name for one in find_profiles(str(folder)).profiles] == ["conv.txt", "gpt.log"]
+    assert isinstance(opened_files()[str(far)], OpenedFile)
+
+
+def test_first_figures_and_their_preview() -> None:
+    path = str(SAMPLES / "caffe_conv1.nvprof.log")
+    figures = first_figures(load_one(path))
+    assert (figures.gpu, figures.duration_ns, figures.launches, figures.gpu_ns) == (
+        "Tesla K40c", 993_831_536, 32, 753_580_086,
+    )  # fmt: skip
+    assert [(one.calls, one.total_ns) for one in figures.top][:2] == [(2, 281_640_000), (2, 260_020_000)]
+    one = FoundProfile(path, "nvprof-text", 10_053, 0, figures=figures)
+    lines = preview_lines(one, 42, 20, is_looked=True)
+    assert lines[:5] == [
+        "caffe_conv1.nvprof.log",
+        "GPU       Tesla K40c",
+        "Duration  994 ms",
+        "GPU work  754 ms",
+        "32 launches",
+    ]
+    assert lines[7] == "cudnn_dgrad_sm3…_64x16x64x16x16     260 ms"
+    assert len(preview_lines(one, 42, 4, is_looked=True)) == 4
+    large = FoundProfile("/x/big.json", "pytorch-trace", 5 << 30, 0)
+    assert preview_lines(large, 42, 9, is_looked=True)[1:] == ["pytorch-trace, 5 GiB", "Not read yet: enter opens it."]
+
+
+def test_which_folders_list_their_profiles(folder: Path, tmp_path: Path) -> None:
+    for rank in range(3):
+        put("gpt_summary.nvprof.log", tmp_path / f"job/rank{rank}.log", 1)
+    assert not lists_profiles(str(tmp_path / "job"))
+    assert not lists_profiles(str(folder / "gpt.log"))
+    assert not lists_profiles(str(folder))  # one profile of its own
+    put("caffe_conv1.nvprof.log", folder / "other.log", 1)
+    assert lists_profiles(str(folder))
+    assert lists_profiles(str(tmp_path))  # all of them are below
+    (tmp_path / "nothing").mkdir()
+    assert not lists_profiles(str(tmp_path / "nothing"))
+
+
+def test_paths_are_completed(folder: Path) -> None:
+    assert complete_path("g", str(folder)) == "gpt.log"
+    assert complete_path("de", str(folder)) == "deep/"
+    assert complete_path("deep/", str(folder)) == "deep/conv.txt"
+    assert complete_path(f"{folder}/g", "/") == f"{folder}/gpt.log"
+    assert [complete_path(text, str(folder)) for text in ("", "x", "gpt.log", "no/such", "a\0b", ".h")] == [
+        None, None, None, None, None, ".hidden/",
+    ]  # fmt: skip
+
+
+def test_every_format_with_its_command() -> None:
+    rows = formats_frame()
+    assert rows.height == len(registry.formats())
+    assert {column.name for column in FORMATS.columns} == set(rows.columns)
+    assert all(rows["record_with"].str.len_chars() > 5)

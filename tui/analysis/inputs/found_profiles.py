@@ -1,0 +1,445 @@
+"""The profiles in a folder and below it, and those opened before: the list of the home screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.cached_results import CACHED_SCHEMAS
+from tui.analysis.gpu_time.breakdown import wall_bounds
+from tui.analysis.kernels import kernels
+from tui.cache import entry as cache_entry
+from tui.cache.entry import identity_of, name_of
+from tui.fitting import clip, clip_middle, pad, shorten_symbol
+from tui.fmt import brief_duration, size
+from tui.loaders import registry
+from tui.loaders.dataset_loader import is_dataset
+from tui.loaders.multi_file.load_together import profile_files
+from tui.loaders.nsys import is_parquetdir
+from tui.model.columns import Column, ColumnKind
+from tui.model.errors import ProftuiError
+from tui.model.table_spec import TableSpec
+from tui.options import user_path
+from tui.state.notes import Notes
+from tui.state.opened_files import MOST_KERNELS, FirstFigures, KernelTotal, opened_files
+from tui.state.store import files
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tui.model.profile import Profile
+
+MOST_FOLDERS: Final = 2_000
+"""The most folders that are looked into."""
+MOST_FILES: Final = 2_000
+"""The most files whose beginning is read, the newest ones."""
+DEEPEST: Final = 8
+"""Folders further below are not looked into."""
+QUICK_BYTES: Final = 4 << 20
+"""Smaller files are read for their first figures."""
+_OF_OTHERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
+"""Folders of programs."""
+_RANK_IN_HEAD: Final = re.compile(rb'"distributedInfo"\s*:|"rank"\s*:')
+_PARTS_OF_A_RUN: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
+"""Beginnings of formats with several files for one run."""
+
+PROFILES: Final = TableSpec(
+    "profiles",
+    "Profiles",
+    (
+        Column("file", "File", ColumnKind.TEXT, "The file, from the folder that is listed.", 1),
+        Column("format", "Format", ColumnKind.TEXT, "The format, recognized by the content.", 2),
+        Column("gpu", "GPU", ColumnKind.TEXT, "The GPU that the profile records.", 3, absent="–"),
+        Column(
+            "duration_ns",
+            "Duration",
+            ColumnKind.DURATION,
+            "Wall time of the longest session. Of large files unknown until they were opened once.",
+            2,
+        ),
+        Column("size_bytes", "Size", ColumnKind.SIZE, "Size of the file.", 4),
+        Column("age", "Age", ColumnKind.TEXT, "Time since the file was written.", 2, ends_right=True),
+        Column("opened", "Opened", ColumnKind.TEXT, "Time since it was opened here.", 4, ends_right=True, absent=""),
+        Column("notes", "Notes", ColumnKind.COUNT, "Your notes on its rows.", 5, only_above_zero=True),
+        Column("modified", "Written", ColumnKind.TEXT, "When the file was written.", 8),
+    ),
+    key=("path",),
+    pinned="file",
+    pinned_least=24,
+    bars=(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundProfile:
+    """A profile that can be opened."""
+
+    path: str
+    format: str
+    size: int
+    modified_ns: int
+    opened: int | None = None
+    """When it was opened before, in seconds since 1970."""
+    notes: int = 0
+    figures: FirstFigures | None = None
+    """What is known of it without reading it anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundProfiles:
+    """The list of profiles."""
+
+    profiles: tuple[FoundProfile, ...]
+    """The newest first."""
+    left_out: str = ""
+    """What was not looked at, in words; empty where all was."""
+
+
+def find_profiles(folder: str, go_on: Callable[[], bool] = lambda: True) -> FoundProfiles:
+    """The profiles in a folder and below it, and those opened before wherever they are.
+
+    Args:
+        folder: Where to look; empty: only those opened before.
+        go_on: Asked between two files; False ends the search.
+    """
+    opened = opened_files()
+    candidates, left_out = _candidates(folder) if folder else ([], "")
+    here = {path for path, _size, _modified in candidates}
+    for path in reversed(opened):
+        if path not in here and (stamp := _stamp(path)) is not None:
+            candidates.append((path, *stamp))
+    found = []
+    for path, bytes_, modified_ns in candidates:
+        if not go_on():
+            left_out = "search stopped"
+            break
+        before = opened.get(path)
+        known = before is not None and (before.size, before.modified_ns) == (bytes_, modified_ns)
+        figures = before.figures if before is not None and known else None
+        name = figures.format if figures is not None else format_of_path(path)
+        if name:
+            at = before.opened if before is not None else None
+            found.append(FoundProfile(path, name, bytes_, modified_ns, at, _notes_on(path), figures))
+    found.sort(key=lambda one: (-one.modified_ns, one.path))
+    return FoundProfiles(tuple(found), left_out)
+
+
+def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
+    """The files that may be profiles (path, size, modified), the newest first, and what was left out."""
+    found: list[tuple[str, int, int]] = []
+    folders = 0
+    left_out = ""
+    for path in _folders(os.path.abspath(folder)):  # noqa: PTH100
+        folders += 1
+        if folders > MOST_FOLDERS:
+            left_out = f"only the first {MOST_FOLDERS:,} folders were searched"
+            break
+        if is_profile_folder(path):
+            names = [path]
+        else:
+            try:
+                names = profile_files(path)
+            except ProftuiError as error:
+                if "holds" in str(error):
+                    left_out = str(error)
+                continue
+        found += [(name, *stamp) for name in names if (stamp := _stamp(name)) is not None]
+    found.sort(key=lambda one: (-one[2], one[0]))
+    if len(found) > MOST_FILES:
+        left_out = f"only the newest {MOST_FILES:,} of {len(found):,} files were looked at"
+    return found[:MOST_FILES], left_out
+
+
+def _folders(top: str) -> Iterator[str]:
+    depth = top.rstrip(os.sep).count(os.sep)
+    for path, below, _names in os.walk(top):
+        yield path
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _OF_OTHERS)
+        if path.count(os.sep) - depth >= DEEPEST or is_profile_folder(path):
+            below.clear()
+
+
+def is_profile_folder(path: str) -> bool:
+    """Whether a folder is a profile itself, as datasets and folders of Parquet files are."""
+    try:
+        return is_parquetdir(Path(path)) or is_dataset(Path(path))
+    except (OSError, ProftuiError):
+        return False
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """Size and time of modification; None where there is no file."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def format_of_path(path: str) -> str:
+    """The format of a file by its content; empty where it is no profile.
+
+    >>> format_of_path("/dev/null")
+    ''
+    """
+    try:
+        return registry.recognized_format(path)
+    except (ProftuiError, OSError):
+        return ""
+
+
+def _notes_on(path: str) -> int:
+    known = files((path,))
+    return len(Notes(known).all) if known is not None else 0
+
+
+def are_unrelated(paths: Sequence[str]) -> bool:
+    """Whether several profiles of a folder are of different runs: neither ranks of one job nor tables of one run.
+
+    Args:
+        paths: Files that hold profiles.
+    """
+    names = {re.sub(r"[0-9]+", "0", Path(path).name) for path in paths}
+    if len(names) < 2 or all(format_of_path(path).startswith(_PARTS_OF_A_RUN) for path in paths):
+        return False
+    return not all(_RANK_IN_HEAD.search(registry.head_of(path)) for path in paths)
+
+
+def lists_profiles(path: str) -> bool:
+    """Whether a path is that of a folder to choose from: with profiles of different runs, or with profiles only below.
+
+    >>> lists_profiles("/dev/null")
+    False
+    """
+    if not Path(path).is_dir() or is_profile_folder(path):
+        return False
+    try:
+        own = [file for file in profile_files(path) if format_of_path(file)]
+    except (ProftuiError, OSError):
+        own = []
+    if own:
+        return are_unrelated(own)
+    candidates, _left_out = _candidates(path)
+    return any(format_of_path(file) for file, _size, _modified in candidates)
+
+
+# --- first figures ----------------------------------------------------------------------------------------------------
+
+
+def first_figures(profile: Profile) -> FirstFigures:
+    """What the home screen shows of a profile."""
+    rows = kernels(profile)
+    by_name = (
+        rows.group_by("name", maintain_order=True)
+        .agg(pl.col("calls").sum(), pl.col("total_ns").sum())
+        .sort("total_ns", "name", descending=[True, False], nulls_last=True)
+    )
+    top = tuple(
+        KernelTotal(str(name)[:1000], calls, total) for name, calls, total in by_name.head(MOST_KERNELS).iter_rows()
+    )
+    walls = [last - first for first, last in wall_bounds(profile).values()]
+    names = profile["devices"]["name"].drop_nulls().unique(maintain_order=True).to_list()
+    formats = profile["sessions"]["format"].unique(maintain_order=True).to_list()
+    return FirstFigures(
+        format=", ".join(map(str, formats)),
+        gpu=", ".join(map(str, names))[:200] or None,
+        duration_ns=max(walls) if walls else None,
+        sessions=profile["sessions"].height,
+        launches=int(by_name["calls"].sum()) if by_name.height else None,
+        gpu_ns=int(by_name["total_ns"].sum()) if by_name["total_ns"].count() else None,
+        ops=profile["ops"].height,
+        api_calls=profile["api_calls"].height,
+        top=top,
+    )
+
+
+def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FirstFigures | None:
+    """The first figures of a file as they are cached, else from reading it, where it is small; else None.
+
+    Args:
+        found: The file.
+        go_on: Asked while it is read; False ends that.
+    """
+    if found.figures is not None:
+        return found.figures
+    identity = identity_of(found.path)
+    if identity is not None:
+        cached = cache_entry.read(name_of(found.path, None), found.path, identity, CACHED_SCHEMAS)
+        if cached is not None:
+            return first_figures(cached.profile)
+    if found.size > QUICK_BYTES or Path(found.path).is_dir() or found.format == "nsys-report":
+        return None
+    try:
+        profile = registry.load_one(found.path, report=lambda _progress: go_on())
+        return None if profile.partial and not go_on() else first_figures(profile)
+    except (ProftuiError, OSError):
+        return None
+
+
+def with_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FoundProfile:
+    """A profile with its first figures, where they can be had quickly."""
+    figures = quick_figures(found, go_on)
+    return replace(found, figures=figures, format=found.format if figures is None else figures.format)
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None = None) -> pl.DataFrame:
+    """The rows of `PROFILES`.
+
+    Args:
+        found: The profiles.
+        folder: Paths below it are shown from there.
+        now: Seconds since 1970; None: now.
+    """
+    now = time.time() if now is None else now
+    top = os.path.abspath(folder) if folder else ""  # noqa: PTH100
+    rows = [
+        {
+            "path": one.path,
+            "file": _shown_path(one.path, top),
+            "format": one.format,
+            "gpu": one.figures.gpu if one.figures else None,
+            "duration_ns": one.figures.duration_ns if one.figures else None,
+            "size_bytes": one.size,
+            "age": age(now - one.modified_ns / 1e9),
+            "opened": None if one.opened is None else age(now - one.opened),
+            "notes": one.notes,
+            "modified": datetime.fromtimestamp(one.modified_ns / 1e9).isoformat(" ", "minutes"),
+        }
+        for one in found
+    ]
+    schema = {
+        **dict.fromkeys(("path", "file", "format", "gpu"), pl.String),
+        **dict.fromkeys(("duration_ns", "size_bytes"), pl.Int64),
+        **dict.fromkeys(("age", "opened"), pl.String),
+        "notes": pl.Int64,
+        "modified": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _shown_path(path: str, top: str) -> str:
+    text = os.path.relpath(path, top) if top and Path(path).is_relative_to(top) else path
+    home = os.path.expanduser("~")  # noqa: PTH111
+    if home not in ("", os.sep) and text.startswith(home + os.sep):
+        text = "~" + text[len(home) :]
+    return text.encode(errors="replace").decode()
+
+
+def age(seconds: float) -> str:
+    """How long ago something was.
+
+    >>> [age(s) for s in (-1, 30, 90, 7_300, 200_000, 3_000_000, 70_000_000)]
+    ['now', 'now', '1 min', '2 h', '2 d', '5 wk', '2 y']
+    """
+    if seconds < 60:
+        return "now"
+    for unit, length, most in (("min", 60, 60), ("h", 3600, 48), ("d", 86_400, 15), ("wk", 604_800, 104)):
+        if seconds < most * length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{int(seconds // 31_557_600)} y"
+
+
+FORMATS: Final = TableSpec(
+    "formats",
+    "What proftui opens",
+    (
+        Column("title", "Format", ColumnKind.TEXT, "The format.", 1),
+        Column("record_with", "Record it with", ColumnKind.TEXT, "A command that records it.", 1),
+        Column("format", "--format-in", ColumnKind.TEXT, "Its name on the command line.", 4),
+        Column("recognized_by", "Recognized by", ColumnKind.TEXT, "The content by which it is recognized.", 6),
+    ),
+    key=("format",),
+    pinned="title",
+    bars=(),
+)
+
+
+def formats_frame() -> pl.DataFrame:
+    """What can be opened, and the command that records each: the rows of `FORMATS`."""
+    rows = [(one.title, one.record_with, one.name, one.recognized_by) for one in registry.formats()]
+    return pl.DataFrame(rows, schema=["title", "record_with", "format", "recognized_by"], orient="row")
+
+
+MOST_LISTED: Final = 10_000
+"""The most entries of a folder that are looked at to complete a path."""
+
+
+def complete_path(text: str, folder: str) -> str | None:
+    """What a typed path can go on with: the first entry of its folder by name, with a slash behind a folder.
+
+    Args:
+        text: What was typed.
+        folder: Where relative paths start.
+    """
+    if not text or "\0" in text:
+        return None
+    typed_folder, name = os.path.split(text)
+    try:
+        with os.scandir(user_path(os.path.join(folder, typed_folder or "."))) as entries:  # noqa: PTH118
+            found = [
+                (entry.name, entry.is_dir())
+                for entry, _ in zip(entries, range(MOST_LISTED), strict=False)
+                if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith("."))
+            ]
+    except (OSError, ValueError):
+        return None
+    if not found:
+        return None
+    first, is_folder = min(found)
+    completed = text[: len(text) - len(name)] + first + (os.sep if is_folder else "")
+    return completed if completed != text and completed.isprintable() else None
+
+
+# --- the preview ------------------------------------------------------------------------------------------------------
+
+_FIGURE: Final = 10
+"""Cells of a time in the preview."""
+
+
+def preview_lines(found: FoundProfile, width: int, height: int, *, is_looked: bool) -> list[str]:
+    """The first figures of a profile, at most so many lines of so many cells.
+
+    Args:
+        found: The profile.
+        width: Cells.
+        height: Lines.
+        is_looked: Whether its figures were looked for.
+    """
+    figures = found.figures
+    lines = [clip_middle(plain(Path(found.path).name), width)]
+    if figures is None:
+        lines += [f"{found.format}, {size(found.size)}"]
+        lines += ["Not read yet: enter opens it." if is_looked else "reading its first figures…"]
+        return [clip(line, width) for line in lines[:height]]
+    counts = [
+        f"{figures.sessions} sessions" if figures.sessions > 1 else "",
+        f"{figures.launches:,} launches" if figures.launches is not None else "",
+        f"{figures.ops:,} ops" if figures.ops else "",
+        f"{figures.api_calls:,} API calls" if figures.api_calls else "",
+    ]
+    duration = "not recorded" if figures.duration_ns is None else brief_duration(figures.duration_ns)
+    lines += [
+        f"GPU       {plain(figures.gpu or 'not recorded')}",
+        f"Duration  {duration}",
+        f"GPU work  {'not recorded' if figures.gpu_ns is None else brief_duration(figures.gpu_ns)}",
+        *textwrap.wrap(", ".join(filter(None, counts)), max(width, 10)),
+    ]
+    if figures.top and len(lines) + 1 < height:
+        lines.append("Most GPU time:")
+        for one in figures.top:
+            name = shorten_symbol(plain(one.name), width - _FIGURE - 1)
+            time_text = "–" if one.total_ns is None else brief_duration(one.total_ns)
+            lines.append(f"{pad(name, width - _FIGURE)}{time_text:>{_FIGURE}}")
+    return [clip(line, width) for line in lines[:height]]

@@ -1,0 +1,435 @@
+"""The home screen: the profiles in a folder and below, those opened before, and what can be opened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from textual import on
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.suggester import Suggester
+from textual.widgets import Input, Static
+from textual.worker import get_current_worker
+
+from tui.analysis.inputs.found_profiles import FORMATS as FORMATS_SPEC
+from tui.analysis.inputs.found_profiles import (
+    PROFILES,
+    FoundProfile,
+    FoundProfiles,
+    complete_path,
+    find_profiles,
+    formats_frame,
+    preview_lines,
+    profiles_frame,
+    with_figures,
+)
+from tui.fitting import clip_middle
+from tui.keys import Scope, bindings_for
+from tui.model.columns import Column, ColumnKind
+from tui.model.errors import CommandError
+from tui.options import path_exists, user_path
+from tui.text import plain
+from tui.textual_patches.small_terminal import skip_small_layouts
+from tui.widgets.dialogs.base import open_dialog
+from tui.widgets.dialogs.texts import CellDialog
+from tui.widgets.header_footer import Crumbs, KeyFooter
+from tui.widgets.notices import NoteLine
+from tui.widgets.tab_bar import TabBar
+from tui.widgets.table.pane import TablePane
+from tui.widgets.text_input import PlainLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from textual.app import ComposeResult
+    from textual.events import Resize
+
+    from tui.screens.explorer import Explorer
+
+LOOKED_AT: Final = 30
+"""Of so many profiles, the newest, first figures are found unasked; of others once the cursor is on them."""
+SHOWN_EVERY_S: Final = 0.3
+"""The list is shown anew at most so often while figures come in."""
+WIDE: Final = 110
+"""From so many columns on the preview stands beside the list."""
+FIRST_OPEN: Final = "Open a profile first: enter opens the one under the cursor."
+HELP: Final = (
+    "The profiles in this folder and below, recognized by their content, the newest first, and those opened before.",
+    "enter opens the profile under the cursor, or the marked ones together. a opens all profiles of its folder "
+    "together, as the ranks of a job.",
+    "o types a path: tab completes it; a folder is listed. r searches again. , and . switch to what proftui can open.",
+    "/ finds, f filters, s sorts, space marks, y copies the cell. q quits.",
+    "Duration and GPU of large files are known once they were opened.",
+)
+
+
+class _PathSuggester(Suggester):
+    def __init__(self, folder: Callable[[], str]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._folder = folder
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """What a path goes on with; a folder may lie on a slow network."""
+        return await asyncio.to_thread(complete_path, value, self._folder())
+
+
+class PathLine(Horizontal):
+    """A line to type a path in; hidden until it is opened."""
+
+    DEFAULT_CSS = """
+    PathLine {
+        height: 1; display: none; background: $panel;
+        &.-open { display: block; }
+        Static { width: 7; color: $accent; text-style: bold; padding: 0 1; }
+        Input { border: none; height: 1; padding: 0; background: $panel; width: 1fr; }
+        Input:focus { border: none; background: $panel; }
+    }
+    """
+    BINDINGS: ClassVar = [
+        Binding("escape", "close", "leave", key_display="esc"),
+        Binding("tab", "complete", "complete", priority=True),
+    ]
+
+    def __init__(self, folder: Callable[[], str]) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def compose(self) -> ComposeResult:
+        """A label and an input."""
+        yield Static(Content("open"))
+        yield PlainLine(
+            placeholder="a profile or a folder; tab completes",
+            suggester=_PathSuggester(self._folder),
+            compact=True,
+            select_on_focus=False,
+        )
+
+    @property
+    def line(self) -> Input:
+        """The input."""
+        return self.query_one(Input)
+
+    def open(self) -> None:
+        """Type into it."""
+        self.add_class("-open")
+        self.line.value = ""
+        self.screen.set_focus(self.line)
+
+    def action_close(self) -> None:
+        """Hide it."""
+        self.remove_class("-open")
+        cast("HomeScreen", self.screen).focus_list()
+
+    def action_complete(self) -> None:
+        """Take the suggestion."""
+        self.line.action_cursor_right()
+
+
+class _ListPane(TablePane):
+    @property
+    def idle_actions(self) -> Collection[str]:
+        """What the footer does not offer: there is nothing behind it before a profile is open."""
+        return {*super().idle_actions, "show_in_timeline", "toggle_detail"}
+
+
+@skip_small_layouts
+class HomeScreen(Screen[None]):
+    """Lists profiles and opens them.
+
+    Args:
+        folder: The folder that is listed first.
+        note: A line above the list: why it is shown.
+    """
+
+    VIEW = "home"
+    BINDINGS: ClassVar = [
+        *bindings_for(Scope.HOME),
+        *bindings_for(Scope.PARTS),
+        Binding("question_mark,f1", "help", "help", key_display="?"),
+        Binding("escape", "undo_smallest", "undo", show=False),
+    ]
+    DEFAULT_CSS = """
+    HomeScreen {
+        #lists { height: 1fr; }
+        #preview { width: 46; height: 1fr; padding: 0 1; border-left: solid $panel; }
+        #formats { display: none; }
+        &.-formats #formats { display: block; }
+        &.-formats #profiles, &.-formats #preview { display: none; }
+        &.-stacked #lists { layout: vertical; }
+        &.-stacked #preview { width: 100%; height: 9; border-left: none; border-top: solid $panel; }
+        #state { height: 1; padding: 0 1; color: $text-muted; display: none; }
+    }
+    """
+
+    def __init__(self, folder: str, note: str = "") -> None:
+        super().__init__()
+        self._folder, self._note = folder, note
+        self._found: dict[str, FoundProfile] = {}
+        self._left_out = ""
+        self._is_searching = True
+        self._is_looking = False
+        self._looked: set[str] = set()
+        """The profiles whose figures were looked for."""
+        self._current = ""
+        """The profile under the cursor, whose figures are looked for first."""
+        self._opening = ""
+
+    @property
+    def explorer(self) -> Explorer:
+        """The application."""
+        return cast("Explorer", self.app)
+
+    def compose(self) -> ComposeResult:
+        """The two lists, the preview, the line for a path and the footer."""
+        yield Crumbs(id="crumbs")
+        yield TabBar(["Profiles", "What proftui opens"], hint=", .", id="tabs")
+        yield NoteLine(id="note")
+        with Horizontal(id="lists"):
+            yield _ListPane(PROFILES, id="profiles")
+            yield _ListPane(FORMATS_SPEC, id="formats")
+            with Vertical(id="preview"):
+                yield Static(id="first-figures")
+        yield PathLine(lambda: self._folder)
+        yield KeyFooter(lambda: True)
+
+    def on_mount(self) -> None:
+        """Search."""
+        self.query_one("#note", NoteLine).show(self._note)
+        self.query_one("#formats", TablePane).show(formats_frame())
+        self._search()
+        self.focus_list()
+
+    def on_resize(self, event: Resize) -> None:
+        """Put the preview where there is room for it."""
+        self.set_class(event.size.width < WIDE, "-stacked")
+        self._show_preview()
+
+    @property
+    def profiles(self) -> TablePane:
+        """The list of profiles."""
+        return self.query_one("#profiles", TablePane)
+
+    @property
+    def shown_list(self) -> TablePane:
+        """The list that is shown."""
+        return self.query_one("#formats" if self.has_class("-formats") else "#profiles", TablePane)
+
+    def focus_list(self) -> None:
+        """Give the focus to the list that is shown."""
+        self.shown_list.focus_table()
+
+    # --- searching ---------------------------------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        self._is_searching = True
+        self._looked.clear()
+        self.profiles.show(profiles_frame([], self._folder), empty="searching…", is_loading=True)
+        self._show_crumbs()
+        self.run_worker(self._find, thread=True, exclusive=True, group="find")
+
+    def _find(self) -> None:
+        worker = get_current_worker()
+        found = find_profiles(self._folder, lambda: not worker.is_cancelled)
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._take, found)
+
+    def _take(self, found: FoundProfiles) -> None:
+        if not self.is_attached:
+            return
+        self._is_searching = False
+        self._found = {one.path: one for one in found.profiles}
+        self._left_out = found.left_out
+        self._show_list()
+        self._show_crumbs()
+        self._look_for_figures()
+
+    def _look_for_figures(self) -> None:
+        if not self._is_looking and self._next_to_look_at():
+            self._is_looking = True
+            self.run_worker(self._look, thread=True, group="look")
+
+    def _look(self) -> None:
+        """Find the first figures of the profiles, that under the cursor first."""
+        worker = get_current_worker()
+        shown = time.monotonic()
+        while not worker.is_cancelled and (path := self._next_to_look_at()):
+            found = with_figures(self._found[path], lambda: not worker.is_cancelled)
+            self._looked.add(path)
+            if path in self._found:
+                self._found[path] = found
+            if path == self._current or time.monotonic() - shown > SHOWN_EVERY_S:
+                shown = time.monotonic()
+                self.app.call_from_thread(self._show_list)
+        self._is_looking = False
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._show_list)
+
+    def _next_to_look_at(self) -> str:
+        wanted = [self._current, *list(self._found)[:LOOKED_AT]]
+        for path in wanted:
+            one = self._found.get(path)
+            if one is not None and one.figures is None and path not in self._looked:
+                return path
+        return ""
+
+    def _show_list(self) -> None:
+        if not self.is_attached:
+            return
+        frame = profiles_frame(list(self._found.values()), self._folder)
+        self.profiles.show(frame, empty=self._why_empty())
+        self._show_preview()
+
+    def _why_empty(self) -> str:
+        where = self._folder or "the list"
+        return (
+            f"No profile in {plain(where)} or below. o opens a path; . shows what proftui opens and how to record it."
+        )
+
+    def _show_crumbs(self) -> None:
+        number = f"{len(self._found):,} profile{'' if len(self._found) == 1 else 's'}"
+        facts = [self._opening, "searching…" if self._is_searching else number, self._left_out]
+        folder = clip_middle(plain(os.path.abspath(self._folder)), self.app.size.width // 2)  # noqa: PTH100
+        self.query_one(Crumbs).show(["proftui", folder], facts)
+
+    def show_opening(self, words: str) -> None:
+        """Show how far a file is read; empty: none is."""
+        self._opening = words
+        if self.is_attached:
+            self._show_crumbs()
+
+    # --- the profile under the cursor --------------------------------------------------------------------------------
+
+    @on(TablePane.RowHighlighted, "#profiles")
+    def _row_highlighted(self, event: TablePane.RowHighlighted) -> None:
+        path = "" if event.row is None else str(event.row["path"])
+        if path == self._current:
+            return
+        self._current = path
+        self._show_preview()
+        self._look_for_figures()
+
+    def _show_preview(self) -> None:
+        if not self.is_mounted:
+            return
+        box = self.query_one("#preview")
+        row = self.profiles.current_row
+        one = None if row is None else self._found.get(str(row["path"]))
+        width = self.size.width - 2 if self.has_class("-stacked") else 43
+        height = box.size.height or 20
+        lines = [] if one is None else preview_lines(one, width, height, is_looked=one.path in self._looked)
+        title, *rest = lines or [""]
+        content = Content("\n").join([Content(title).stylize("bold"), *map(Content, rest)])
+        self.query_one("#first-figures", Static).update(content)
+
+    # --- opening -----------------------------------------------------------------------------------------------------
+
+    @on(TablePane.RowOpened, "#profiles")
+    def _row_opened(self, event: TablePane.RowOpened) -> None:
+        event.stop()
+        marked = event.pane.model.marked_rows(all_columns=True)
+        self._open(marked["path"].to_list() if marked.height else [str(event.row["path"])])
+
+    @on(TablePane.RowOpened, "#formats")
+    @on(TablePane.DetailRequested, "#formats")
+    def _format_opened(self, event: TablePane.RowOpened | TablePane.DetailRequested) -> None:
+        event.stop()
+        row = event.row
+        text = f"{row['title']}\n\nRecord it with:\n{row['record_with']}\n\nRecognized by: {row['recognized_by']}"
+        self._show_text("Format", text)
+
+    @on(TablePane.DetailRequested, "#profiles")
+    @on(TablePane.NoteRequested)
+    @on(TablePane.SourceLineRequested)
+    @on(TablePane.TimelineRequested)
+    def _needs_profile(self, event: TablePane.DetailRequested) -> None:
+        event.stop()
+        self.explorer.say(FIRST_OPEN)
+
+    def _open(self, paths: Sequence[str]) -> None:
+        self.workers.cancel_group(self, "look")
+        try:
+            self.explorer.open_files(tuple(paths))
+        except CommandError as error:
+            self.explorer.say(str(error), severity="error")
+
+    def action_open_path(self) -> None:
+        """Type a path."""
+        self.query_one(PathLine).open()
+
+    @on(Input.Submitted, "PathLine Input")
+    def _path_entered(self, event: Input.Submitted) -> None:
+        event.stop()
+        text = event.value.strip()
+        if not text:
+            self.query_one(PathLine).action_close()
+            return
+        path = user_path(text)
+        path = path if path.is_absolute() or "://" in text else Path(self._folder) / path
+        self.query_one(PathLine).action_close()
+        if "://" in text:
+            self._open([text])
+        elif not path_exists(str(path)):
+            self.explorer.say(f"No such file: {plain(text)}", severity="error")
+        elif path.is_dir() and not self._is_profile_folder(path):
+            self._folder = str(path)
+            self._found = {}
+            self._search()
+        else:
+            self._open([str(path)])
+
+    @staticmethod
+    def _is_profile_folder(path: Path) -> bool:
+        from tui.analysis.inputs.found_profiles import is_profile_folder
+
+        return is_profile_folder(str(path))
+
+    def action_open_folder(self) -> None:
+        """Open all profiles of the folder of the one under the cursor together."""
+        row = self.profiles.current_row
+        if row is None:
+            self.explorer.say("No profile here.")
+            return
+        self._open([str(Path(str(row["path"])).parent)])
+
+    def action_search_again(self) -> None:
+        """Search the folder again."""
+        self._search()
+
+    def action_undo_smallest(self) -> None:
+        """Stop reading a file, else undo the smallest thing in the list."""
+        if not (self.explorer.stop_opening() or self.shown_list.undo_smallest()):
+            self.explorer.say("Nothing to undo. q quits.")
+
+    # --- the second list, help ---------------------------------------------------------------------------------------
+
+    def action_next_part(self) -> None:
+        """The other list."""
+        self.toggle_class("-formats")
+        self.query_one(TabBar).show(int(self.has_class("-formats")), [True, True])
+        self.focus_list()
+
+    def action_previous_part(self) -> None:
+        """The other list."""
+        self.action_next_part()
+
+    @on(TabBar.Chosen)
+    def _tab_clicked(self, event: TabBar.Chosen) -> None:
+        if (event.place == 1) != self.has_class("-formats"):
+            self.action_next_part()
+
+    def action_help(self) -> None:
+        """What the screen shows, and its keys."""
+        self._show_text("Home", "\n".join(HELP))
+
+    def _show_text(self, title: str, text: str) -> None:
+        open_dialog(self.app, CellDialog(Column("text", title, ColumnKind.TEXT, "esc closes."), text))
+
+    def about(self, title: str) -> dict[str, Any]:
+        """What the table of a title is of, for exports."""
+        return {"of": "", "aggregation": "", "partial": self._left_out}
