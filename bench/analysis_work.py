@@ -12,7 +12,8 @@ from bench.grow_profile import read_frames
 from tui.analysis import copies
 from tui.analysis import dashboard as dashboard_
 from tui.analysis import kernels as kernels_
-from tui.analysis.dashboard_parts import parts
+from tui.analysis import launch_calls as launch_delays
+from tui.analysis.dashboard import parts
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpu_time import breakdown as breakdown_
 from tui.analysis.gpu_time import idle_gaps
@@ -20,7 +21,6 @@ from tui.analysis.gpu_time import idle_gaps as gaps_
 from tui.analysis.gpu_time import overlap as overlap_
 from tui.analysis.gpu_time import utilization_over_time as low_use_
 from tui.analysis.iterations import iteration_table as iterations_
-from tui.analysis.launches import delays as launch_delays
 from tui.model.profile import Profile
 
 Measured = tuple[int, float]

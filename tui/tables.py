@@ -213,8 +213,8 @@ TABLES: Final = (
     Table("gaps", "gpu_time.idle_gaps:gaps"),
     Table("gap_summary", "gpu_time.idle_gaps:gap_summary"),
     Table("overlap", "gpu_time.overlap:overlap"),
-    Table("launch_delays", "launches.delays:launch_delays"),
-    Table("delays_by_name", "launches.delays:delays_by_name"),
+    Table("launch_delays", "launch_calls:launch_delays"),
+    Table("delays_by_name", "launch_calls:delays_by_name"),
     Table("op_overheads", "ops.op_costs:overheads_by_name"),
     # Memory: copies and memsets, unified memory, memory snapshots, allocations.
     Table(

@@ -14,8 +14,7 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.copies import copies
-from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, dashboard
-from tui.analysis.dashboard_parts import advice
+from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, advice, dashboard
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpus import gpus
 from tui.analysis.memo import once_per_profile

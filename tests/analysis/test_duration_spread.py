@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.duration_spread import SlowPart, log_bins, spread, variants
+from tui.analysis.durations import SlowPart, log_bins, spread, variants
 from tui.analysis.kernels import kernels
 
 

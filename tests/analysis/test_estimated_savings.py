@@ -16,7 +16,7 @@ from tests.corpus import corpus_file
 from tests.profiles import load_one
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.launches.profiling_command import PROGRAM, profiling_command
+from tui.analysis.launch_config import PROGRAM, profiling_command
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

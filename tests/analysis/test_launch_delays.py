@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import kernel, profile
 from tests.corpus import recording_file
 from tests.profiles import load_one
-from tui.analysis.launches.delays import delays_by_name, launch_calls, launch_delays
+from tui.analysis.launch_calls import delays_by_name, launch_calls, launch_delays
 
 
 def call(correlation: int | None, start: int, duration: int, **more: Any) -> dict[str, Any]:

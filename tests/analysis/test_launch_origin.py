@@ -6,7 +6,7 @@ from tests.analysis.frames import kernel, profile
 from tui.analysis.activities import activity_row
 from tui.analysis.hardware_metrics import Measured, measured_metrics
 from tui.analysis.kernels import launches
-from tui.analysis.launches.origin import launch_origin
+from tui.analysis.launch_calls import launch_origin
 
 SHAPE = {"grid_x": 8, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
 CALL = {"name": "cudaLaunchKernel", "start_ns": 100, "duration_ns": 7, "pid": 5, "tid": 6, "correlation": 3}

@@ -12,7 +12,7 @@ from tests.analysis.frames import copy, kernel, profile
 from tests.profiles import load_one
 from tui.analysis.inputs.devices import device_facts, find_gpu, known_gpus
 from tui.analysis.kernels import launches
-from tui.analysis.launches.config import launch_config
+from tui.analysis.launch_config import launch_config
 from tui.analysis.occupancy import capabilities, occupancy
 from tui.model.errors import ProftuiError
 

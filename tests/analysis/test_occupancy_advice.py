@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
 from tests.profiles import load_one
-from tui.analysis.launches.config import launch_config
+from tui.analysis.launch_config import launch_config
 from tui.analysis.occupancy import OccupancyAdvice, capabilities, occupancy, occupancy_advice
 
 KB = 1024

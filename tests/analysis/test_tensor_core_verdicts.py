@@ -14,7 +14,7 @@ from tests.corpus import corpus_file, recording_file
 from tests.profiles import load_one
 from tui.analysis import tensor_core_use
 from tui.analysis.kernels import kernels, launches
-from tui.analysis.launches.origin import launch_origin
+from tui.analysis.launch_calls import launch_origin
 from tui.analysis.ops.op_costs import recorded_ops
 from tui.analysis.ops.op_instances import kernels_of_recorded_op, launches_of_recorded_op
 from tui.analysis.tensor_core_use import (

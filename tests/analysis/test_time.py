@@ -15,7 +15,7 @@ from tui.analysis.gpu_time.timelines import adjusted_timelines, timelines
 from tui.analysis.gpu_time.utilization_over_time import busy_over_time
 from tui.analysis.iterations.times import iterations_with_uses
 from tui.analysis.iterations.work import iteration_work
-from tui.analysis.launches.origin import neighbors
+from tui.analysis.launch_calls import neighbors
 from tui.analysis.sessions import session_times
 
 

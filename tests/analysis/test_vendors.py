@@ -7,7 +7,7 @@ import pytest
 from tests.analysis.frames import kernel, profile
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.kernels import launches
-from tui.analysis.launches.config import launch_config
+from tui.analysis.launch_config import launch_config
 
 SHAPE = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "device": 0}
 

@@ -13,9 +13,8 @@ from tests.idle import until
 from tests.screens.made_profiles import dlprof, opened_profile, training
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled
 from tests.snapshots import assert_picture, screen_text
-from tui.analysis.dashboard import ORDERS
+from tui.analysis.dashboard import ORDERS, idle_gaps
 from tui.analysis.dashboard_facts import definitions
-from tui.analysis.dashboard_parts import idle_gaps
 from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles
 from tui.options import OpenOptions

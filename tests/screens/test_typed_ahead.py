@@ -13,7 +13,7 @@ from tests.idle import Hold
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import screen_text
 from tui import opening
-from tui.analysis.dashboard_parts import parts
+from tui.analysis.dashboard import parts
 from tui.app import ProftuiApp
 from tui.opening import open_profiles
 from tui.options import OpenOptions

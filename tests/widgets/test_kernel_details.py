@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.duration_spread import DurationSpread, SlowPart, spread, variants
+from tui.analysis.durations import DurationSpread, SlowPart, spread, variants
 from tui.analysis.estimated_savings import Saving
-from tui.analysis.launches.profiling_command import ProfilingCommand
+from tui.analysis.launch_config import ProfilingCommand
 from tui.analysis.occupancy import OccupancyAdvice
 from tui.widgets.details.kernel import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
 from tui.widgets.details.pane import sections

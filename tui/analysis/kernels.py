@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.activities import with_shapes
 from tui.analysis.durations import FIGURES, activities_by_name, merged_figures, share, timed_calls
 from tui.analysis.grouping import unique_values
-from tui.analysis.launches.origin import with_launched_by
+from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.tensor_core_use import verdicts_by_name, with_verdicts
@@ -167,7 +167,7 @@ def launches(
     Their own columns, with the verdict on tensor cores completed (`tensor_core_use.with_verdicts`), ``grid``
     and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
     (`tui.analysis.occupancy.with_occupancy`), and when and by which op it was launched
-    (`tui.analysis.launches.origin.with_launched_by`).
+    (`tui.analysis.launch_calls.with_launched_by`).
 
     Args:
         profile: Where to look.

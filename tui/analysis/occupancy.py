@@ -16,7 +16,7 @@ from tui.analysis.grouping import group_rows
 from tui.analysis.inputs.devices import device_facts
 
 if TYPE_CHECKING:
-    from tui.analysis.launches.config import LaunchConfig
+    from tui.analysis.launch_config import LaunchConfig
     from tui.model.profile import Profile
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import Use
+from tui.analysis.dashboard import Use, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
-from tui.analysis.dashboard_parts import iteration_courses_with_uses
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import clean_rules, expert_rows, leads, summary
 from tui.analysis.expert.rule import State

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import REST, Dashboard, dashboard
+from tui.analysis.dashboard import REST, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.dashboard_facts import Fact, definition
-from tui.analysis.dashboard_parts import advice, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS

@@ -24,7 +24,7 @@ from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import NOT_REPEATED
 from tui.analysis.iterations.times import iteration_times
-from tui.analysis.launches.delays import launch_calls
+from tui.analysis.launch_calls import launch_calls
 from tui.analysis.occupancy import occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
 
@@ -357,7 +357,7 @@ class Case:
         """Kernels and whole CUDA graphs whose times and launching call are known.
 
         Columns: name, duration_ns, launch_ns, call_ns (how long the call took, null where that is not known),
-        launched_with (as in `tui.analysis.launches.delays.launch_calls`).
+        launched_with (as in `tui.analysis.launch_calls.launch_calls`).
         """
         calls = launch_calls(self.profile)
         return (

@@ -13,7 +13,7 @@ from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
 from tui.analysis.gpu_time.interval_sets import IntervalSet, from_disjoint, union_of
 from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timelines
 from tui.analysis.grouping import partition_by_session
-from tui.analysis.launches.delays import launch_calls
+from tui.analysis.launch_calls import launch_calls
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.schema import NAME

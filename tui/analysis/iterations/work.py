@@ -14,7 +14,7 @@ from tui.analysis.gpu_time.timelines import adjusted_timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.kernels import LAUNCHES
-from tui.analysis.launches.origin import with_launched_by
+from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.op_attribution import op_classes, recorded_sessions, rows_of_ops, unattributed_reason

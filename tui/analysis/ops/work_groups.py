@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.activities import with_shapes
 from tui.analysis.durations import average, figures, share, timed, timed_calls, total, whole
 from tui.analysis.kernels import KERNELS, kernels
-from tui.analysis.launches.origin import with_launched_by
+from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name

@@ -12,9 +12,8 @@ from textual.containers import VerticalScroll
 from textual.events import DescendantFocus
 from textual.worker import get_current_worker
 
-from tui.analysis.dashboard import ORDERS
+from tui.analysis.dashboard import ORDERS, DashboardParts, iteration_spreads, parts
 from tui.analysis.dashboard_facts import definition
-from tui.analysis.dashboard_parts import DashboardParts, iteration_spreads, parts
 from tui.analysis.gpu_time.breakdown import utilization, wall_bounds
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.utilization_over_time import busy_over_time
@@ -42,9 +41,8 @@ if TYPE_CHECKING:
     from textual.events import ScreenResume
     from textual.widget import Widget
 
-    from tui.analysis.dashboard import Dashboard
+    from tui.analysis.dashboard import Advice, Dashboard, IterationCourse
     from tui.analysis.dashboard_facts import Fact
-    from tui.analysis.dashboard_parts import Advice, IterationCourse
     from tui.model.profile import Profile
     from tui.screens.dashboard.entries import Entry
     from tui.state.notes import RowPlace

@@ -28,7 +28,7 @@ from tui.widgets.charts.iteration_bars import PARTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.analysis.dashboard_parts import Advice, IterationCourse
+    from tui.analysis.dashboard import Advice, IterationCourse
     from tui.model.profile import Profile
 
 SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.analysis.duration_spread import log_bins
+from tui.analysis.durations import log_bins
 from tui.fitting import cell_width, pad
 from tui.fmt import brief_duration, brief_percent
 from tui.text import plain

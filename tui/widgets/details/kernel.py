@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
 
-from tui.analysis.duration_spread import SLOW
+from tui.analysis.durations import SLOW
 from tui.fmt import count, duration, percent
 from tui.model.columns import COLUMNS
 from tui.widgets.details.pane import Details, sections, whole_value
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tui.analysis.duration_spread import DurationSpread, SlowPart
+    from tui.analysis.durations import DurationSpread, SlowPart
     from tui.analysis.estimated_savings import Saving
-    from tui.analysis.launches.profiling_command import ProfilingCommand
+    from tui.analysis.launch_config import ProfilingCommand
     from tui.analysis.occupancy import OccupancyAdvice
     from tui.analysis.ops.op_instances import ArgumentValues, OpCalls
     from tui.model.table_spec import TableSpec

@@ -33,7 +33,7 @@ from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.utilization_over_time import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.work_kinds import COMMUNICATION
-from tui.analysis.launches.delays import launch_calls
+from tui.analysis.launch_calls import launch_calls
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from tui.analysis.expert.words import (
 from tui.analysis.gpu_time.blocks import RunningLatestEnd, blocks
 from tui.analysis.gpu_time.interval_sets import max_concurrent
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.launches.delays import launch_calls
+from tui.analysis.launch_calls import launch_calls
 
 if TYPE_CHECKING:
     import numpy.typing as npt
