@@ -24,7 +24,7 @@ ROWS, RUNS = 2_000_000, 1
 
 _OPEN = """
 import json, sys, threading, time
-import tui.opening, tui.analysis.inputs.capabilities, tui.analysis.iterations.chosen_iterations
+import tui.opening, tui.analysis.capabilities, tui.analysis.iterations.chosen_iterations
 import tui.cache.cache
 import tui.loaders.registry
 from tui.model.aggregation import Aggregation

@@ -26,7 +26,7 @@ GOAL = 0.05
 
 _OPEN = """
 import json, sys, time
-import tui.opening, tui.analysis.inputs.capabilities, tui.analysis.iterations.chosen_iterations
+import tui.opening, tui.analysis.capabilities, tui.analysis.iterations.chosen_iterations
 import tui.cache.cache
 import tui.loaders.registry
 from tui.model.aggregation import Aggregation

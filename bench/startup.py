@@ -58,7 +58,7 @@ async def main():
     app.loading_files.load = lambda: None
     async with app.run_test(size=({columns}, {lines})) as pilot:
         step("draw the shell: the first picture")
-        import tui.analysis.inputs.capabilities, tui.loaders.registry
+        import tui.analysis.capabilities, tui.loaders.registry
         step("import Polars and the loaders")
         from tui.opening import open_profiles
         opened = open_profiles(app.options, lambda progress: True, session=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tui.analysis.inputs import needs
-from tui.analysis.inputs.needs import Need
+from tui.analysis import needs
+from tui.analysis.needs import Need
 from tui.cli.arguments import command_parser
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty

@@ -124,7 +124,7 @@ def open_profiles(
         renew: Read the files, whatever is kept of them.
     """
     # Imported here, so that the shell of the app is on the screen before Polars is.
-    from tui.analysis.inputs.capabilities import views
+    from tui.analysis.capabilities import views
     from tui.analysis.iterations.chosen_iterations import aggregated
     from tui.analysis.iterations.iteration_table import with_iterations
     from tui.analysis.ops.op_costs import recorded_ops
@@ -164,9 +164,9 @@ def open_profiles(
 def _check(profile: Profile) -> None:
     """Find out now, not in a view, whether the user's own rules and GPU can be used, where there are any."""
     from tui.analysis import tensor_core_use as tensor_cores
+    from tui.analysis.devices import named_gpu
     from tui.analysis.expert import limits
     from tui.analysis.gpu_time.host_calls import phase_rules, user_phases_path
-    from tui.analysis.inputs.devices import named_gpu
     from tui.analysis.ops import groupings as classes
     from tui.analysis.ops import op_type_rules as ops
     from tui.data.user_files import stamp

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.profiles import load_one
-from tui.analysis.inputs.capabilities import OK, inspect, views, why_none
-from tui.analysis.inputs.needs import ALLOCATIONS
+from tui.analysis.capabilities import OK, inspect, views, why_none
+from tui.analysis.needs import ALLOCATIONS
 from tui.model.profile import Profile, joined
 from tui.views import VIEWS
 

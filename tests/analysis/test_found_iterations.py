@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import recording_file, shared_file
 from tests.profiles import load_one
-from tui.analysis.inputs.capabilities import inspect
+from tui.analysis.capabilities import inspect
 from tui.analysis.iterations.candidate_keys import key_choices
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources, with_iterations
 from tui.model.errors import ProftuiError

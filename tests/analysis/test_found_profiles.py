@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.profiles import SAMPLES, load_one
-from tui.analysis.inputs.found_profiles import (
+from tui.analysis.found_profiles import (
     FORMATS,
     PROFILES,
     FoundProfile,

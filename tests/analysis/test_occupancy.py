@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.profiles import load_one
-from tui.analysis.inputs.devices import device_facts, find_gpu, known_gpus
+from tui.analysis.devices import device_facts, find_gpu, known_gpus
 from tui.analysis.kernels import launches
 from tui.analysis.launch_config import launch_config
 from tui.analysis.occupancy import capabilities, occupancy

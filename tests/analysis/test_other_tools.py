@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from tests.analysis.frames import kernel, printed, profile
+from tui.analysis.capabilities import OK, how_to_record, missing, recordable, views, why_none
 from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
+from tui.analysis.devices import tools_to_record
 from tui.analysis.gpus import gpus
-from tui.analysis.inputs.capabilities import OK, how_to_record, missing, recordable, views, why_none
-from tui.analysis.inputs.devices import tools_to_record
-from tui.analysis.inputs.needs import (
+from tui.analysis.needs import (
     API_TRACE,
     API_WORK,
     COPIES,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.inputs.capabilities import views
-from tui.analysis.inputs.source_lines import EVENTS, NO_LINE, TABLES, no_text, where_from
+from tui.analysis.capabilities import views
+from tui.analysis.issues import EVENTS, NO_LINE, TABLES, no_text, where_from
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.inputs.devices import device_facts
+from tui.analysis.devices import device_facts
 from tui.analysis.kernels import launches
 from tui.analysis.launch_config import launch_config
 

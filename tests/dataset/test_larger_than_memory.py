@@ -30,7 +30,7 @@ _LIMITED = """
 import resource, sys, threading
 import polars as pl
 import tests.screens.opening, tui.cache.cache, tui.output.report, tui.output.check, tui.output.report_dashboard
-import tui.opening, tui.analysis.inputs.capabilities, tui.analysis.iterations.chosen_iterations
+import tui.opening, tui.analysis.capabilities, tui.analysis.iterations.chosen_iterations
 pl.DataFrame({"a": [2, 1] * 50_000}).lazy().group_by("a").len().sort("a").collect(engine="streaming")
 used = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
 limit = used + int(sys.argv[1])

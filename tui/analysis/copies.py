@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.devices import device_facts
 from tui.analysis.durations import share, total, whole
 from tui.analysis.grouping import partition_by_session
-from tui.analysis.inputs.devices import device_facts
 from tui.analysis.kernels import aggregated, kernels
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import ColumnKind, columns

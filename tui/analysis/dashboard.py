@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import polars as pl
 
 from tui.analysis.api_calls import api
+from tui.analysis.capabilities import recordable
 from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
+from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, share, timed_calls, total, whole
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import counts, leads, summary
@@ -22,8 +24,6 @@ from tui.analysis.gpu_time.breakdown import breakdown, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.gpu_time.utilization_over_time import busy_intervals
 from tui.analysis.grouping import unique_values
-from tui.analysis.inputs.capabilities import recordable
-from tui.analysis.inputs.devices import device_facts
 from tui.analysis.issues import issue_counts
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.times import USES, iteration_times, iterations_with_uses
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui.analysis.dashboard_facts import Fact
-    from tui.analysis.inputs.needs import Need
+    from tui.analysis.needs import Need
     from tui.analysis.tensor_core_efficiency import TensorCoreUse
     from tui.model.profile import Profile
 
@@ -231,7 +231,7 @@ class Dashboard:
     """By direction: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
 
     devices: pl.DataFrame
-    """`tui.analysis.inputs.devices.device_facts`, with busy_ns, idle_ns and busy_pct where start times are known."""
+    """`tui.analysis.devices.device_facts`, with busy_ns, idle_ns and busy_pct where start times are known."""
 
     sessions: pl.DataFrame
     """The frame ``sessions``."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.devices import tools_to_record
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.grouping import unique_values
-from tui.analysis.inputs.devices import tools_to_record
-from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
 from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.iterations.serving import phases
 from tui.analysis.iterations.times import iteration_times
+from tui.analysis.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
 from tui.analysis.roofline import rooflines
 from tui.analysis.sessions import rank_words
 from tui.fmt import brief_duration, brief_percent, count, format_value, percent, step
@@ -26,7 +26,7 @@ from tui.model.profile import column_view
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.analysis.inputs.needs import Need
+    from tui.analysis.needs import Need
     from tui.analysis.tensor_core_efficiency import TensorCoreUse
     from tui.model.profile import Profile
 

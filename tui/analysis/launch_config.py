@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.activities import activity_row, activity_rows
-from tui.analysis.inputs.devices import device_facts
-from tui.analysis.inputs.needs import Tool, tool_of
+from tui.analysis.devices import device_facts
 from tui.analysis.memo import once_per_profile
+from tui.analysis.needs import Tool, tool_of
 from tui.analysis.occupancy import LIMITS, occupancies
 from tui.model.names import short_name
 from tui.model.profile import column_view, rows_of_session
@@ -63,7 +63,7 @@ class LaunchConfig:
     """One GPU activity with all that is known of it; None where it is not recorded.
 
     What has no note of its own is the column of that name in the frame ``activities`` (`tui.model.schema`) or of
-    `tui.analysis.inputs.devices.device_facts`.
+    `tui.analysis.devices.device_facts`.
     """
 
     session: int

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.activities import with_shapes
+from tui.analysis.devices import device_facts
 from tui.analysis.durations import total
 from tui.analysis.grouping import group_rows
-from tui.analysis.inputs.devices import device_facts
 
 if TYPE_CHECKING:
     from tui.analysis.launch_config import LaunchConfig
@@ -79,7 +79,7 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         configs: Rows with the columns of `SHAPE`.
-        facts: `tui.analysis.inputs.devices.device_facts` of the same profile.
+        facts: `tui.analysis.devices.device_facts` of the same profile.
 
     Returns:
         The same rows, in order, with `RESULTS`: ``limit_*`` are the blocks that each resource would allow (null: it

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.devices import device_facts, longest_name, normalized_name
 from tui.analysis.flop_formulas import WRAPPERS, Call, UnknownWorkError, Work, model_of, work_of
-from tui.analysis.inputs.devices import device_facts, longest_name, normalized_name
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
 from tui.analysis.ops.op_costs import op_instances

@@ -9,8 +9,8 @@ import polars as pl
 
 from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
-from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.kernels import kernels
+from tui.analysis.needs import Tool, tool_of
 from tui.model.profile import column_view
 
 if TYPE_CHECKING:

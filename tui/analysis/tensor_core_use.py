@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.devices import device_facts
 from tui.analysis.durations import activities_by_name, total, whole
 from tui.analysis.grouping import group_rows, is_constant, unique_values
-from tui.analysis.inputs.devices import device_facts
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import NAME_LIMIT, classify, first_matches
 from tui.data import user_files

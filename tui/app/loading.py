@@ -214,13 +214,13 @@ class ProfileLoading:
         """Whether a path is that of a folder whose profiles are to be chosen from."""
         if self._options.format_in is not None or not path_exists(path) or not Path(path).is_dir():
             return False
-        from tui.analysis.inputs.found_profiles import lists_profiles
+        from tui.analysis.found_profiles import lists_profiles
 
         return lists_profiles(path)
 
     def _remember(self, opened: OpenedProfiles) -> None:
         """Remember for the home screen what was opened."""
-        from tui.analysis.inputs.found_profiles import first_figures
+        from tui.analysis.found_profiles import first_figures
         from tui.state.opened_files import remember_opened
 
         paths = self._options.paths

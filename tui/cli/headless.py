@@ -246,7 +246,7 @@ def sql(options: argparse.Namespace) -> int:
 
 def inspect(options: argparse.Namespace) -> int:
     """Print what each file holds."""
-    from tui.analysis.inputs.capabilities import inspect
+    from tui.analysis.capabilities import inspect
     from tui.loaders.registry import load_one
     from tui.output.export import json_line
     from tui.output.listing import inspect_text
@@ -289,7 +289,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
 
 def _check_choices(options: argparse.Namespace) -> None:
     """Check the options before files are read, which can take long."""
-    from tui.analysis.inputs.devices import named_gpu
+    from tui.analysis.devices import named_gpu
 
     check_input(options.files)
     aggregation(options.iterations, options.key)

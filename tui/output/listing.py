@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tui.analysis.inputs.capabilities import OK
+from tui.analysis.capabilities import OK
 from tui.fitting import pad
 from tui.fmt import count, duration
 from tui.keys import ACTIONS, Action
@@ -91,7 +91,7 @@ def shown_keys(action: Action) -> str:
 
 
 def inspect_text(found: Mapping[str, Any], *, width: int) -> str:
-    """The text of `tui.analysis.inputs.capabilities.inspect` for a file.
+    """The text of `tui.analysis.capabilities.inspect` for a file.
 
     Args:
         found: Its answer, or ``source`` and ``error``.

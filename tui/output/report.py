@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.inputs.capabilities import OK
-from tui.analysis.inputs.capabilities import views as capabilities
+from tui.analysis.capabilities import OK
+from tui.analysis.capabilities import views as capabilities
 from tui.analysis.iterations import iteration_table as iterations
 from tui.analysis.iterations.chosen_iterations import words
 from tui.analysis.ops import op_trees, ops_by_name

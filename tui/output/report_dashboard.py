@@ -25,7 +25,7 @@ from tui.text import plain
 if TYPE_CHECKING:
     import polars as pl
 
-    from tui.analysis.inputs.needs import Need
+    from tui.analysis.needs import Need
     from tui.model.profile import Profile
 
 

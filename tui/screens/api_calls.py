@@ -17,9 +17,9 @@ from tui.analysis.api_calls import (
     records_results,
     thread_functions,
 )
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import API_RESULTS, API_TRACE, API_WORK
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.kernels import kernels
+from tui.analysis.needs import API_RESULTS, API_TRACE, API_WORK
 from tui.fmt import count, duration
 from tui.keys import Scope, bindings_for
 from tui.model.names import short_name

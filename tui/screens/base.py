@@ -13,8 +13,7 @@ from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
 from tui.analysis.expert.words import counted
-from tui.analysis.inputs.source_lines import NO_LINE, where_from
-from tui.analysis.issues import issue_counts
+from tui.analysis.issues import NO_LINE, issue_counts, where_from
 from tui.analysis.iterations.chosen_iterations import range_words, words
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words

@@ -9,11 +9,11 @@ import polars as pl
 from textual.content import Content
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpus import STREAMS, imbalance_pct, streams
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import DEVICES, START_TIMES
+from tui.analysis.needs import DEVICES, START_TIMES
 from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_verdict
 from tui.fitting import cell_width, clip, pad
 from tui.fmt import brief_duration, brief_percent

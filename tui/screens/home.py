@@ -17,8 +17,8 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
-from tui.analysis.inputs.found_profiles import FORMATS as FORMATS_SPEC
-from tui.analysis.inputs.found_profiles import (
+from tui.analysis.found_profiles import FORMATS as FORMATS_SPEC
+from tui.analysis.found_profiles import (
     PROFILES,
     FoundProfile,
     FoundProfiles,
@@ -385,7 +385,7 @@ class HomeScreen(Screen[None]):
 
     @staticmethod
     def _is_profile_folder(path: Path) -> bool:
-        from tui.analysis.inputs.found_profiles import is_profile_folder
+        from tui.analysis.found_profiles import is_profile_folder
 
         return is_profile_folder(str(path))
 

@@ -9,11 +9,11 @@ import polars as pl
 from textual import on, work
 from textual.widgets import Input, Static
 
-from tui.analysis.inputs.capabilities import why_none
-from tui.analysis.inputs.needs import ITERATIONS as NEEDED
+from tui.analysis.capabilities import why_none
 from tui.analysis.iterations.candidate_keys import KEY_CHOICES, holding, key_choices
 from tui.analysis.iterations.chart import chart_rows
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iteration_times, iterations_with_uses
+from tui.analysis.needs import ITERATIONS as NEEDED
 from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.durations import spread, variants
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.hardware_metrics import measured_metrics
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import GPU_WORK, START_TIMES
 from tui.analysis.kernels import LAUNCHES, kernels, launches
 from tui.analysis.launch_calls import launch_origin, neighbors
 from tui.analysis.launch_config import launch_config, profiling_command
+from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.occupancy import advice_for
 from tui.fitting import clip, shorten_symbol
 from tui.fmt import count, duration, metric, percent, rate, size
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from tui.analysis.estimated_savings import Saving
     from tui.analysis.hardware_metrics import Measured
-    from tui.analysis.inputs.needs import Need
     from tui.analysis.launch_calls import LaunchOrigin, Neighbor
     from tui.analysis.launch_config import LaunchConfig, ProfilingCommand
+    from tui.analysis.needs import Need
     from tui.analysis.occupancy import OccupancyAdvice
     from tui.model.profile import Profile
     from tui.widgets.details.pane import Details, Line

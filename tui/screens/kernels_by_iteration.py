@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tui.analysis.inputs.capabilities import why_none
-from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.capabilities import why_none
 from tui.analysis.iterations.iteration_table import reasons
 from tui.analysis.iterations.work import (
     ITERATION_LAUNCHES,
@@ -15,6 +14,7 @@ from tui.analysis.iterations.work import (
     launches_of_iteration_op,
     ops_of_iteration,
 )
+from tui.analysis.needs import START_TIMES
 from tui.analysis.ops.ops_by_name import has_recorded_ops
 from tui.fitting import clip_middle
 from tui.screens.base import ViewScreen

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
-from tui.analysis.inputs.capabilities import why_none
-from tui.analysis.inputs.needs import LAYERS as NEEDED
+from tui.analysis.capabilities import why_none
 from tui.analysis.layers import LAYERS, layers, layers_of_total, work_of_layer
+from tui.analysis.needs import LAYERS as NEEDED
 from tui.fmt import duration, percent
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen

@@ -30,6 +30,7 @@ from tui.analysis.allocator import (
     segment_blocks,
     segments_held,
 )
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.copies import (
     SINGLE_TRANSFERS,
     TINY_RUNS,
@@ -43,8 +44,7 @@ from tui.analysis.copies import (
     transfers,
     unified_memory,
 )
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
+from tui.analysis.needs import ALLOCATIONS, COPIES, SNAPSHOT, START_TIMES, UNIFIED_MEMORY
 from tui.fitting import cell_width, pad
 from tui.fmt import brief_duration, brief_percent, count, size
 from tui.keys import Scope, bindings_for

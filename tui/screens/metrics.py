@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.hardware_metrics import (
     KEY_METRICS,
     METRICS,
@@ -15,9 +16,8 @@ from tui.analysis.hardware_metrics import (
     launches_measured,
     measured_kernels,
 )
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import METRICS as NEEDED
-from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.needs import METRICS as NEEDED
+from tui.analysis.needs import START_TIMES
 from tui.fitting import shorten_symbol
 from tui.fmt import metric
 from tui.keys import Scope, bindings_for

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 
-from tui.analysis.inputs.capabilities import how_to_record, missing
-from tui.analysis.inputs.needs import OPS, START_TIMES
+from tui.analysis.capabilities import how_to_record, missing
+from tui.analysis.needs import OPS, START_TIMES
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary

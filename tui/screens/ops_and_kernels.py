@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 from textual import on
 
+from tui.analysis.capabilities import missing, why_none
 from tui.analysis.estimated_savings import estimated_savings
-from tui.analysis.inputs.capabilities import missing, why_none
-from tui.analysis.inputs.needs import GPU_WORK
 from tui.analysis.kernels import LAUNCHES
+from tui.analysis.needs import GPU_WORK
 from tui.analysis.ops.groupings import GROUPINGS, grouping_of
 from tui.analysis.ops.op_instances import (
     KERNELS_OF_OP,

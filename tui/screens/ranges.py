@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.cuda_graphs import REPLAYS, no_graphs, nodes_of, replays_of
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import API_TRACE
-from tui.analysis.inputs.needs import RANGES as NEEDED
+from tui.analysis.needs import API_TRACE
+from tui.analysis.needs import RANGES as NEEDED
 from tui.analysis.ranges import (
     INSTANCES_MEANWHILE,
     NAMES_AT_DEPTH,

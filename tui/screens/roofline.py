@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tui.analysis.inputs.capabilities import why_none
-from tui.analysis.inputs.needs import SHAPES
+from tui.analysis.capabilities import why_none
+from tui.analysis.needs import SHAPES
 from tui.analysis.roofline import (
     ROOFLINE,
     ROOFLINE_CALLS,

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.analysis.inputs.capabilities import OK
+from tui.analysis.capabilities import OK
 from tui.analysis.notes_table import notes_frame
 from tui.fmt import count
 from tui.model.errors import ProftuiError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tui.analysis.inputs import needs
-from tui.analysis.inputs.capabilities import why_none
+from tui.analysis import needs
+from tui.analysis.capabilities import why_none
 from tui.analysis.notes_table import NOTES, notes_frame
 from tui.analysis.sessions import replayed_sessions
 from tui.screens.base import ViewBody, ViewScreen

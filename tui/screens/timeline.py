@@ -10,8 +10,8 @@ from textual import on, work
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.analysis.inputs.capabilities import why_none
-from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.capabilities import why_none
+from tui.analysis.needs import START_TIMES
 from tui.analysis.timeline.drawing import legend, other_signs
 from tui.analysis.timeline.lookup import (
     TimeInterval,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api_calls import api
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.dashboard_facts import MIN_UNKNOWN_PCT
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES, records_copies
 from tui.analysis.iterations.iteration_table import iterations
 from tui.analysis.kernels import kernels
+from tui.analysis.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES, records_copies
 from tui.analysis.sessions import sessions_of_kernels_alone
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.fmt import NULL, column_unit, count, format_value, percent, signed
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tui.analysis.compare.sides import Side, Sides
-    from tui.analysis.inputs.needs import Need
+    from tui.analysis.needs import Need
     from tui.model.profile import Profile
 
 

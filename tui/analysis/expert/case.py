@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api_calls import api
+from tui.analysis.capabilities import missing
+from tui.analysis.devices import device_facts
 from tui.analysis.expert.in_use import InUse
 from tui.analysis.expert.sequences import kernel_sequences
 from tui.analysis.expert.words import total
@@ -18,13 +20,11 @@ from tui.analysis.gpu_time.interval_sets import EMPTY, intervals_of_rows
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
-from tui.analysis.inputs.capabilities import missing
-from tui.analysis.inputs.devices import device_facts
-from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import NOT_REPEATED
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.launch_calls import launch_calls
+from tui.analysis.needs import Tool, tool_of
 from tui.analysis.occupancy import occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
 
@@ -238,7 +238,7 @@ class Case:
 
     @cached_property
     def facts(self) -> pl.DataFrame:
-        """`tui.analysis.inputs.devices.device_facts` of the devices that it names or uses."""
+        """`tui.analysis.devices.device_facts` of the devices that it names or uses."""
         return device_facts(self.profile, gpu=self.gpu)
 
     @cached_property

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis import needs as held
+from tui.analysis.devices import is_beyond_nvprof
 from tui.analysis.expert.words import percent, total
-from tui.analysis.inputs import needs as held
-from tui.analysis.inputs.devices import is_beyond_nvprof
-from tui.analysis.inputs.needs import Tool
+from tui.analysis.needs import Tool
 from tui.fmt import step
 
 if TYPE_CHECKING:

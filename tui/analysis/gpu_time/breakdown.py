@@ -16,8 +16,8 @@ from tui.analysis.gpu_time.sweeps import lengths_by_class
 from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timelines
 from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
 from tui.analysis.grouping import distinct_rows, partition_by_session
-from tui.analysis.inputs.needs import Tool, tool_of
 from tui.analysis.memo import once_per_profile
+from tui.analysis.needs import Tool, tool_of
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from tui.analysis.dashboard import Dashboard
-    from tui.analysis.inputs.needs import Need
+    from tui.analysis.needs import Need
     from tui.model.profile import Profile
     from tui.widgets.details.pane import Line
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis import needs as held
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
@@ -27,7 +28,6 @@ from tui.analysis.expert.words import (
 from tui.analysis.gpu_time.blocks import RunningLatestEnd, blocks
 from tui.analysis.gpu_time.interval_sets import EMPTY, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
-from tui.analysis.inputs import needs as held
 from tui.correlation.launches import with_launch
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.words import called, counted, duration, named, percent, ranked, tallied, whole
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, phases_of
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
-from tui.analysis.inputs.needs import Tool, tools_of
+from tui.analysis.needs import Tool, tools_of
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis import needs as held
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
 from tui.analysis.expert.words import counted, duration, percent, real, these_alone, whole
-from tui.analysis.inputs import needs as held
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.allocator import allocator_iterations, allocators
+from tui.analysis.capabilities import why_none
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import counted, percent, size
-from tui.analysis.inputs.capabilities import why_none
-from tui.analysis.inputs.needs import ALLOCATIONS
+from tui.analysis.needs import ALLOCATIONS
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis import needs as held
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import called, counted, duration, largest, named, percent, rate, real, size, total
 from tui.analysis.gpu_time.interval_sets import intervals_of_rows
-from tui.analysis.inputs import needs as held
-from tui.analysis.inputs.needs import Tool
+from tui.analysis.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis import needs as held
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
@@ -24,7 +25,6 @@ from tui.analysis.expert.words import (
     tallied,
     total,
 )
-from tui.analysis.inputs import needs as held
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.analysis import needs
+from tui.analysis.devices import amd_sessions, tools_to_record
 from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
-from tui.analysis.inputs import needs
-from tui.analysis.inputs.devices import amd_sessions, tools_to_record
-from tui.analysis.inputs.needs import (
+from tui.analysis.issues import issue_counts, no_text
+from tui.analysis.iterations.iteration_table import iterations, reasons, sources
+from tui.analysis.needs import (
     API_TRACE,
     API_WORK,
     BY_OTHER_TOOLS_ONLY,
@@ -33,16 +35,12 @@ from tui.analysis.inputs.needs import (
     Need,
     Tool,
 )
-from tui.analysis.inputs.source_lines import no_text
-from tui.analysis.issues import issue_counts
-from tui.analysis.iterations.iteration_table import iterations, reasons, sources
 from tui.model.names import kind_by_name
 from tui.tables import needs_of_views
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
 
 OK: Final = "ok"
 """The value of a view that can be shown."""

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import polars as pl
 
 from tui.analysis.grouping import distinct_rows
-from tui.analysis.inputs.needs import Tool, tool_of, tools_of
 from tui.analysis.memo import once_per_profile
+from tui.analysis.needs import Tool, tool_of, tools_of
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
 
 AMD: Final = "AMD"
 
