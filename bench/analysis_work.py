@@ -16,10 +16,10 @@ from tui.analysis import launch_calls as launch_delays
 from tui.analysis.dashboard import parts
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpu_time import breakdown as breakdown_
+from tui.analysis.gpu_time import breakdown as low_use_
 from tui.analysis.gpu_time import idle_gaps
 from tui.analysis.gpu_time import idle_gaps as gaps_
 from tui.analysis.gpu_time import overlap as overlap_
-from tui.analysis.gpu_time import utilization_over_time as low_use_
 from tui.analysis.iterations import iteration_table as iterations_
 from tui.model.profile import Profile
 

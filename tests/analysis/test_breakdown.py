@@ -12,7 +12,7 @@ from tests.analysis.frames import copy, kernel, profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
 from tui.analysis.gpu_time.host_calls import HostPhase, phases_of
-from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
+from tui.analysis.gpu_time.timelines import GpuUse, gpu_uses
 from tui.analysis.tensor_core_use import with_verdicts
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.profiles import load_one
+from tui.analysis.gpu_time.breakdown import low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import GAPS, gap_summary, gaps, idle_time
-from tui.analysis.gpu_time.utilization_over_time import low_utilization, utilization_in_chunks
 
 
 def call(name: str, start: int, duration: int, correlation: int | None = None) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tui.analysis.iterations.chart import BarRows, chart_rows, scale_ns
 from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
-from tui.analysis.iterations.times import GPU_USES, USES, iterations_with_uses
+from tui.analysis.iterations.times import GPU_USES, USES, BarRows, chart_rows, iterations_with_uses, scale_ns
 from tui.analysis.iterations.work import iteration_work
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation

@@ -10,9 +10,9 @@ import pytest
 
 from tests.corpus import oracle_file, recording_file
 from tests.profiles import load_one
+from tui.analysis.gpu_time.breakdown import low_utilization
 from tui.analysis.gpu_time.host_calls import ApiClass, api_class
 from tui.analysis.gpu_time.idle_gaps import gaps
-from tui.analysis.gpu_time.utilization_over_time import low_utilization
 from tui.model.profile import Profile
 
 RECORDINGS = ("ddp", "gpt_cudagraph", "resnet50_amp")

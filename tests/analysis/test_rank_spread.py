@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from tests.analysis.frames import kernel, profile
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.iterations.iteration_table import with_iterations
-from tui.analysis.ranks.rank_summary import iteration_ranks, ranks
-from tui.analysis.ranks.spread import (
+from tui.analysis.rank_summary import (
     OP_TYPE_RANKS,
     SLOWEST_RANKS,
+    iteration_ranks,
     op_ranks,
     op_type_ranks,
     ops_of_ranks,
+    ranks,
     ranks_of_op,
     slowest_ranks,
 )

@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.profiles import SAMPLES, load_one
-from tui.analysis.iterations.iteration_table import with_iterations
-from tui.analysis.ranks.collectives import clocks, collectives, matched, stragglers
-from tui.analysis.ranks.rank_summary import ranks
-from tui.analysis.ranks.waits import (
+from tui.analysis.collectives import (
+    clocks,
     collective_kinds,
     collective_ranks,
+    collectives,
     in_collectives,
+    matched,
     matched_collectives,
+    stragglers,
     unmatched_note,
     waits_of_ranks,
 )
+from tui.analysis.iterations.iteration_table import with_iterations
+from tui.analysis.rank_summary import ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import recording_file
 from tests.profiles import load
+from tui.analysis.collectives import collectives, matched, matched_collectives, stragglers
 from tui.analysis.expert.findings import findings
 from tui.analysis.iterations.iteration_table import with_iterations
-from tui.analysis.ranks.collectives import collectives, matched, stragglers
-from tui.analysis.ranks.rank_summary import RANKS, rank_iterations, ranks, straggler_verdict, why_no_ranks
-from tui.analysis.ranks.waits import matched_collectives
+from tui.analysis.rank_summary import RANKS, rank_iterations, ranks, straggler_verdict, why_no_ranks
 from tui.screens.ranks import no_ranks
 
 if TYPE_CHECKING:

@@ -7,18 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.gpu_time import blocks, interval_sets
-from tui.analysis.gpu_time.blocks import distinct_values, find_gaps
-from tui.analysis.gpu_time.interval_sets import covered_at_least, length_of_union, max_concurrent, union_of
-from tui.analysis.gpu_time.sweeps import concurrency, lengths_by_class, unions_by_class
-from tui.analysis.gpu_time.timelines import Timeline
+from tui.analysis.gpu_time import interval_sets
+from tui.analysis.gpu_time.interval_sets import (
+    covered_at_least,
+    distinct_values,
+    find_gaps,
+    length_of_union,
+    max_concurrent,
+    union_of,
+)
+from tui.analysis.gpu_time.timelines import Timeline, concurrency, lengths_by_class, unions_by_class
 
 WORK = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=30)
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", 4)
+    monkeypatch.setattr(interval_sets, "BLOCK", 4)
     monkeypatch.setattr(interval_sets, "BLOCK", 4)
 
 

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tui.analysis.estimated_savings import estimated_savings
-from tui.analysis.gpu_time.breakdown import breakdown
+from tui.analysis.gpu_time.breakdown import breakdown, busy_over_time
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import adjusted_timelines, timelines
-from tui.analysis.gpu_time.utilization_over_time import busy_over_time
 from tui.analysis.iterations.times import iterations_with_uses
 from tui.analysis.iterations.work import iteration_work
 from tui.analysis.launch_calls import neighbors

@@ -35,8 +35,7 @@ from tui.analysis.timeline.lookup import (
     top_of_gpus,
 )
 from tui.analysis.timeline.shown import fitting_lanes, label, shown_lanes, timeline_lanes, title
-from tui.analysis.timeline.tracks import tracks
-from tui.analysis.timeline.window import ruler, whole_window
+from tui.analysis.timeline.window import ruler, tracks, whole_window
 from tui.text import to_ascii
 from tui.widgets.timeline.view import lane_heights
 

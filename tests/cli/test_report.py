@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tui.analysis.ranks.rank_summary import ONE_RANK
+from tui.analysis.rank_summary import ONE_RANK
 from tui.cli.main import main
 from tui.fitting import cell_width
 from tui.loaders.registry import load_one

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.iterations.chart import Bar
+from tui.analysis.iterations.times import Bar
 from tui.text import to_ascii
 from tui.widgets.charts import iteration_bars as drawing
 from tui.widgets.charts.bars import LOOKS

@@ -20,9 +20,8 @@ from tui.analysis.durations import average, share, timed_calls, total, whole
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import counts, leads, summary
 from tui.analysis.expert.rule import Severity, State
-from tui.analysis.gpu_time.breakdown import breakdown, utilization
+from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
-from tui.analysis.gpu_time.utilization_over_time import busy_intervals
 from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts
 from tui.analysis.iterations.iteration_table import iterations, sources
@@ -439,7 +438,7 @@ class DashboardParts(NamedTuple):
     courses: Callable[..., Any]
     """`iteration_courses`."""
     busy: Callable[..., Any]
-    """`busy_intervals`: from then on `tui.analysis.gpu_time.utilization_over_time.busy_over_time` is quick."""
+    """`busy_intervals`: from then on `tui.analysis.gpu_time.breakdown.busy_over_time` is quick."""
     wall: Callable[..., Any]
     """`wall_time`."""
     gaps: Callable[..., Any]

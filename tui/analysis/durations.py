@@ -9,13 +9,10 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.activities import with_shapes
-from tui.analysis.gpu_time.blocks import blocks, is_nondecreasing
+from tui.analysis.gpu_time.interval_sets import blocks, is_nondecreasing
 from tui.analysis.grouping import group_rows, is_constant
 from tui.analysis.memo import once_per_profile
 from tui.model.schema import NAME
-
-if TYPE_CHECKING:
-    from tui.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

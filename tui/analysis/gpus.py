@@ -12,9 +12,7 @@ from tui.analysis.devices import device_facts
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.interval_sets import IntervalSet, covered_at_least, union_of
-from tui.analysis.gpu_time.sweeps import covered_time
-from tui.analysis.gpu_time.timelines import Timeline, timelines
-from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
+from tui.analysis.gpu_time.timelines import Timeline, WorkKind, covered_time, timelines, work_kinds
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import sessions_of_kernels_alone
 from tui.model.columns import columns

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import blocks
+from tui.analysis.gpu_time.interval_sets import blocks
 from tui.model.profile import column_view
 
 

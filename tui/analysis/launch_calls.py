@@ -18,9 +18,6 @@ from tui.model.profile import column_view
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from tui.model.profile import Profile
-
-if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.model.profile import Profile

@@ -11,10 +11,9 @@ from tui.analysis.expert.findings import findings
 from tui.analysis.expert.findings_table import clean_rules, expert_rows, leads, summary
 from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import percent as brief_percent
-from tui.analysis.gpu_time.breakdown import Category
+from tui.analysis.gpu_time.breakdown import Category, busy_over_time
 from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.gpu_time.utilization_over_time import busy_over_time
-from tui.analysis.iterations.chart import BarRows, scale_ns
+from tui.analysis.iterations.times import BarRows, scale_ns
 from tui.analysis.notes_table import NOTES
 from tui.fmt import brief_duration, count
 from tui.output.about import About, profile_name

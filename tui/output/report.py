@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.analysis import rank_summary as ranks
 from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
+from tui.analysis.collectives import clocks
 from tui.analysis.iterations import iteration_table as iterations
 from tui.analysis.iterations.chosen_iterations import words
 from tui.analysis.ops import op_trees, ops_by_name
-from tui.analysis.ranks import rank_summary as ranks
-from tui.analysis.ranks.collectives import clocks
 from tui.analysis.sessions import replayed_sessions
 from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
 from tui.analysis.timeline.lookup import name_of

@@ -14,7 +14,7 @@ from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpus import STREAMS, imbalance_pct, streams
 from tui.analysis.needs import DEVICES, START_TIMES
-from tui.analysis.ranks.rank_summary import labels, ranks, several_ranks, straggler_verdict
+from tui.analysis.rank_summary import labels, ranks, several_ranks, straggler_verdict
 from tui.fitting import cell_width, clip, pad
 from tui.fmt import brief_duration, brief_percent
 from tui.keys import Scope, bindings_for

@@ -11,8 +11,7 @@ from textual.widgets import Input, Static
 
 from tui.analysis.capabilities import why_none
 from tui.analysis.iterations.candidate_keys import KEY_CHOICES, holding, key_choices
-from tui.analysis.iterations.chart import chart_rows
-from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iteration_times, iterations_with_uses
+from tui.analysis.iterations.times import ITERATIONS_WITH_USES, chart_rows, iteration_times, iterations_with_uses
 from tui.analysis.needs import ITERATIONS as NEEDED
 from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.widget import Widget
 
-    from tui.analysis.iterations.chart import Bar
+    from tui.analysis.iterations.times import Bar
     from tui.model.profile import Profile
     from tui.widgets.details.pane import Details
 

@@ -7,32 +7,30 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE
-from tui.analysis.gpu_time.work_kinds import COMMUNICATION
-from tui.analysis.iterations.work import activities_of_iteration
-from tui.analysis.ranks.collectives import clocks
-from tui.analysis.ranks.rank_summary import (
-    ITERATION_RANKS,
-    RANK_ITERATIONS,
-    iteration_ranks,
-    rank_iterations,
-    several_ranks,
-    why_no_ranks,
-)
-from tui.analysis.ranks.spread import (
-    OP_RANKS,
-    RANKS_OF_OP,
-    op_ranks,
-    op_type_ranks,
-    ranks_of_op,
-    slowest_ranks,
-)
-from tui.analysis.ranks.waits import (
+from tui.analysis.collectives import (
     COLLECTIVE_RANKS,
     COLLECTIVES,
+    clocks,
     collective_kinds,
     collective_ranks,
     matched_collectives,
     unmatched_note,
+)
+from tui.analysis.gpu_time.timelines import COMMUNICATION
+from tui.analysis.iterations.work import activities_of_iteration
+from tui.analysis.rank_summary import (
+    ITERATION_RANKS,
+    OP_RANKS,
+    RANK_ITERATIONS,
+    RANKS_OF_OP,
+    iteration_ranks,
+    op_ranks,
+    op_type_ranks,
+    rank_iterations,
+    ranks_of_op,
+    several_ranks,
+    slowest_ranks,
+    why_no_ranks,
 )
 from tui.fmt import brief_duration, brief_percent
 from tui.screens.kernels import launch_crumb

@@ -18,8 +18,7 @@ from tui.analysis.gpu_time.host_calls import call_intervals
 from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time, device_gaps
 from tui.analysis.gpu_time.interval_sets import EMPTY, intervals_of_rows
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
+from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, timelines, work_kinds
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.iterations.segments import NOT_REPEATED
 from tui.analysis.iterations.times import iteration_times

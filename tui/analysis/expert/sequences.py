@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import FEW_STREAMS, distinct_values
-from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
+from tui.analysis.gpu_time.interval_sets import FEW_STREAMS, distinct_values
+from tui.analysis.gpu_time.timelines import WorkKind, timelines, work_kinds
 
 if TYPE_CHECKING:
     import numpy.typing as npt

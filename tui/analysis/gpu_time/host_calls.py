@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import blocks
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, intervals_of_rows, overlapping_pairs, union_of
-from tui.analysis.gpu_time.sweeps import unions_by_class
-from tui.analysis.gpu_time.timelines import classify_values
+from tui.analysis.gpu_time.interval_sets import (
+    EMPTY,
+    IntervalSet,
+    blocks,
+    intervals_of_rows,
+    overlapping_pairs,
+    union_of,
+)
+from tui.analysis.gpu_time.timelines import classify_values, unions_by_class
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, shipped, stamp, tables, user_path, user_text

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import find_gaps
 from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
-from tui.analysis.gpu_time.interval_sets import IntervalSet, from_disjoint, union_of
+from tui.analysis.gpu_time.interval_sets import IntervalSet, find_gaps, from_disjoint, union_of
 from tui.analysis.gpu_time.timelines import Timeline, adjusted_timelines, timelines
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.launch_calls import launch_calls

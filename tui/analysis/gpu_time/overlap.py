@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import FEW_STREAMS, distinct_values
 from tui.analysis.gpu_time.idle_gaps import busy_sets
-from tui.analysis.gpu_time.sweeps import concurrency, lengths_by_class
-from tui.analysis.gpu_time.timelines import Timeline, classify_values, timelines
-from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
+from tui.analysis.gpu_time.interval_sets import FEW_STREAMS, distinct_values
+from tui.analysis.gpu_time.timelines import (
+    Timeline,
+    WorkKind,
+    classify_values,
+    concurrency,
+    lengths_by_class,
+    timelines,
+    work_kinds,
+)
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
@@ -54,7 +60,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     """What ran at the same time on each GPU of each session, of the work whose start and duration are known.
 
     Each figure in ns is the length of a union. With K the kernels (whole CUDA graphs and memsets among them), C those
-    of them that communicate (`tui.analysis.gpu_time.work_kinds`) and M the copies and unified memory work:
+    of them that communicate (`tui.analysis.gpu_time.timelines`) and M the copies and unified memory work:
 
     - total_span_ns: from the first start to the last end on the device
     - compute_ns: K - C, kernels that do not communicate

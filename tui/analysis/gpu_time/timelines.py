@@ -1,25 +1,129 @@
-"""The GPU work of each device in time order, as arrays: the input of all figures about GPU time."""
+"""The GPU work of each device in time order, by kind, as arrays; sweeps over it: the input of figures of GPU time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.blocks import blocks, is_nondecreasing
+from tui.analysis.gpu_time.interval_sets import (
+    IntervalSet,
+    RunningLatestEnd,
+    blocks,
+    from_disjoint,
+    is_nondecreasing,
+    max_concurrent,
+)
 from tui.analysis.grouping import distinct_rows, partition_by_session
 from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.op_type_rules import classify
+from tui.analysis.tensor_core_use import tensor_cores_by_device, tensor_cores_by_name
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     import numpy.typing as npt
 
     from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.bool_]
+    Classes = npt.NDArray[np.int8]
+
+COMMUNICATION: Final = "communication"
+"""The op type of the kernels of NCCL, RCCL, NVSHMEM and the like (``op_types.toml``, and what users add to it)."""
+
+
+class WorkKind(IntEnum):
+    """What an activity is."""
+
+    COMPUTE = 0
+    """A kernel that does not communicate, or a whole CUDA graph."""
+    COMMUNICATION = 1
+    MEMSET = 2
+    COPY = 3
+    """A copy, or work of unified memory."""
+
+
+@once_per_profile("activities")
+def work_kinds(profile: Profile) -> npt.NDArray[np.int8]:
+    """The `WorkKind` of each row of ``activities``."""
+    activities = profile["activities"]
+    kind = classify_values(activities["kind"], _kind)
+    by_name = classify_values(activities["name"], _by_name)
+    found: npt.NDArray[np.int8] = np.where(kind == WorkKind.COMPUTE, by_name, kind)
+    return found
+
+
+def _kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
+    by_name = {"memcpy": WorkKind.COPY, "um": WorkKind.COPY, "memset": WorkKind.MEMSET}
+    return np.array([by_name.get(kind, WorkKind.COMPUTE) for kind in kinds.to_list()], np.int8)
+
+
+def _by_name(names: pl.Series) -> npt.NDArray[np.int8]:
+    types = classify(names).select(pl.col("name").cast(pl.String), talks=pl.col("op_type") == COMMUNICATION)
+    found = names.alias("name").to_frame().join(types, on="name", how="left", maintain_order="left")["talks"]
+    return found.fill_null(False).cast(pl.Int8).to_numpy()
+
+
+class GpuUse(IntEnum):
+    """What an activity is, in the order in which the breakdown of wall time counts it."""
+
+    YES = 0
+    NO = 1
+    UNKNOWN = 2
+    MEMORY = 3
+
+
+@once_per_profile("activities", "devices", "sessions", "api_calls")
+def gpu_uses(profile: Profile) -> npt.NDArray[np.int8]:
+    """The `GpuUse` of each row of ``activities``.
+
+    The verdicts are those of `tensor_core_use.with_verdicts`, found for millions of launches at once: what
+    the input records is kept; else the GPU decides, else the kernel's name. Of a whole CUDA graph it is not known.
+    """
+    activities = profile["activities"]
+    kind = classify_values(activities["kind"], _use_of_kind)
+    use = np.where(kind == GpuUse.NO, classify_values(activities["name"], _uses_by_name), kind)
+    gpus = tensor_cores_by_device(profile)
+    without = gpus.filter(pl.col("has_tensor_cores").eq(False))
+    if without.height:
+        gpu = pl.struct("session", "device")
+        # Looking up the GPU of every launch is slow, and usually all are the same.
+        all_ = without.height == gpus.height
+        is_of_them = pl.lit(True) if all_ else gpu.is_in(without.select(gpu).to_series().implode())
+        of_them = activities.select(is_of_them).to_series().to_numpy()
+        use = np.where((kind == GpuUse.NO) & of_them, np.int8(GpuUse.NO), use)
+    recorded_use = activities["uses_tensor_core"]
+    if recorded_use.null_count() < len(recorded_use):
+        recorded = recorded_use.cast(pl.Int8).fill_null(-1).to_numpy()
+        verdict = np.where(recorded == 1, np.int8(GpuUse.YES), np.int8(GpuUse.NO))
+        use = np.where((kind != GpuUse.MEMORY) & (recorded >= 0), verdict, use)
+    found: npt.NDArray[np.int8] = use.astype(np.int8, copy=False)
+    return found
+
+
+def _uses_by_name(names: pl.Series) -> npt.NDArray[np.int8]:
+    verdicts = tensor_cores_by_name(names).select(
+        pl.col("name").cast(pl.String),
+        pl.when("uses_tensor_core")
+        .then(int(GpuUse.YES))
+        .when(~pl.col("uses_tensor_core"))
+        .then(int(GpuUse.NO))
+        .cast(pl.Int8)
+        .alias("use"),
+    )
+    found = names.alias("name").to_frame().join(verdicts, on="name", how="left", maintain_order="left")["use"]
+    return found.fill_null(int(GpuUse.UNKNOWN)).to_numpy()
+
+
+def _use_of_kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
+    by_kind = {"kernel": GpuUse.NO, "graph": GpuUse.UNKNOWN}
+    return np.array([by_kind.get(kind, GpuUse.MEMORY) for kind in kinds.to_list()], np.int8)
 
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -163,3 +267,139 @@ def _adjusted(line: Timeline) -> Timeline:
         return replace(line, starts=starts, ends=ends)
     order = np.argsort(starts, kind="stable")
     return replace(line, held=line.rows[order], starts=starts[order], ends=ends[order])
+
+
+class _Union:
+    """The length of a union of intervals that are given in order of their starts.
+
+    Args:
+        resolution_ns: To what the starts are rounded: an overlap that is shorter is counted as none.
+    """
+
+    def __init__(self, resolution_ns: int = 1) -> None:
+        self._reached = RunningLatestEnd()
+        self._resolution_ns = resolution_ns
+        self.length = 0
+
+    def add(self, starts: Ints, ends: Ints) -> Ints:
+        """Count the next ones; the latest end before each of them."""
+        before, reached = self._reached.before(ends)
+        if self._resolution_ns == 1:
+            self.length += int((reached - np.maximum(before, starts)).sum())
+            return before
+        begun = np.where(before < starts + self._resolution_ns, starts, before)
+        self.length += int((np.maximum(ends, begun) - begun).sum())
+        return before
+
+
+def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
+    """How long any of some intervals was active.
+
+    Args:
+        starts: Of intervals in order of their starts.
+        ends: Of the same.
+        resolution_ns: To what the starts are rounded: an overlap that is shorter is counted as none.
+    """
+    union = _Union(resolution_ns)
+    for block in blocks(len(starts)):
+        union.add(starts[block], ends[block])
+    return union.length
+
+
+def lengths_by_class(
+    line: Timeline, classes: Classes, sets: Sequence[Collection[int]], *, resolution_ns: int = 1
+) -> list[int]:
+    """For each set of classes how long the union of the work of these classes is.
+
+    Args:
+        line: The work.
+        classes: The class of each activity of the line, from 0.
+        sets: The classes.
+        resolution_ns: As in `covered_time`; with more than 1, lengths of sets need not add up to that of all.
+    """
+    all_of_them = range(int(classes.max(initial=-1)) + 1)
+    present = frozenset(
+        found for found in all_of_them if any((classes[block] == found).any() for block in blocks(len(classes)))
+    )
+    held = [present.intersection(wanted) for wanted in sets]
+    unions = {wanted: _Union(resolution_ns) for wanted in held if wanted}
+    for block in blocks(len(line.starts)):
+        starts, ends, own = line.starts[block], line.ends[block], classes[block]
+        for wanted, union in unions.items():
+            if wanted == present:
+                union.add(starts, ends)
+            else:
+                # To compare with each is quicker than to look up in a table.
+                on = np.logical_or.reduce([own == found for found in wanted])
+                union.add(starts[on], ends[on])
+    return [unions[wanted].length if wanted else 0 for wanted in held]
+
+
+def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, IntervalSet]:
+    """When any interval of each class was active; those of class -1 are left out.
+
+    Args:
+        starts: Of intervals in order of their starts.
+        ends: Of the same.
+        classes: The class of each, from 0.
+    """
+    reached: dict[int, RunningLatestEnd] = {}
+    opened: dict[int, list[Ints]] = {}
+    closed: dict[int, list[Ints]] = {}
+    for block in blocks(len(starts)):
+        own = classes[block]
+        for found in np.flatnonzero(np.bincount(own + 1)[1:]).tolist():
+            of_class = own == found
+            begun, ended = starts[block][of_class], ends[block][of_class]
+            is_first = found not in reached
+            before, _ = reached.setdefault(found, RunningLatestEnd()).before(ended)
+            places = np.flatnonzero(begun > before)
+            opened.setdefault(found, []).append(begun[places])
+            closed.setdefault(found, []).append(before[places[1:] if is_first else places])
+    return {
+        found: from_disjoint(
+            np.concatenate(opened[found]), np.append(np.concatenate(closed[found]), reached[found].latest)
+        )
+        for found in sorted(reached)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """How much of some work was active at once."""
+
+    length: int
+    """How long two or more were active."""
+    most: int
+    """The most that were active at once; one that ends as another starts is not on with it."""
+
+
+def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
+    """How much of the chosen work of a line was active at once; what only rounding makes overlap was not.
+
+    Args:
+        line: The work.
+        chosen: Which activities of the line.
+    """
+    twice, reached = _Union(), RunningLatestEnd()
+    crowd = []
+    waiting = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    for block in blocks(len(line.starts)):
+        starts, ends = line.starts[block][chosen[block]], line.ends[block][chosen[block]]
+        if line.resolution_ns > 1:
+            ends = ends - (line.resolution_ns - 1)
+        long = ends > starts
+        starts, ends = starts[long], ends[long]
+        before, _ = reached.before(ends)
+        late = before > starts
+        # From its start on an activity overlaps with another until the latest end of those before.
+        twice.add(starts[late], np.minimum(ends[late], before[late]))
+        # The last one waits for the next block: only that shows what overlaps with it.
+        starts, ends, late = (np.concatenate(parts) for parts in zip(waiting, (starts, ends, late), strict=True))
+        beside = late[:-1] | (starts[1:] < ends[:-1])
+        crowd.append((starts[:-1][beside], ends[:-1][beside]))
+        waiting = starts[-1:], ends[-1:], late[-1:]
+    if not twice.length:
+        return Concurrency(0, int(chosen.any()))
+    crowd.append((waiting[0], waiting[1]))
+    return Concurrency(twice.length, max_concurrent(*(np.concatenate(column) for column in zip(*crowd, strict=True))))

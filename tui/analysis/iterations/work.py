@@ -10,8 +10,7 @@ import polars as pl
 from tui.analysis.activities import with_shapes
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.timelines import adjusted_timelines
-from tui.analysis.gpu_time.work_kinds import GpuUse, gpu_uses
+from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import iterations, sources
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.launch_calls import with_launched_by

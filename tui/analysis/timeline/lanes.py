@@ -13,8 +13,7 @@ import polars as pl
 from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
 from tui.analysis.gpu_time.idle_gaps import busy_contributions
 from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, overlapping_pairs, union_of
-from tui.analysis.gpu_time.timelines import Timeline, classify_values
-from tui.analysis.gpu_time.work_kinds import GpuUse, WorkKind, gpu_uses, work_kinds
+from tui.analysis.gpu_time.timelines import GpuUse, Timeline, WorkKind, classify_values, gpu_uses, work_kinds
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import spill_to_disk

@@ -14,9 +14,8 @@ from textual.worker import get_current_worker
 
 from tui.analysis.dashboard import ORDERS, DashboardParts, iteration_spreads, parts
 from tui.analysis.dashboard_facts import definition
-from tui.analysis.gpu_time.breakdown import utilization, wall_bounds
+from tui.analysis.gpu_time.breakdown import busy_over_time, utilization, wall_bounds
 from tui.analysis.gpu_time.idle_gaps import busy_time
-from tui.analysis.gpu_time.utilization_over_time import busy_over_time
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewBody, ViewScreen

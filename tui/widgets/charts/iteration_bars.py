@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.analysis.iterations.chart import Bar, scale_ns
+from tui.analysis.iterations.times import Bar, scale_ns
 from tui.fitting import clip, whole_pieces
 from tui.fmt import brief_duration
 from tui.model.aggregation import STEP_PHASES
@@ -224,7 +224,7 @@ class Drawing:
     """All that decides how the chart looks."""
 
     rows: pl.DataFrame
-    """As `tui.analysis.iterations.chart.chart_rows`."""
+    """As `tui.analysis.iterations.times.chart_rows`."""
     bars: Sequence[Bar]
     cells: int
     """Of each bar, with the blank beside it."""

@@ -11,9 +11,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.analysis.iterations.chart import Bar, BarRows
 from tui.analysis.iterations.iteration_table import sources
-from tui.analysis.iterations.times import USES
+from tui.analysis.iterations.times import USES, Bar, BarRows
 from tui.fmt import brief_duration, brief_percent, count
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import STEP_PHASES
@@ -241,7 +240,7 @@ class IterationChart(Widget, can_focus=True):
         super().__init__(id=id)
         self.border_subtitle = Content(KEYS_HERE)
         self.rows = pl.DataFrame()
-        """What is drawn: `tui.analysis.iterations.chart.chart_rows`."""
+        """What is drawn: `tui.analysis.iterations.times.chart_rows`."""
         self.cursor = 0
         """The row under the cursor."""
         self.window = (0, 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.analysis.iterations.chart import BarRows
+from tui.analysis.iterations.times import BarRows
 from tui.fitting import ELLIPSIS, cell_width
 from tui.fmt import brief_duration
 from tui.widgets.app_services import services_of
@@ -77,7 +77,7 @@ class TimesChart(Widget):
         """Show other iterations, or none.
 
         Args:
-            rows: As `tui.analysis.iterations.chart.BarRows` takes them, in order.
+            rows: As `tui.analysis.iterations.times.BarRows` takes them, in order.
             is_all: What they were used for is not still being worked out.
         """
         self._rows, self._is_all = rows, is_all

@@ -12,8 +12,7 @@ from textual.widget import Widget
 from tui.analysis.timeline.drawing import LaneCells, Signs, lane_cells
 from tui.analysis.timeline.lookup import gap_at, items_at, main_item, name_of, next_gap
 from tui.analysis.timeline.shown import Shown, fitting_lanes, label
-from tui.analysis.timeline.tracks import tracks
-from tui.analysis.timeline.window import Window, whole_window
+from tui.analysis.timeline.window import Window, tracks, whole_window
 from tui.fitting import cell_width
 from tui.keys import Scope, actions_of, bindings_for
 from tui.text import plain
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from tui.analysis.timeline.lanes import Lane
     from tui.analysis.timeline.lookup import Hits
-    from tui.analysis.timeline.tracks import Track
+    from tui.analysis.timeline.window import Track
     from tui.model.profile import Profile
 
 

@@ -25,8 +25,7 @@ from tui.analysis.expert.words import (
     total,
     whole,
 )
-from tui.analysis.gpu_time.blocks import RunningLatestEnd, blocks
-from tui.analysis.gpu_time.interval_sets import EMPTY, intervals_of_rows
+from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.correlation.launches import with_launch
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.collectives import collectives, ongoing_ranks_note, stragglers, waits_of_ranks
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
@@ -25,10 +26,8 @@ from tui.analysis.expert.words import (
 )
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.gpu_time.work_kinds import COMMUNICATION, WorkKind, work_kinds
-from tui.analysis.ranks.collectives import collectives, ongoing_ranks_note, stragglers
-from tui.analysis.ranks.rank_summary import labels
-from tui.analysis.ranks.waits import waits_of_ranks
+from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
+from tui.analysis.rank_summary import labels
 from tui.text import number_in
 
 if TYPE_CHECKING:

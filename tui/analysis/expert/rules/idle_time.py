@@ -27,12 +27,11 @@ from tui.analysis.expert.words import (
     total,
     whole,
 )
-from tui.analysis.gpu_time.blocks import blocks
+from tui.analysis.gpu_time.breakdown import CHUNKS, low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
-from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.utilization_over_time import CHUNKS, low_utilization, utilization_in_chunks
-from tui.analysis.gpu_time.work_kinds import COMMUNICATION
+from tui.analysis.gpu_time.interval_sets import blocks, union_of
+from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.launch_calls import launch_calls
 from tui.model.schema import NAME
 

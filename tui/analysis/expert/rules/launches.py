@@ -24,8 +24,7 @@ from tui.analysis.expert.words import (
     percent,
     total,
 )
-from tui.analysis.gpu_time.blocks import RunningLatestEnd, blocks
-from tui.analysis.gpu_time.interval_sets import max_concurrent
+from tui.analysis.gpu_time.interval_sets import RunningLatestEnd, blocks, max_concurrent
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.launch_calls import launch_calls
 

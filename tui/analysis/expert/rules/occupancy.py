@@ -10,7 +10,7 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, percent, real, total
-from tui.analysis.gpu_time.work_kinds import COMMUNICATION
+from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities
 
 if TYPE_CHECKING:

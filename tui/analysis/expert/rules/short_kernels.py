@@ -25,7 +25,7 @@ from tui.analysis.expert.words import (
     tallied,
     total,
 )
-from tui.analysis.gpu_time.blocks import blocks
+from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import group_rows
 
 if TYPE_CHECKING:
