@@ -165,7 +165,7 @@ def _check(profile: Profile) -> None:
     """Find out now, not in a view, whether the user's own rules and GPU can be used, where there are any."""
     from tui.analysis import tensor_core_use as tensor_cores
     from tui.analysis.devices import named_gpu
-    from tui.analysis.expert import limits
+    from tui.analysis.expert import rule
     from tui.analysis.gpu_time.host_calls import phase_rules, user_phases_path
     from tui.analysis.ops import groupings as classes
     from tui.analysis.ops import op_type_rules as ops
@@ -176,7 +176,7 @@ def _check(profile: Profile) -> None:
         (user_phases_path(), phase_rules),
         (tensor_cores.user_rules_path(), tensor_cores.tensor_core_rules),
         (classes.classes_path(), classes.kernel_classes),
-        (limits.user_limits_path(), lambda: limits.limits(limits.stamp())),
+        (rule.user_limits_path(), lambda: rule.limits(rule.stamp())),
     ):
         if stamp(path) is not None:
             read()

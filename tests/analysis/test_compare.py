@@ -24,9 +24,8 @@ from tui.analysis.compare.changes import (
     family,
     op_family,
 )
-from tui.analysis.compare.headline import Figure, headline
+from tui.analysis.compare.headline import Figure, headline, judged, verdict_sentence
 from tui.analysis.compare.sides import sides
-from tui.analysis.compare.verdict import judged, verdict_sentence
 from tui.analysis.iterations.iteration_table import iterations
 from tui.model.columns import ColumnKind
 

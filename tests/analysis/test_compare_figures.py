@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from tests.analysis.frames import Row, copy, kernel, printed
 from tests.analysis.frames import profile as made
 from tui.analysis.compare.changes import changed_kernels
-from tui.analysis.compare.headline import Figure, headline, unknown_sentences
+from tui.analysis.compare.headline import Figure, IterationSpread, headline, spread, unknown_sentences
 from tui.analysis.compare.sides import Sides, sides
-from tui.analysis.compare.verdict import IterationSpread, spread
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -13,8 +13,7 @@ from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.capabilities import views
-from tui.analysis.expert.findings import findings
-from tui.analysis.expert.findings_table import FOLDED, IDLE_RULES, gap_of
+from tui.analysis.expert.findings import FOLDED, IDLE_RULES, findings, gap_of
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.table_spec import TableState

@@ -17,8 +17,7 @@ from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, share, timed_calls, total, whole
-from tui.analysis.expert.findings import findings
-from tui.analysis.expert.findings_table import counts, leads, summary
+from tui.analysis.expert.findings import counts, findings, leads, summary
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps

@@ -11,8 +11,7 @@ from urllib.parse import quote
 import polars as pl
 
 from tui import __version__
-from tui.analysis.expert.findings import OURS, RULES, findings
-from tui.analysis.expert.findings_table import clean_rules, counts, expert_rows, leads, summary
+from tui.analysis.expert.findings import OURS, RULES, clean_rules, counts, expert_rows, findings, leads, summary
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.iterations.chosen_iterations import words

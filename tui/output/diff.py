@@ -21,14 +21,15 @@ from tui.analysis.compare.changes import (
     memory_sentence,
     ops_compared_separately,
 )
-from tui.analysis.compare.headline import headline, unknown_sentences
-from tui.analysis.compare.verdict import (
+from tui.analysis.compare.headline import (
     DEFAULT_PCT,
     MIN_SPREAD,
     OF_ITERATIONS,
     Judgment,
+    headline,
     judged,
     spread,
+    unknown_sentences,
     verdict_sentence,
 )
 from tui.fitting import cell_width, pad, shorten_symbol
@@ -70,7 +71,7 @@ def verdict(judgment: Judgment, sides: Sides, tables: Sequence[tuple[TableSpec, 
     """Lines on what was judged and how; on other times that are longer; on what grew, however the figure is.
 
     Args:
-        judgment: From `tui.analysis.compare.verdict.judged`.
+        judgment: From `tui.analysis.compare.headline.judged`.
         sides: What is compared.
         tables: What changed, by kind of thing.
     """

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.dashboard import Use, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
-from tui.analysis.expert.findings import findings
-from tui.analysis.expert.findings_table import clean_rules, expert_rows, leads, summary
+from tui.analysis.expert.findings import clean_rules, expert_rows, findings, leads, summary
 from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import Category, busy_over_time

@@ -23,8 +23,7 @@ from tui.analysis.compare.changes import (
     ops_compared_separately,
 )
 from tui.analysis.compare.changes import PARTS as TABLES
-from tui.analysis.compare.headline import HEADLINE, headline, headline_rows
-from tui.analysis.compare.verdict import verdict_sentence
+from tui.analysis.compare.headline import HEADLINE, headline, headline_rows, verdict_sentence
 from tui.analysis.sessions import session_times
 from tui.fmt import NULL, brief_duration
 from tui.keys import Scope, bindings_for

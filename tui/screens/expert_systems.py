@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 
-from tui.analysis.expert.findings import OURS, findings
-from tui.analysis.expert.findings_table import EXPERT, FOLDED, IDLE_RULES, expert_rows, gap_of, spec_for
+from tui.analysis.expert.findings import EXPERT, FOLDED, IDLE_RULES, OURS, expert_rows, findings, gap_of, spec_for
 from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import duration as brief_duration
 from tui.analysis.expert.words import percent as brief_percent
@@ -55,7 +54,7 @@ def finding_details(row: Mapping[str, Any]) -> Details:
     """What is known of a row of the Expert Systems view.
 
     Args:
-        row: Of `tui.analysis.expert.findings_table.expert_rows`.
+        row: Of `tui.analysis.expert.findings.expert_rows`.
     """
     if row["state"] == State.FOUND.value:
         return sections(_found(row))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui.analysis.expert.case import Case
 from tui.analysis.expert.findings import RULES, sessions_of
-from tui.analysis.expert.limits import limits
+from tui.analysis.expert.rule import limits
 from tui.model.aggregation import aggregation
 from tui.opening import open_profiles
 from tui.options import OpenOptions

@@ -7,9 +7,9 @@ import pytest
 
 from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import ADD, MS, NCCL, US, run, traced
+from tui.analysis.expert.case import KernelSequence
 from tui.analysis.expert.rule import Clean, Found
 from tui.analysis.expert.rules.short_kernels import LENGTHS, worst_chain
-from tui.analysis.expert.sequences import KernelSequence
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import Timeline
 

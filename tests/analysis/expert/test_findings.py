@@ -33,8 +33,7 @@ from tests.analysis.expert.profiles import (
 )
 from tests.analysis.frames import kernel, profile
 from tests.corpus import recording_file
-from tui.analysis.expert.findings import FINDINGS, RULES, findings
-from tui.analysis.expert.findings_table import FOLDED, counts, expert_rows, leads
+from tui.analysis.expert.findings import FINDINGS, FOLDED, RULES, counts, expert_rows, findings, leads
 from tui.model.profile import joined
 from tui.query.parse import parse
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui.analysis.expert import limits as thresholds
+from tui.analysis.expert import rule as thresholds
 from tui.analysis.expert.findings import RULES, findings
 from tui.model.errors import ProftuiError
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.analysis.expert.case import Case
-    from tui.analysis.expert.sequences import KernelSequence
+    from tui.analysis.expert.case import Case, KernelSequence
     from tui.analysis.gpu_time.interval_sets import IntervalSet
 
     Ints = npt.NDArray[np.int64]
