@@ -1,91 +1,20 @@
-"""Results computed while an input is opened, as frames that are cached with it and restored."""
+"""Opening the files that the command line names, all the way to what the views need of them."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from tui.analysis.iterations import iteration_table
-from tui.analysis.memo import store_result
-from tui.analysis.ops.op_attribution import classified_work, op_classes
-from tui.analysis.ops.op_costs import RECORDED, op_instances, recorded_ops
-from tui.analysis.tensor_core_efficiency import eligible_ops
-from tui.cache.spill import low_memory
-from tui.data.user_files import user_path
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from tui.cache.cache import Cache
     from tui.loaders.progress import Report
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
     from tui.options import OpenOptions
-
-CACHED_SCHEMAS: Final[Mapping[str, pl.Schema]] = MappingProxyType(
-    {**iteration_table.ITERATION_FRAMES, "recorded_ops": pl.Schema(RECORDED), "rules": pl.Schema({"rules": pl.String})}
-)
-"""The frames: those of the iterations, the table of ops, and the user's rules that it was made with."""
-
-
-def results_to_cache(profile: Profile, shown: Profile | None) -> dict[str, pl.DataFrame]:
-    """What was computed.
-
-    Args:
-        profile: What was read, as it was read.
-        shown: The same with its iterations; None where something else than all of it is shown.
-    """
-    results = iteration_table.iteration_frames(profile)
-    if shown is not None and shown["ops"].height and shown.gpu is None:
-        results |= {"recorded_ops": recorded_ops(shown), "rules": pl.DataFrame({"rules": [_rules()]})}
-    return results
-
-
-def restore_iterations(profile: Profile, results: Mapping[str, pl.DataFrame]) -> None:
-    """Take the iterations of what was read."""
-    if {"steps", "reasons"} <= set(results):
-        iteration_table.store_iterations(profile, results)
-
-
-def restore_ops(shown: Profile, results: Mapping[str, pl.DataFrame]) -> bool:
-    """Take the table of ops of all that was read; False where it was made otherwise."""
-    same = (
-        shown.gpu is None
-        and "recorded_ops" in results
-        and "rules" in results
-        and results["rules"].rows() == [(_rules(),)]
-    )
-    if same:
-        store_result(recorded_ops, shown, results["recorded_ops"])
-    return same
-
-
-def deferred_results(shown: Profile) -> tuple[Callable[[], object], ...]:
-    """What the table of ops is made of, which details ask for: in the order in which one needs the other.
-
-    Nothing of an input larger than memory: the views that are examined meanwhile need what there is.
-    """
-    if low_memory():
-        return ()
-    steps = (op_instances, classified_work, op_classes, eligible_ops)
-    return tuple(partial(step, shown) for step in steps)
-
-
-def _rules() -> str:
-    """What identifies the user's own rules: names, sizes and times of their files."""
-    folder = user_path("")
-    files: list[Path] = []
-    # The home can be that of another user: `tui.data.user_files.stamp`.
-    with suppress(PermissionError):
-        files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return "\n".join(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files if file.is_file())
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +53,13 @@ def open_profiles(
         renew: Read the files, whatever is kept of them.
     """
     # Imported here, so that the shell of the app is on the screen before Polars is.
+    from tui.analysis.cached_results import (
+        CACHED_SCHEMAS,
+        deferred_results,
+        restore_iterations,
+        restore_ops,
+        results_to_cache,
+    )
     from tui.analysis.capabilities import views
     from tui.analysis.iterations.chosen_iterations import aggregated
     from tui.analysis.iterations.iteration_table import with_iterations

@@ -9,14 +9,14 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
-from tui import opening
+from tui.analysis import cached_results
+from tui.analysis.cached_results import results_to_cache
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops import op_type_rules as op_rules
 from tui.analysis.ops.op_type_rules import NAME_LIMIT, UNKNOWN, OpTypeRule, classify, parse_rules
 from tui.analysis.ops.ops_by_name import op_name, ops
 from tui.data import user_files
 from tui.model.errors import ProftuiError
-from tui.opening import results_to_cache
 
 KNOWN = {
     # What the name seems to say is not what it does.
@@ -267,7 +267,7 @@ def locked_folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(op_rules, "user_rules_path", lambda: locked_folder / "op_types.toml")
-    monkeypatch.setattr(opening, "user_path", lambda name: locked_folder / "proftui" / name)
+    monkeypatch.setattr(cached_results, "user_path", lambda name: locked_folder / "proftui" / name)
     assert user_files.stamp(locked_folder / "op_types.toml") is None
     made = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)], ops=[{"op": 0, "name": "aten::mm"}])
     assert ops(made)["op"].to_list() == ["(unattributed: reason not recorded)", "aten::mm"]
