@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from tui.loaders.chrome_trace.read_trace import read_trace
-from tui.loaders.kineto.event_roles import WANTED
+from tui.loaders.kineto.events import WANTED
 from tui.loaders.registry import load, load_one
 from tui.loaders.source import Source
 from tui.model.profile import joined

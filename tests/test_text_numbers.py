@@ -79,4 +79,4 @@ def test_a_text_is_no_number_because_one_digit_looks_like_one() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("isdigit", "isnumeric")
     ]
     # ``"²".isdigit()`` is true and ``int("²")`` an error; of bytes only 0 to 9 are digits.
-    assert found == [one for one in found if one.startswith("tui/loaders/text/cleaning.py")]
+    assert found == [one for one in found if one.startswith("tui/loaders/text/lines.py")]

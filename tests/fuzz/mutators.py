@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from tui.loaders.memory_snapshot import safe_pickle
+from tui.loaders import memory_snapshot
 
 HOSTILE = (
     "\x1b]52;c;QUJD\x07",
@@ -110,8 +110,8 @@ def change_types(random: Random, data: bytes) -> bytes:
         return change_parquet(random, data)
     if data.startswith(b"\x80"):
         try:
-            tree = safe_pickle.load(data)
-        except (safe_pickle.DamagedPickleError, safe_pickle.UnsafePickleError):
+            tree = memory_snapshot.load_pickle(data)
+        except (memory_snapshot.DamagedPickleError, memory_snapshot.UnsafePickleError):
             return flip_bytes(random, data)
         _change_values(random, tree)
         return pickle.dumps(tree, 4)

@@ -13,7 +13,7 @@ from tests.corpus import recording_file
 from tests.profiles import SAMPLES
 from tui.loaders import progress, raw_input, registry
 from tui.loaders import source as sources
-from tui.loaders.chrome_trace import frames
+from tui.loaders.chrome_trace import read_trace
 from tui.loaders.sqlite import read_rows
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_impossible_times_are_no_error() -> None:
 
 
 def test_a_trace_of_pytorch_tells_of_ops_before_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_WATCHED_ROWS", 1 << 10)
+    monkeypatch.setattr(read_trace, "_WATCHED_ROWS", 1 << 10)
     profile, told = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
     assert told[0].calls == 0
     assert dict(told[0].others)["CPU ops"] > 0

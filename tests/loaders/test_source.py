@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 import tui.loaders.source
 from tui.loaders.source import Source
-from tui.loaders.text.cleaning import clean_bytes, clean_line
-from tui.loaders.text.lines import whole_lines, with_newlines
+from tui.loaders.text.lines import clean_bytes, clean_line, whole_lines, with_newlines
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
 

@@ -18,9 +18,8 @@ from tui.loaders.base import Format
 from tui.loaders.collector import Collector
 from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import read_json
-from tui.loaders.text.cell_values import CellValues, by_value
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import split_cells
+from tui.loaders.text.section import CellValues, by_value, split_cells
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, joined

@@ -16,7 +16,7 @@ from tui.correlation.launches import nest, parents
 from tui.loaders.ascend_csv import HCCL
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
-from tui.loaders.text.cell_values import by_value
+from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME

@@ -40,8 +40,8 @@ from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader
 from tui.loaders.torch_table import TORCH_TABLE
 from tui.loaders.unitrace import UNITRACE
-from tui.loaders.xla.xla_loader import XlaTraceLoader
-from tui.loaders.xla.xplane_loader import XPLANE
+from tui.loaders.xla_trace import XlaTraceLoader
+from tui.loaders.xplane import XPLANE
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.profile import joined
 from tui.options import path_exists

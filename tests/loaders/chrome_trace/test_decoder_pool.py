@@ -17,8 +17,8 @@ import tui.loaders.chrome_trace.read_trace
 import tui.loaders.raw_input
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tests.loaders.chrome_trace.test_round_trip import assert_same
-from tui.loaders.chrome_trace import decoder_pool
-from tui.loaders.chrome_trace.decoder_pool import DecoderPool, DecoderProcess, Decoding, Task
+from tui.loaders.chrome_trace import decoder
+from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, Decoding, Task
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.source import Source
 from tui.loaders.worker_process import WorkerLostError
@@ -147,9 +147,9 @@ def test_a_report_that_stops_keeps_what_was_read(
 def test_as_many_workers_as_cores_memory_and_work_allow(
     cores: int, memory: str, size: int | None, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoder_pool, "available_cores", lambda: cores)
+    monkeypatch.setattr(decoder, "available_cores", lambda: cores)
     monkeypatch.setenv("PROFTUI_MEMORY", memory)
-    assert decoder_pool.most_workers(size) == workers
+    assert decoder.most_workers(size) == workers
 
 
 def test_a_worker_that_is_lost_says_so() -> None:
@@ -161,7 +161,7 @@ def test_a_worker_that_is_lost_says_so() -> None:
 
 @pytest.mark.slow
 def test_a_worker_does_not_load_what_it_does_not_need() -> None:
-    program = "import sys, tui.loaders.chrome_trace.decoder_pool; print(*sys.modules)"
+    program = "import sys, tui.loaders.chrome_trace.decoder; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"polars", "textual", "rich"} & set(loaded)
 

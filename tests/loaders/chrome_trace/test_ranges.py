@@ -15,13 +15,11 @@ import pytest
 
 import tui.loaders.chrome_trace.read_trace
 import tui.loaders.chrome_trace.stream
-import tui.loaders.chrome_trace.unpacker
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tests.loaders.chrome_trace.test_round_trip import assert_same
-from tui.loaders.chrome_trace.decoder_pool import DecoderPool
+from tui.loaders.chrome_trace.decoder import DecoderPool
 from tui.loaders.chrome_trace.read_trace import read_trace
-from tui.loaders.chrome_trace.stream import Ranges
-from tui.loaders.chrome_trace.unpacker import Slot, Unpacker
+from tui.loaders.chrome_trace.stream import Ranges, Slot, Unpacker
 from tui.loaders.source import Source
 from tui.loaders.worker_process import Channel, FileRange
 
@@ -141,7 +139,7 @@ def test_another_file_is_not_read(tmp_path: Path) -> None:
 def test_a_packed_trace_is_that_of_a_pipe(
     document: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tui.loaders.chrome_trace.unpacker, "SLOT_BYTES", 1 << 15)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SLOT_BYTES", 1 << 15)
     slots: list[Slot] = []
     free = Unpacker.free
 
@@ -170,8 +168,8 @@ def test_a_packed_trace_whose_unpacker_ends_is_unpacked_here(
 ) -> None:
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(DOCUMENT.encode()))
-    monkeypatch.setattr(tui.loaders.chrome_trace.unpacker, "SLOT_BYTES", 1 << 15)
-    monkeypatch.setattr(tui.loaders.chrome_trace.unpacker, "_SERVE", f"{__name__}:{function}")
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SLOT_BYTES", 1 << 15)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_SERVE", f"{__name__}:{function}")
     source = Source.open(str(path))
     trace = read_trace(source, ARGS)
     assert trace.complete["correlation"].to_list() == list(range(3000))
@@ -190,4 +188,4 @@ def serve_two_blocks(channel: Channel) -> None:
         send(answer)
 
     channel.send = send_two  # type: ignore[method-assign]
-    tui.loaders.chrome_trace.unpacker.serve(channel)
+    tui.loaders.chrome_trace.stream.serve(channel)

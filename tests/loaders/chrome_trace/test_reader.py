@@ -240,7 +240,7 @@ def test_the_wanted_arguments_make_the_columns() -> None:
 
 
 def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.loaders.chrome_trace.frames._WATCHED_ROWS", 1)
+    monkeypatch.setattr("tui.loaders.chrome_trace.read_trace._WATCHED_ROWS", 1)
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 300)
     events = [kernel(ts=50 + index, cat=cat) for index, cat in enumerate(("kernel", "cpu_op", "cpu_op", "kernel"))]
     seen: list[tuple[str, int]] = []

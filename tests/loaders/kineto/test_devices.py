@@ -8,7 +8,7 @@ import pytest
 
 from tui.correlation.nesting import NONE, nested
 from tui.loaders.kineto.kineto_activities import device_numbers
-from tui.loaders.kineto.op_paths import inherited
+from tui.loaders.kineto.ops import inherited
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
 from tui.loaders.ncu.ncu_launches import base_unit, numbers, tensor_cores
 from tui.loaders.registry import load_one
-from tui.loaders.text.cell_values import decimal_sign
+from tui.loaders.text.section import decimal_sign
 from tui.model.errors import ProftuiError
 
 LAUNCH = (

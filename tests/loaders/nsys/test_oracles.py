@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import oracle_file, recording_file
-from tui.loaders.nsys.cpu_events import bare_name
+from tui.loaders.nsys.nsys_activities import bare_name
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from tests.loaders.nvprof.reading import read
 from tests.render_trace import FOOTER, NS, Style, TraceRow, api_table, csv_table, text_table
 from tui.loaders.nvprof.trace_bulk import TraceBulkReader
-from tui.loaders.nvprof.trace_layout import text_header
+from tui.loaders.nvprof.trace_cells import text_header
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.loaders.chrome_trace.anomalies import Anomalies, Anomaly
+from tui.loaders.chrome_trace.event_batches import Anomalies, Anomaly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tui.loaders.chrome_trace.anomalies import Anomalies, Anomaly
 from tui.loaders.chrome_trace.event_batches import (
     FLOW,
     INSTANT,
     LONGEST_TEXT,
+    Anomalies,
+    Anomaly,
     Arg,
     ArgKind,
     EventBatch,

@@ -18,9 +18,8 @@ from tui.loaders.base import Format
 from tui.loaders.collector import with_short_names
 from tui.loaders.dlprof.dlprof_activities import LAUNCH, TOOL, path_columns, stack_column
 from tui.loaders.dlprof.dlprof_database import CONFIG, KERNELS, OPS
-from tui.loaders.text.cell_values import CellValues
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, split_cells
+from tui.loaders.text.section import LINE, CellValues, split_cells
 from tui.model.schema import NAME
 from tui.text import number_in
 

@@ -16,18 +16,33 @@ from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.base import Format
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
-from tui.loaders.kineto.event_roles import CALL_TO_WORK, FLOWS, GPU_ROLES, LEGACY, SPLIT, WANTED, Era, Roles
-from tui.loaders.kineto.events import KinetoEvents, map_names, memory_events, sort_out
-from tui.loaders.kineto.kineto_activities import activities_of, device_numbers, plain_name
-from tui.loaders.kineto.kineto_facts import (
+from tui.loaders.kineto.events import (
+    CALL_TO_WORK,
+    FLOWS,
+    GPU_ROLES,
+    LEGACY,
+    SPLIT,
+    WANTED,
+    Era,
+    KinetoEvents,
+    Roles,
+    map_names,
+    memory_events,
+    sort_out,
+)
+from tui.loaders.kineto.kineto_activities import (
     FORMAT_NAME,
+    activities_of,
+    device_numbers,
     devices_of,
     is_of_cuda,
     numbers_agents,
+    plain_name,
     process_of,
+    report_issues,
+    report_unread,
     session_facts,
 )
-from tui.loaders.kineto.kineto_issues import report_issues, report_unread
 from tui.loaders.kineto.ops import Ops, ops_of
 from tui.loaders.progress import Report, keep_going, summed
 from tui.loaders.worker_process import run_together

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.cache.secure_files import DamagedError
-from tui.loaders.decompress import compression_of
 from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess, unpack
 from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
 from tui.loaders.raw_input import STANDARD_INPUT
+from tui.loaders.source import compression_of
 from tui.loaders.worker_process import WorkerLostError, available_cores, memory_for_loading
 from tui.model.errors import ProftuiError, path_text
 

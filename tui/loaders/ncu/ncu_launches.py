@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.cell_values import NS_PER_UNIT, by_value, decimal_sign
+from tui.loaders.text.section import NS_PER_UNIT, by_value, decimal_sign
 from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.text import number_in

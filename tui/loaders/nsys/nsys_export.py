@@ -15,10 +15,9 @@ from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.cupti import add_overhead
-from tui.loaders.nsys.cpu_events import NvtxEvents, api_calls, overhead
 from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_of
 from tui.loaders.nsys.export_tables import RANGES as NVTX_EVENTS
-from tui.loaders.nsys.nsys_activities import gpu_work
+from tui.loaders.nsys.nsys_activities import NvtxEvents, api_calls, gpu_work, overhead
 from tui.loaders.nsys.recording_facts import (
     Recording,
     devices_frame,

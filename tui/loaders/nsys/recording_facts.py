@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.input_issues import missing_columns
-from tui.loaders.nsys.cpu_events import failures
 from tui.loaders.nsys.export_tables import ALWAYS_THERE, OVERHEAD, RANGES, SHOWN, STRINGS, StringIds, Tables, process_of
-from tui.loaders.nsys.nsys_activities import CPU_PAGE_FAULT
+from tui.loaders.nsys.nsys_activities import CPU_PAGE_FAULT, failures
 from tui.loaders.sqlite.database import Names, folded
 from tui.model.schema import DEVICES, conform
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui.loaders.collector import Collector
-    from tui.loaders.nsys.cpu_events import NvtxEvents
+    from tui.loaders.nsys.nsys_activities import NvtxEvents
 
 
 _THREADS_A_WARP: Final = 32

@@ -14,14 +14,14 @@ import polars as pl
 
 from tui.loaders.collector import link_run
 from tui.loaders.nsys_stats.stats_reports import bytes_per, device_number, without_domain
-from tui.loaders.text.cell_values import NS_PER_UNIT, by_value
+from tui.loaders.text.section import NS_PER_UNIT, by_value
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
     from tui.loaders.nsys_stats.stats_reports import StatsHeader, StatsReport, StatsRun
-    from tui.loaders.text.cell_values import CellValues
+    from tui.loaders.text.section import CellValues
 
 
 _SECTION: Final = "unified memory"

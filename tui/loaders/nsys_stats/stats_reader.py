@@ -27,9 +27,8 @@ from tui.loaders.nsys_stats.stats_reports import (
     header_of,
     read_rows,
 )
-from tui.loaders.text.cell_values import CellValues
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, MAX_STRAY_LINES, TableSink
+from tui.loaders.text.section import LINE, MAX_STRAY_LINES, CellValues, TableSink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.cell_values import by_value
-from tui.loaders.text.section import split_cells
+from tui.loaders.text.section import by_value, split_cells
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
-    from tui.loaders.text.cell_values import CellValues
+    from tui.loaders.text.section import CellValues
 
 
 _UNIT: Final = re.compile(r"\s*\(([^()]*)\)\s*$")

@@ -28,24 +28,22 @@ from tui.loaders.nvprof.trace_bulk import (
     strings,
 )
 from tui.loaders.nvprof.trace_cells import (
+    HEADLESS_AGAIN,
+    SIZE_UNITS,
     RowError,
+    TextLayout,
     api_name,
+    bare_row,
     cells_of,
+    csv_header,
     fits_by_kinds,
     is_api,
     split_correlation,
-    text_values,
-)
-from tui.loaders.nvprof.trace_csv import CsvTrace
-from tui.loaders.nvprof.trace_layout import (
-    HEADLESS_AGAIN,
-    SIZE_UNITS,
-    TextLayout,
-    bare_row,
-    csv_header,
     text_header,
+    text_values,
     units_again,
 )
+from tui.loaders.nvprof.trace_csv import CsvTrace
 from tui.loaders.nvprof.trace_table import TraceTable
 from tui.loaders.text.block import Line
 from tui.model.schema import NAME

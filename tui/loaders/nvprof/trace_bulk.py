@@ -32,7 +32,7 @@ from tui.loaders.digits import (
     words_at,
 )
 from tui.loaders.nvprof.reader_state import is_message
-from tui.loaders.nvprof.trace_layout import SIZE_UNITS, csv_header, text_header
+from tui.loaders.nvprof.trace_cells import SIZE_UNITS, csv_header, text_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

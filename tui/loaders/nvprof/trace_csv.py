@@ -20,8 +20,19 @@ from tui.loaders.nvprof.trace_bulk import (
     six_decimals,
     strings,
 )
-from tui.loaders.nvprof.trace_cells import CELLS, MISSING, api_name, cells_of, is_api, split_correlation
-from tui.loaders.nvprof.trace_layout import HEADLESS_AGAIN, SIZE_UNITS, CsvLayout, csv_header, units_again
+from tui.loaders.nvprof.trace_cells import (
+    CELLS,
+    HEADLESS_AGAIN,
+    MISSING,
+    SIZE_UNITS,
+    CsvLayout,
+    api_name,
+    cells_of,
+    csv_header,
+    is_api,
+    split_correlation,
+    units_again,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

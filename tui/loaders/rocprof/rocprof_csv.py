@@ -22,8 +22,8 @@ from tui.loaders.rocprof.rocprof_tables import (
     header_of,
     read_rows,
 )
-from tui.loaders.text.cell_values import CellValues, by_value
 from tui.loaders.text.csv_table import CsvTable
+from tui.loaders.text.section import CellValues, by_value
 from tui.model.names import short_name
 from tui.model.schema import NAME
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.cell_values import by_value
-from tui.loaders.text.section import split_cells, unique_names
+from tui.loaders.text.section import by_value, split_cells, unique_names
 from tui.model.names import without_descriptor
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from tui.loaders.text.cell_values import CellValues
+    from tui.loaders.text.section import CellValues
 
 
 _AGENT: Final = re.compile(r"(?:Agent |GPU[ -]?)?([0-9]{1,6})", re.IGNORECASE)

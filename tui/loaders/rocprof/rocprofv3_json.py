@@ -17,7 +17,7 @@ from tui.loaders.base import Format
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import read_bytes
-from tui.loaders.text.cell_values import by_value
+from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME

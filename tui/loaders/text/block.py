@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tui.loaders.text.cleaning import clean_bytes, clean_line
+from tui.loaders.text.lines import clean_bytes, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +34,7 @@ class Line:
 
 
 class Block:
-    """Whole lines of a text as UTF-8, free of escapes and control characters (`tui.loaders.text.cleaning`).
+    """Whole lines of a text as UTF-8, free of escapes and control characters (`tui.loaders.text.lines`).
 
     No-break spaces are replaced by spaces.
 

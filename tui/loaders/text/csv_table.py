@@ -11,8 +11,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from tui.loaders.text.block import Block
-from tui.loaders.text.cell_values import decimal_sign
-from tui.loaders.text.section import LINE, MAX_STRAY_LINES, TableSink, split_cells, unique_names
+from tui.loaders.text.section import LINE, MAX_STRAY_LINES, TableSink, decimal_sign, split_cells, unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

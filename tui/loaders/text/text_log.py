@@ -14,8 +14,8 @@ from tui.loaders.collector import Collector
 from tui.loaders.input_issues import size_text
 from tui.loaders.progress import keep_going
 from tui.loaders.text.block import Cues
-from tui.loaders.text.cleaning import tag_of
 from tui.loaders.text.csv_table import semicolons_in
+from tui.loaders.text.lines import tag_of
 from tui.loaders.text.section import BulkSection
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
