@@ -7,7 +7,7 @@ import time
 import pytest
 from textual import constants, events
 
-from tui.textual_patches.escape_key import EscapeParser
+from tui.textual_patches import EscapeParser
 
 
 def keys(sent: str) -> list[str]:

@@ -23,7 +23,7 @@ from tui.analysis.found_profiles import (
     with_figures,
 )
 from tui.loaders import registry
-from tui.state.opened_files import OpenedFile, opened_files, remember_opened
+from tui.state.workspace import OpenedFile, opened_files, remember_opened
 
 NOW = 1_700_000_000
 

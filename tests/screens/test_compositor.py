@@ -11,7 +11,7 @@ from textual.geometry import Region
 from textual.widget import Widget
 
 from tests.screens.opening import app_of, opened, press, settled
-from tui.textual_patches.compositor import SparingCompositor
+from tui.textual_patches import SparingCompositor
 from tui.theme import DARK, LIGHT
 from tui.widgets.charts.iteration_chart import IterationChart
 from tui.widgets.table.view import FrameTable, LineScrollBar

@@ -23,7 +23,7 @@ from tui.app.shutdown import run_app_loop
 from tui.screens.compare import CompareDialog
 from tui.screens.help import HelpScreen
 from tui.screens.menus import MenuScreen
-from tui.textual_patches.small_terminal import TooSmallScreen
+from tui.textual_patches import TooSmallScreen
 from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.dialogs.texts import NoteDialog
 

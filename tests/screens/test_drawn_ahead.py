@@ -8,9 +8,8 @@ from tests.idle import until
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.analysis.timeline.drawing import lane_cells
-from tui.app import idle
-from tui.app.idle import IdleWork
-from tui.app.navigator import Navigator
+from tui.app import navigator
+from tui.app.navigator import IdleWork, Navigator
 from tui.widgets.charts import iteration_chart
 from tui.widgets.charts.iteration_bars import drawn_bars
 from tui.widgets.charts.iteration_chart import IterationChart
@@ -82,7 +81,7 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
 
 async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Navigator, "PREPARES_VIEWS", True)
-    monkeypatch.setattr(idle, "ALL_AFTER_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * PATIENCE_S)
     looks: list[float] = []
     look_in = IdleWork._look_in
 
@@ -97,4 +96,4 @@ async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch
         assert not screen.draw_ahead()
         looks.clear()
         await press(pilot, "plus")
-        assert looks[0] == idle.IDLE_AFTER_S
+        assert looks[0] == navigator.IDLE_AFTER_S

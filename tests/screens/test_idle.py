@@ -13,9 +13,8 @@ from tests.idle import Hold
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui import runtime
-from tui.app import ProftuiApp, idle
-from tui.app.idle import IdleWork
-from tui.app.navigator import Navigator
+from tui.app import ProftuiApp, navigator
+from tui.app.navigator import IdleWork, Navigator
 from tui.query import parse
 from tui.screens.kernels import KernelsScreen
 
@@ -97,9 +96,9 @@ async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
 async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = Hold()
     monkeypatch.setattr(parse, "make_parser", lambda: imported.wait())
-    monkeypatch.setattr(idle, "YOUNG_AFTER_S", 0.1)
-    monkeypatch.setattr(idle, "NEW_AFTER_S", 0.1)
-    monkeypatch.setattr(idle, "ALL_AFTER_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(navigator, "YOUNG_AFTER_S", 0.1)
+    monkeypatch.setattr(navigator, "NEW_AFTER_S", 0.1)
+    monkeypatch.setattr(navigator, "ALL_AFTER_S", 10 * PATIENCE_S)
     async with opened(TRACE) as pilot:
         app, loop = app_of(pilot), asyncio.get_running_loop()
         await until(
@@ -120,7 +119,7 @@ class Pauses:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._now_s = 0.0
         self._looks_at: float | None = None
-        monkeypatch.setattr(idle, "time", SimpleNamespace(monotonic=lambda: self._now_s))
+        monkeypatch.setattr(navigator, "time", SimpleNamespace(monotonic=lambda: self._now_s))
         monkeypatch.setattr(IdleWork, "_look_in", lambda _app, seconds: self._look_at(self._now_s + seconds))
 
     def _look_at(self, time_s: float) -> None:

@@ -14,7 +14,7 @@ from tui.screens.help import HelpScreen
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
 from tui.screens.menus import AROUND, BEFORE, MenuScreen, menu_width
-from tui.textual_patches.small_terminal import TooSmallScreen
+from tui.textual_patches import TooSmallScreen
 from tui.views import VIEWS
 from tui.widgets.details.pane import DetailPane
 from tui.widgets.dialogs.base import MenuLines

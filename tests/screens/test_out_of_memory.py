@@ -11,7 +11,7 @@ import pytest
 
 from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.snapshots import screen_text
-from tui.app.errors import PanicError, Threads
+from tui.app.shutdown import PanicError, Threads
 from tui.cli import headless
 from tui.cli.main import main
 from tui.screens import base, linked_tables, timeline

@@ -18,7 +18,7 @@ from tui.options import OpenOptions
 from tui.screens.dashboard.panels import StatStrip
 from tui.screens.help import HelpScreen
 from tui.screens.log import LogScreen
-from tui.textual_patches.small_terminal import TooSmallScreen
+from tui.textual_patches import TooSmallScreen
 from tui.widgets.charts.bar_list import BarList
 from tui.widgets.table.pane import TablePane
 

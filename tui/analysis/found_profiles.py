@@ -29,8 +29,8 @@ from tui.model.errors import ProftuiError
 from tui.model.table_spec import TableSpec
 from tui.options import user_path
 from tui.state.notes import Notes
-from tui.state.opened_files import MOST_KERNELS, FirstFigures, KernelTotal, opened_files
 from tui.state.store import files
+from tui.state.workspace import MOST_KERNELS, FirstFigures, KernelTotal, opened_files
 from tui.text import plain
 
 if TYPE_CHECKING:

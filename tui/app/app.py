@@ -11,21 +11,20 @@ from textual.events import InputEvent, Key, MouseDown, Paste
 from textual.widgets import Input, TextArea
 
 from tui.app.comparison import Comparison
-from tui.app.errors import failure_of, is_developing, is_survived
 from tui.app.key_queue import KeyQueue
 from tui.app.loading import ProfileLoading
 from tui.app.navigator import Navigator
 from tui.app.notes import RowNotes
 from tui.app.profile_session import ProfileSession
 from tui.app.session_restore import SessionRestore
+from tui.app.shutdown import failure_of, is_developing, is_survived
 from tui.commands import ProftuiProvider, command_words, run_command
 from tui.keys import Scope, bindings_for, key_elsewhere, keys_of_some_places
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError
 from tui.options import path_exists, user_path
 from tui.text import plain
-from tui.textual_patches.escape_key import use_escape_parser
-from tui.textual_patches.small_terminal import TooSmallScreen
+from tui.textual_patches import TooSmallScreen, use_escape_parser
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, kind_defaults, theme_name
 from tui.views import VIEWS
 from tui.widgets.app_services import AppServices, provide_services

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from textual.worker import get_current_worker
 
-from tui.app.errors import LOADING
 from tui.app.navigator import screen_class
+from tui.app.shutdown import LOADING
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
 from tui.options import path_exists
@@ -221,7 +221,7 @@ class ProfileLoading:
     def _remember(self, opened: OpenedProfiles) -> None:
         """Remember for the home screen what was opened."""
         from tui.analysis.found_profiles import first_figures
-        from tui.state.opened_files import remember_opened
+        from tui.state.workspace import remember_opened
 
         paths = self._options.paths
         if opened.profile is not None and len(paths) == 1 and path_exists(paths[0]):

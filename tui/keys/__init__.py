@@ -8,12 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui.keys.action import MOVE, Action, Scope
-from tui.keys.everywhere import EVERYWHERE
-from tui.keys.iterations import ITERATIONS
-from tui.keys.log import LOG
 from tui.keys.tables import TABLES
-from tui.keys.timeline import TIMELINE
-from tui.keys.views import VIEWS
+from tui.keys.timeline import ITERATIONS, TIMELINE
+from tui.keys.views import EVERYWHERE, LOG, VIEWS
 
 __all__ = [
     "ACTIONS",

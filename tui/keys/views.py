@@ -1,10 +1,152 @@
-"""Keys of single views: parts, comparison, ops and their trees."""
+"""Keys that work everywhere, and those of single views: parts, comparison, ops and their trees, the log."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from tui.keys.action import FIND, GO, MOVE, WORK, Action, Scope
+
+A = Scope.APP
+
+EVERYWHERE: Final = (
+    Action("app.next-pane", "tab", "focus_next", "next pane", "Go to the next pane.", A, MOVE),
+    Action("app.previous-pane", "shift+tab", "focus_previous", "previous pane", "Go to the previous pane.", A, MOVE),
+    Action(
+        "app.undo",
+        "escape",
+        "undo_smallest",
+        "undo",
+        "Clear marks, search or filter, or go back. Never quits.",
+        A,
+        GO,
+        shown_keys="esc",
+    ),
+    Action(
+        "app.back",
+        "q",
+        "leave",
+        "back",
+        "Go back one screen; quit at the first screen.",
+        A,
+        GO,
+        footer=1,
+    ),
+    Action("app.up", "backspace", "go_back", "back", "Go back one screen. Never quits.", A, GO, shown_keys="backspace"),
+    Action(
+        "app.write-note",
+        "M",
+        "write_note",
+        "note",
+        "Write a note on a panel of the dashboard.",
+        A,
+        WORK,
+    ),
+    Action("app.quit", "Q,ctrl+q", "quit", "quit", "Quit.", A, GO, shown_keys="Q"),
+    Action(
+        "app.last-view",
+        "minus",
+        "last_view",
+        "last view",
+        "Return to the previous view.",
+        A,
+        GO,
+        shown_keys="-",
+    ),
+    Action(
+        "app.history-back",
+        "left_square_bracket",
+        "history_back",
+        "earlier",
+        "Go back in the history.",
+        A,
+        GO,
+        shown_keys="[",
+    ),
+    Action(
+        "app.history-forward",
+        "right_square_bracket",
+        "history_forward",
+        "later",
+        "Go forward in the history.",
+        A,
+        GO,
+        shown_keys="]",
+    ),
+    Action(
+        "app.views",
+        "m",
+        "views_menu",
+        "views",
+        "Open the menu of views.",
+        A,
+        GO,
+        footer=5,
+    ),
+    Action(
+        "app.sessions",
+        "S",
+        "sessions_menu",
+        "sessions",
+        "Choose the session (process, run or rank) to show in every view.",
+        A,
+        WORK,
+    ),
+    Action(
+        "app.aggregations",
+        "A",
+        "aggregations_menu",
+        "aggregations",
+        "Choose one of the aggregations made so far (iterations and key), or all iterations.",
+        A,
+        WORK,
+    ),
+    Action(
+        "app.compare",
+        "d",
+        "compare",
+        "compare",
+        "Compare with another file, session or iterations; or compare two marked iterations.",
+        A,
+        WORK,
+    ),
+    Action(
+        "app.resume",
+        "apostrophe",
+        "resume",
+        "resume",
+        "Return to your last place in this file.",
+        A,
+        WORK,
+        shown_keys="'",
+    ),
+    Action("app.reload", "r", "reload", "reload", "Read the file again and keep the place.", A, WORK),
+    Action(
+        "app.command",
+        "colon",
+        "command_line",
+        "command",
+        "Open the command line, as in :kernels gemm total>1ms.",
+        A,
+        WORK,
+        at_once=True,
+        shown_keys=":",
+    ),
+    Action("app.palette", "ctrl+p", "command_palette", "palette", "Find any action by name.", A, WORK),
+    Action(
+        "app.help",
+        "question_mark,f1",
+        "help",
+        "help",
+        "Open help for the focused pane.",
+        A,
+        WORK,
+        footer=1,
+        shown_keys="?",
+    ),
+    Action("app.redraw", "ctrl+l", "redraw", "redraw", "Redraw the screen.", A, WORK),
+    Action("app.suspend", "ctrl+z", "suspend_process", "suspend", "Suspend to the shell; fg returns.", A, WORK),
+)
+
 
 VIEWS: Final = (
     Action(
@@ -111,4 +253,59 @@ VIEWS: Final = (
         WORK,
     ),
     Action("compare.swap", "o", "swap_sides", "swap", "Swap baseline and candidate.", Scope.COMPARE, WORK),
+)
+
+
+L = Scope.LOG
+
+LOG: Final = (
+    Action("log.down", "j,down", "cursor_down", "down", "Move a line down.", L, MOVE, shown_keys="j down"),
+    Action("log.up", "k,up", "cursor_up", "up", "Move a line up.", L, MOVE, shown_keys="k up"),
+    Action("log.right", "l,right", "pan(20)", "right", "Scroll right by 20 cells.", L, MOVE, shown_keys="l right"),
+    Action("log.left", "h,left", "pan(-20)", "left", "Scroll left by 20 cells.", L, MOVE, shown_keys="h left"),
+    Action("log.top", "g,home", "cursor_top", "top", "Go to the first line.", L, MOVE, shown_keys="g Home"),
+    Action("log.bottom", "G,end", "cursor_bottom", "bottom", "Go to the last line.", L, MOVE, shown_keys="G End"),
+    Action("log.half-down", "ctrl+d", "move_page(0.5)", "half page down", "Move half a page down.", L, MOVE),
+    Action("log.half-up", "ctrl+u", "move_page(-0.5)", "half page up", "Move half a page up.", L, MOVE),
+    Action(
+        "log.page-down", "pagedown,ctrl+f", "move_page(1)", "page down", "Move a page down.", L, MOVE, shown_keys="PgDn"
+    ),
+    Action("log.page-up", "pageup", "move_page(-1)", "page up", "Move a page up.", L, MOVE, shown_keys="PgUp"),
+    Action(
+        "log.find",
+        "slash",
+        "screen.find",
+        "find",
+        "Find text in the log.",
+        L,
+        FIND,
+        footer=1,
+        at_once=True,
+        shown_keys="/",
+    ),
+    Action("log.next-match", "n", "screen.next_match(1)", "next match", "Go to the next match.", L, FIND),
+    Action("log.previous-match", "N", "screen.next_match(-1)", "previous match", "Go to the previous match.", L, FIND),
+    Action("log.next-issue", "E", "screen.next_issue", "next issue", "Go to the next line with an issue.", L, FIND),
+    Action(
+        "log.next-parsed",
+        "p",
+        "screen.next_parsed",
+        "next block",
+        "Go to the next parsed block.",
+        L,
+        FIND,
+    ),
+    Action(
+        "log.detail",
+        "i",
+        "screen.toggle_line_detail",
+        "parsed as",
+        "Show what was read from the line.",
+        L,
+        GO,
+        footer=1,
+    ),
+    Action("log.open", "enter", "screen.toggle_line_detail", "parsed as", "Show what was read from the line.", L, GO),
+    Action("log.write-note", "M", "screen.write_note", "note", "Write or edit a note on the line.", L, WORK),
+    Action("log.copy", "y", "screen.copy_line", "copy line", "Copy the line to the clipboard.", L, WORK),
 )

@@ -22,8 +22,7 @@ from tui.fitting import clip_middle
 from tui.model.errors import ADVICE, CommandError
 from tui.model.history import Place
 from tui.runtime import release_freed_memory
-from tui.textual_patches.compositor import SparingCompositor
-from tui.textual_patches.small_terminal import skip_small_layouts
+from tui.textual_patches import SparingCompositor, skip_small_layouts
 from tui.views import view
 from tui.widgets.details.pane import DetailPane, Details, below_note, row_details, sections
 from tui.widgets.direct_render import DrawsAhead

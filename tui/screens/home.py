@@ -35,7 +35,7 @@ from tui.model.columns import Column, ColumnKind
 from tui.model.errors import CommandError
 from tui.options import path_exists, user_path
 from tui.text import plain
-from tui.textual_patches.small_terminal import skip_small_layouts
+from tui.textual_patches import skip_small_layouts
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.texts import CellDialog
 from tui.widgets.header_footer import Crumbs, KeyFooter

@@ -16,7 +16,7 @@ from tui.fitting import bar, cell_width, clip, clip_middle, pad, whole_pieces
 from tui.fmt import brief_duration, count, size
 from tui.labels import Cutter
 from tui.text import plain
-from tui.textual_patches.small_terminal import skip_small_layouts
+from tui.textual_patches import skip_small_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

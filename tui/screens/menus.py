@@ -17,7 +17,7 @@ from tui.fitting import clip_middle
 from tui.fmt import brief_duration, count
 from tui.model.aggregation import Aggregation
 from tui.text import plain
-from tui.textual_patches.small_terminal import skip_small_layouts
+from tui.textual_patches import skip_small_layouts
 from tui.views import GROUPS, VIEWS, View
 from tui.widgets.dialogs.base import Dialog, MenuLines
 

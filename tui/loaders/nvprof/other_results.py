@@ -1,4 +1,4 @@
-"""Reads the results of nvprof beside summaries and traces: unified memory, and samples of CPU threads."""
+"""Reads nvprof's other results, as text or CSV: unified memory, CPU samples, the dependency analysis."""
 
 from __future__ import annotations
 

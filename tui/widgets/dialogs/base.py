@@ -15,8 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
-from tui.textual_patches.dim_background import dimmed_background
-from tui.textual_patches.small_terminal import skip_small_layouts
+from tui.textual_patches import dimmed_background, skip_small_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
