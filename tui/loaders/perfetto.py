@@ -1,4 +1,4 @@
-"""What GPU drivers write into a Perfetto trace: stages of work on hardware queues, and samples of counters."""
+"""Reads a Perfetto trace: tracks of GPUs, calls, ranges and counters, and what GPU drivers write into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed inputs (gzip, bzip2, xz, zstd) as streams of bounded size."""
+"""The content of an input, plain or compressed, in UTF-8 or UTF-16, as blocks of whole lines."""
 
 from __future__ import annotations
 

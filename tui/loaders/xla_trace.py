@@ -1,4 +1,4 @@
-"""GPU activities and ops of an XLA trace, sorted by GPU stream and CPU thread."""
+"""Loads XLA's trace for trace viewers (JAX, TensorFlow 2): GPU activities, ops, host calls, ranges and iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The planes of an XSpace as events: what ran on streams of GPUs, on threads of the CPU, and on derived lines.
+"""Reads an XSpace (``xplane.pb``), which XLA's profiler writes for JAX, TensorFlow 2 and PyTorch/XLA.
 
 Field numbers are those of ``tsl/profiler/protobuf/xplane.proto``.
 """

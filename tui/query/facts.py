@@ -1,4 +1,4 @@
-"""Facts about the columns of a frame, computed once per frame: extent, total, distinct values, order, relevance.
+"""Facts about the columns of a frame, computed once: extent, total, distinct values, order, relevance, shares.
 
 Sessions that are excluded from sums (kernels replayed for metrics) are left out of sums over sessions.
 """

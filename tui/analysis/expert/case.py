@@ -1,4 +1,4 @@
-"""Kernels in the order in which a stream ran them."""
+"""What rules look at: a session with the thresholds, the kernels of each stream, and what the rules before answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thresholds of the rules: ``rules.toml``, overridden by the user's own file."""
+"""What a rule is, what it can answer, the causes that findings share, and thresholds (``rules.toml``, the user's)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long columns processed block by block, so that intermediate results stay in the CPU cache."""
+"""Sets of time intervals: union, intersection, difference, length and concurrency, computed block by block."""
 
 from __future__ import annotations
 

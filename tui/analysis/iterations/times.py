@@ -1,4 +1,4 @@
-"""How long iterations take: mean, spread, the steady stretch, and what the time was used for."""
+"""How long iterations take: mean, spread, the steady stretch, what the time was used for; the bars of their chart."""
 
 from __future__ import annotations
 

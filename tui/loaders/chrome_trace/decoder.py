@@ -1,4 +1,4 @@
-"""Decodes events to columns, the fast path: typed by msgspec, or by the byte layout of PyTorch."""
+"""Decodes events to columns in worker processes, the fast path: typed by msgspec, or by PyTorch's byte layout."""
 
 from __future__ import annotations
 

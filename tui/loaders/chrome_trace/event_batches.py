@@ -1,4 +1,4 @@
-"""Anomalies of a trace: each kind is counted and reported once."""
+"""Events of a trace in batches of columns, packed ones, the trace that a loader gets, and the anomalies found."""
 
 from __future__ import annotations
 

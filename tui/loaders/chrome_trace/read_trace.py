@@ -1,4 +1,4 @@
-"""Assembles the packed batches of a trace to frames."""
+"""Reads a trace: its events are decoded in batches, which are assembled to frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unpacking a compressed trace in a process of its own, beside those that decode it.
+"""The bytes of a trace, unpacked in a process of its own where they are compressed, cut between events.
 
 The process cuts the text into blocks of whole events and writes them into the slots of an unnamed file in memory, from
 which decoders read them. Through the pipes go numbers alone. A slot is used again when its block has been decoded, so

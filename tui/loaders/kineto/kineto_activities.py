@@ -1,4 +1,4 @@
-"""GPU activities of a trace: kernels, memcpys and memsets."""
+"""GPU activities of a trace, what it says of the recording, and issues of both."""
 
 from __future__ import annotations
 

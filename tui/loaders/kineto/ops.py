@@ -1,4 +1,4 @@
-"""Paths to the ops of a trace: modules, ranges, calling ops and Python functions around them."""
+"""The ops of a trace, and the paths to them: modules, ranges, calling ops and Python functions around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU activities of an Nsight Systems export: kernels, memcpys, memsets, CUDA graphs and page faults."""
+"""GPU activities of an Nsight Systems export, and its CPU events: API calls, NVTX ranges, profiler overhead."""
 
 from __future__ import annotations
 

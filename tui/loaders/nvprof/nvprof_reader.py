@@ -1,4 +1,4 @@
-"""The warnings and errors of nvprof: what they mean, and what to do."""
+"""Reads nvprof's output in a text log: its messages, and the tables that they announce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits a stream of bytes into pieces of whole lines, limits the length of lines, and detects the encoding.
+"""Text as whole lines of limited length in one encoding, without escapes, markup and tags of other programs.
 
 Logs are often captured from a terminal. Loaders see the text as a person would, so that a colored header
 is still a header; the Log view reads the original input again.

@@ -1,4 +1,4 @@
-"""The interfaces of text formats, and functions that tables share.
+"""The interfaces of text formats, and what their tables share: cells as numbers and times.
 
 A text log is read once, top to bottom, by `text_log.py`. Each line goes to the open `Section` (a table) until it
 declines; then to each format's `TextReader`, which may read the line, open a section with it, or decline: lines that

@@ -1,4 +1,4 @@
-"""Polars' errors for a query as one line in the user's terms, with what to do.
+"""Parsing of a query into a tree, the check of the tree, the SQL written from it, and errors in one line.
 
 Polars reads any file that a query names in a table function, such as ``read_csv('FILE')``, and has no option against
 it. So a query never reaches Polars as it was typed. It is parsed here; every node, table and function of the tree must
