@@ -18,7 +18,7 @@ from tui.screens.api_calls import no_work as no_call_work
 from tui.screens.kernels import no_launches
 from tui.screens.ranges import no_work, no_work_meanwhile
 from tui.tables import screen_of_report
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

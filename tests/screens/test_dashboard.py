@@ -23,7 +23,7 @@ from tui.screens.dashboard import DashboardScreen
 from tui.screens.dashboard.panels import ChartPanel, StatPanel, fact_details
 from tui.screens.dashboard.time_entries import gap_entries
 from tui.screens.timeline import TimelineScreen
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
     from collections.abc import Callable

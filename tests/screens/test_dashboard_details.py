@@ -9,7 +9,7 @@ from tests.screens.opening import app_of, opened, press
 from tui.model.columns import COLUMNS
 from tui.screens.dashboard.entries import entry_details
 from tui.screens.dashboard.panels import ChartPanel, StatPanel
-from tui.widgets.details.pane import DetailText
+from tui.widgets.details import DetailText
 
 TORCH, NSYS = "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"
 PANELS = ("findings", "wall", "ops", "uses", "gaps", "kernels", "split", "copies", "api")

@@ -9,7 +9,7 @@ import pytest
 from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of, tabs_of
 from tests.snapshots import assert_screen, screen_text
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

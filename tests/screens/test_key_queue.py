@@ -14,9 +14,8 @@ from tui.app import key_queue
 from tui.screens.compare import CompareDialog
 from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.dialogs.texts import NoteDialog
-from tui.widgets.input_bars import CommandBar
+from tui.widgets.input_bars import CommandBar, HasEntry
 from tui.widgets.table.view import FrameTable
-from tui.widgets.text_input import HasEntry
 
 if TYPE_CHECKING:
     import pytest

@@ -14,7 +14,7 @@ from tests.snapshots import screen_text
 from tui.analysis.activities import ACTIVITY_TABLE
 from tui.analysis.copies import SINGLE_TRANSFERS, TRANSFER_SIZES, TRANSFERS
 from tui.model.columns import ColumnKind
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

@@ -16,7 +16,7 @@ from tui.screens.log import LogScreen
 from tui.screens.menus import AROUND, BEFORE, MenuScreen, menu_width
 from tui.textual_patches import TooSmallScreen
 from tui.views import VIEWS
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 from tui.widgets.dialogs.base import MenuLines
 from tui.widgets.table.pane import TablePane
 

@@ -9,7 +9,7 @@ import pytest
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
 from tests.screens.training_trace import write_training_trace
 from tests.snapshots import screen_text
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

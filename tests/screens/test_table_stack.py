@@ -12,7 +12,7 @@ from tests.screens.opening import app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.screens.gpus import GpusScreen
 from tui.screens.linked_tables import UNFED_LINES, folded_heights, shared_heights
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 from tui.widgets.table.pane import TablePane
 from tui.widgets.table.view import HEADER
 

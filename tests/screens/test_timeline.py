@@ -22,7 +22,7 @@ from tui.options import OpenOptions
 from tui.output.report import Style, as_text
 from tui.screens import timeline
 from tui.screens.timeline import GAPS_LISTED, TimelineScreen
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

@@ -14,7 +14,7 @@ from tui.screens.linked_tables import LinkedTables
 from tui.screens.menus import MenuScreen
 from tui.screens.timeline import TimelineScreen
 from tui.views import GROUPS, VIEWS
-from tui.widgets.details.pane import DetailPane
+from tui.widgets.details import DetailPane
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot

@@ -15,7 +15,7 @@ from tui.theme import kind_defaults
 from tui.widgets.charts.bar_list import BarList
 from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar
 from tui.widgets.charts.sparkline import histogram, histogram_line, sparkline
-from tui.widgets.timeline.top_work import TopWork
+from tui.widgets.timeline.view import TopWork
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

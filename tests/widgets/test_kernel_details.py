@@ -9,8 +9,7 @@ from tui.analysis.durations import DurationSpread, SlowPart, spread, variants
 from tui.analysis.estimated_savings import Saving
 from tui.analysis.launch_config import ProfilingCommand
 from tui.analysis.occupancy import OccupancyAdvice
-from tui.widgets.details.kernel import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
-from tui.widgets.details.pane import sections
+from tui.widgets.details import advice_lines, below, gain_lines, next_lines, sections, slow_lines, variant_lines
 
 
 def gain(device: int = 0, iterations: int | None = None) -> Saving:

@@ -8,7 +8,7 @@ import polars as pl
 from textual.app import App
 
 from tui.analysis.iterations.times import USES
-from tui.widgets.charts.iteration_overview import TimesChart
+from tui.widgets.charts.iteration_chart import TimesChart
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

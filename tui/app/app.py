@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
     from tui.screens.explorer import Severity
     from tui.state.workspace import Arrangements
+    from tui.widgets.input_bars import KeysReady
     from tui.widgets.table.pane import TablePane
-    from tui.widgets.text_input import KeysReady
 
 MESSAGE_SECONDS: Final = 3.0
 WARNING_SECONDS: Final = 8.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from textual.events import Callback, Key, Paste
 from textual.widgets import Input, TextArea
 
-from tui.widgets.text_input import Entry, HasEntry
+from tui.widgets.input_bars import Entry, HasEntry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

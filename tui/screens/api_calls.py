@@ -27,14 +27,13 @@ from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, no_launches, short, spread_not_known, work_details
 from tui.screens.linked_tables import Level, Row, shown
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
-from tui.widgets.details.kernel import below
-from tui.widgets.details.pane import row_details
+from tui.widgets.details import below, row_details
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
     from tui.widgets.table.pane import TablePane
 
 

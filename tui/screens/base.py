@@ -24,11 +24,11 @@ from tui.model.history import Place
 from tui.runtime import release_freed_memory
 from tui.textual_patches import SparingCompositor, skip_small_layouts
 from tui.views import view
-from tui.widgets.details.pane import DetailPane, Details, below_note, row_details, sections
-from tui.widgets.direct_render import DrawsAhead
+from tui.widgets.details import DetailPane, Details, below_note, row_details, sections
 from tui.widgets.header_footer import Crumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
 from tui.widgets.notices import WarningLine
+from tui.widgets.output_filters import DrawsAhead
 from tui.widgets.table.filtering import BUSY_AFTER
 from tui.widgets.table.pane import TablePane
 

@@ -31,10 +31,10 @@ from tui.options import user_path
 from tui.screens.base import ViewScreen
 from tui.text import plain
 from tui.widgets.dialogs.base import Dialog, MenuLines
+from tui.widgets.input_bars import PlainLine
 from tui.widgets.notices import HeadLines, sentence_lines
 from tui.widgets.tab_bar import TabBar
 from tui.widgets.table.pane import TablePane
-from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

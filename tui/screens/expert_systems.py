@@ -22,7 +22,7 @@ from tui.screens.base import ViewScreen
 from tui.screens.dashboard.entries import Link
 from tui.screens.tabs import TabbedTables
 from tui.views import view
-from tui.widgets.details.pane import DetailPane, Details, sections, whole_value
+from tui.widgets.details import DetailPane, Details, sections, whole_value
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
     from textual.widget import Widget
 
-    from tui.widgets.details.pane import Details, Line
+    from tui.widgets.details import Details, Line
 
 
 NAME_SHOWN: Final = 60

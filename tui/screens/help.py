@@ -17,7 +17,7 @@ from tui.text import plain
 from tui.views import VIEWS, view
 from tui.widgets.charts.bars import look_of
 from tui.widgets.dialogs.base import Dialog
-from tui.widgets.text_input import PlainLine
+from tui.widgets.input_bars import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -39,10 +39,10 @@ from tui.textual_patches import skip_small_layouts
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.texts import CellDialog
 from tui.widgets.header_footer import Crumbs, KeyFooter
+from tui.widgets.input_bars import PlainLine
 from tui.widgets.notices import NoteLine
 from tui.widgets.tab_bar import TabBar
 from tui.widgets.table.pane import TablePane
-from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

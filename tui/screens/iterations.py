@@ -23,10 +23,10 @@ from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
 from tui.widgets.charts.iteration_bars import Around
 from tui.widgets.charts.iteration_chart import LEAST_SHOWN, IterationChart, no_zoom, readout, summary
-from tui.widgets.details.pane import row_details
+from tui.widgets.details import row_details
 from tui.widgets.dialogs.base import Dialog, open_dialog
+from tui.widgets.input_bars import PlainLine
 from tui.widgets.table.pane import TablePane
-from tui.widgets.text_input import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tui.analysis.iterations.times import Bar
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
 
 
 class IterationsScreen(ViewScreen):

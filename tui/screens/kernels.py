@@ -23,8 +23,19 @@ from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.charts.sparkline import histogram_line
-from tui.widgets.details.kernel import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
-from tui.widgets.details.pane import Details, Line, row_details, sections, whole_value
+from tui.widgets.details import (
+    Details,
+    Line,
+    advice_lines,
+    below,
+    gain_lines,
+    next_lines,
+    row_details,
+    sections,
+    slow_lines,
+    variant_lines,
+    whole_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +47,7 @@ if TYPE_CHECKING:
     from tui.analysis.needs import Need
     from tui.analysis.occupancy import OccupancyAdvice
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details, Line
+    from tui.widgets.details import Details, Line
     from tui.widgets.table.pane import TablePane
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
     from tui.widgets.table.pane import TablePane
 
 

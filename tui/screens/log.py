@@ -27,7 +27,7 @@ from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
 from tui.text import plain
 from tui.widgets.app_services import copy_text
-from tui.widgets.details.pane import DetailPane, Details, Line, sections, whole_value
+from tui.widgets.details import DetailPane, Details, Line, sections, whole_value
 from tui.widgets.input_bars import FindBar
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
     from tui.widgets.notices import Draw
     from tui.widgets.table.pane import TablePane
 

@@ -19,8 +19,7 @@ from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import SingleTable
-from tui.widgets.details.kernel import below
-from tui.widgets.details.pane import row_details
+from tui.widgets.details import below, row_details
 from tui.widgets.notices import NoteLine
 from tui.widgets.table.pane import TablePane
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from tui.model.columns import Column
     from tui.model.history import Place
     from tui.model.table_spec import TableSpec
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
 
 
 NO_CALLS: Final = "totals do not tell one call from another"

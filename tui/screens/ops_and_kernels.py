@@ -38,7 +38,7 @@ from tui.screens.kernels import (
     work_details,
 )
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
-from tui.widgets.details.kernel import below, gain_lines, op_details
+from tui.widgets.details import below, gain_lines, op_details
 from tui.widgets.tab_bar import TabBar
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
     from tui.widgets.table.pane import TablePane
 
 OP_CRUMB: Final = 40

@@ -31,13 +31,13 @@ from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
 from tui.screens.linked_tables import Level, Row, shown
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
-from tui.widgets.details.kernel import below
+from tui.widgets.details import below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details, Line
+    from tui.widgets.details import Details, Line
     from tui.widgets.table.pane import TablePane
 
 

@@ -19,7 +19,7 @@ from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.charts.roofline import Mark, RooflinePlot
-from tui.widgets.details.kernel import below
+from tui.widgets.details import below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
     from tui.widgets.table.pane import TablePane
 
 NO_PEAKS = "The GPU's peaks are not known: name it with --gpu, or add it to gpus.toml in ~/.config/proftui."

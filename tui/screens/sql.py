@@ -23,8 +23,8 @@ from tui.query.sql.sql_text import suggestion
 from tui.query.sql.statement import SHOW_TABLES
 from tui.screens.base import WORKING, ViewScreen
 from tui.text import plain
+from tui.widgets.input_bars import Entry, PlainEditor
 from tui.widgets.table.pane import TablePane
-from tui.widgets.text_input import Entry, PlainEditor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ from tui.analysis.sessions import replayed_sessions
 from tui.screens.base import ViewBody, ViewScreen
 from tui.tables import table, tables_of_report
 from tui.views import view
-from tui.widgets.details.pane import Details, sections
+from tui.widgets.details import Details, sections
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

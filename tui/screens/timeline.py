@@ -35,13 +35,12 @@ from tui.screens.timeline_details import details_of_item, gaps_menu, on_screen, 
 from tui.state.notes import RowPlace
 from tui.text import plain
 from tui.widgets.app_services import copy_text, later
-from tui.widgets.details.pane import DetailPane, below_note
+from tui.widgets.details import DetailPane, below_note
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.input_bars import FindBar
 from tui.widgets.table import filtering
 from tui.widgets.timeline.painter import COLORS
-from tui.widgets.timeline.top_work import TopWork
-from tui.widgets.timeline.view import JUMP_SHARE, MOVE_IDS, TimelineView
+from tui.widgets.timeline.view import JUMP_SHARE, MOVE_IDS, TimelineView, TopWork
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 
     from tui.analysis.timeline.lookup import Gap, Hits
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
 
 
 AT_ONCE: Final = 100_000

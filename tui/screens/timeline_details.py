@@ -21,7 +21,7 @@ from tui.model.table_spec import TableSpec
 from tui.screens.kernels import details_of_launch
 from tui.screens.menus import MenuScreen, menu_width
 from tui.text import plain
-from tui.widgets.details.pane import LABEL_GAP, Details, row_details, sections
+from tui.widgets.details import LABEL_GAP, Details, row_details, sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui.analysis.timeline.lookup import TimeInterval
     from tui.model.profile import Profile
     from tui.screens.base import ViewScreen
-    from tui.widgets.details.pane import Line
+    from tui.widgets.details import Line
     from tui.widgets.timeline.view import TimelineView
 
 

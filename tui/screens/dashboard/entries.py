@@ -13,7 +13,7 @@ from tui.analysis.timeline.lookup import Gap
 from tui.fmt import metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.query.parse import equals_filter, quoted
-from tui.widgets.details.pane import Details, sections, whole_value
+from tui.widgets.details import Details, sections, whole_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
     from tui.widgets.charts.bars import BarRow
-    from tui.widgets.details.pane import Line
+    from tui.widgets.details import Line
 
 
 KERNELS_ONLY: Final = "(kind=kernel | kind=graph)"

@@ -26,7 +26,7 @@ from tui.screens.dashboard.entries import (
 )
 from tui.text import plain
 from tui.widgets.charts.bars import BarRow
-from tui.widgets.details.pane import Details, sections
+from tui.widgets.details import Details, sections
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui.analysis.dashboard import Dashboard
     from tui.analysis.needs import Need
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Line
+    from tui.widgets.details import Line
 
 
 def need_text(need: Need) -> Details:

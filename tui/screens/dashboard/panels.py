@@ -20,7 +20,7 @@ from tui.screens.dashboard.entries import Entry, entry_details, meaning
 from tui.text import plain
 from tui.widgets.charts.bar_list import BarList, SortableBarList, TextList
 from tui.widgets.charts.bars import StackedBar
-from tui.widgets.details.pane import Details, sections
+from tui.widgets.details import Details, sections
 from tui.widgets.panel import EdgePassed, Panel
 
 if TYPE_CHECKING:

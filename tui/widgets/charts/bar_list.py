@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.visual import Visual
 
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
 
 
 KEYS: Final = frozenset({"table.down", "table.up", "table.top", "table.bottom", "table.open", "table.detail"})

@@ -18,7 +18,7 @@ from tui.output.export import FORMATS, for_clipboard, format_of, formula_warning
 from tui.text import plain
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import ChoiceLine, Dialog
-from tui.widgets.text_input import PlainLine
+from tui.widgets.input_bars import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ from tui.state.notes import too_much
 from tui.text import plain
 from tui.widgets.app_services import copy_text
 from tui.widgets.dialogs.base import Dialog
-from tui.widgets.text_input import PlainEditor
+from tui.widgets.input_bars import PlainEditor
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -26,7 +26,7 @@ from tui.query.texts import smart_case
 from tui.query.values import Both, Compare, Contains, Either, Node, Operator, QueryError
 from tui.text import plain
 from tui.widgets.app_services import later, services_of
-from tui.widgets.text_input import EnteredLine
+from tui.widgets.input_bars import EnteredLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 
 from tui.keys import Scope, actions_of, bindings_for
-from tui.widgets.direct_render import direct_lines
+from tui.widgets.output_filters import direct_lines
 from tui.widgets.table.layout import TableLayout, lay_out
 from tui.widgets.table.painter import PLAIN, RowLook, TablePainter, TableStyles
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual.content import Content
 from textual.geometry import Region
 from textual.message import Message
 from textual.widget import Widget
 
 from tui.analysis.timeline.drawing import LaneCells, Signs, lane_cells
+from tui.analysis.timeline.lanes import ItemKind
 from tui.analysis.timeline.lookup import gap_at, items_at, main_item, name_of, next_gap
 from tui.analysis.timeline.shown import Shown, fitting_lanes, label
 from tui.analysis.timeline.window import Window, tracks, whole_window
 from tui.fitting import cell_width
+from tui.fmt import brief_duration, count
 from tui.keys import Scope, actions_of, bindings_for
 from tui.text import plain
 from tui.widgets.app_services import services_of
-from tui.widgets.direct_render import direct_lines
-from tui.widgets.output_filters import MANY_COLORS
+from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines
+from tui.widgets.output_filters import MANY_COLORS, direct_lines
 from tui.widgets.timeline.painter import HEAD, LEGEND_FROM, PARTS, SHARE_CELLS, STYLES, TimelinePainter
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    import polars as pl
     from textual import events
     from textual.strip import Strip
 
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from tui.analysis.timeline.lookup import Hits
     from tui.analysis.timeline.window import Track
     from tui.model.profile import Profile
-
 
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TIMELINE) if action.group == "Movement")
 JUMP_SHARE: Final = 0.3
@@ -510,3 +513,67 @@ class TimelineView(Widget, can_focus=True):
         words = label(lanes[place], None if above is None else lanes[above])
         several = len(self.shown.shifts) > 1 and not words.startswith(" ")
         return plain(f"{lanes[place].session}: {words}" if several else words)
+
+
+MOST_LINES: Final = 12
+LEAST_LINES: Final = 4
+"""With fewer lines to spare there is no panel."""
+_PARTS_OF_KINDS: Final = {
+    ItemKind.TENSOR: "tensor",
+    ItemKind.KERNEL: "other",
+    ItemKind.GRAPH: "unknown",
+    ItemKind.COMMUNICATION: "communication",
+    ItemKind.MEMSET: "memset",
+}
+"""How kinds of items look in charts; all others are memory copies."""
+
+
+class TopWork(Widget):
+    """Names with their time on the screen, in the lines that the lanes leave."""
+
+    DEFAULT_CSS = """
+    TopWork { height: auto; padding: 0 1; display: none; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.lines = 0
+        """The lines that there are for it."""
+        self._bars: list[BarRow] = []
+
+    def make_room(self, spare: int) -> None:
+        """Take so many lines, or none where they are too few."""
+        lines = min(spare, MOST_LINES) if spare >= LEAST_LINES else 0
+        if lines != self.lines:
+            self.lines = lines
+            self.display = lines > 0
+            self.styles.height = lines
+
+    def show(self, rows: pl.DataFrame) -> None:
+        """Show other work.
+
+        Args:
+            rows: As `tui.analysis.timeline.lookup.top_of_gpus` returns them.
+        """
+        whole = int(rows["time_ns"].sum())
+        largest = int(rows["time_ns"].max() or 0)  # type: ignore[arg-type]
+        self._bars = [
+            BarRow(
+                str(place),
+                row["name"] or "",
+                row["time_ns"] / largest if largest else None,
+                f"{count(row['count'])}×  {brief_duration(row['time_ns']):>8}",
+                100 * row["time_ns"] / whole if whole else None,
+                symbol=True,
+                part=_PARTS_OF_KINDS.get(ItemKind(row["kind"]), "memory"),
+            )
+            for place, row in enumerate(rows.head(max(0, self.lines - 1)).iter_rows(named=True))
+        ]
+        self.refresh()
+
+    def render(self) -> Content:
+        """The lines, in the width that the panel has now: it may have been opened just before its rows came."""
+        title = Content.assemble(
+            ("Top GPU work in this window", "bold $accent"), ("  share of GPU time", "$text-muted")
+        )
+        return Content("\n").join([title, *bar_lines(self._bars, bar_columns(self._bars, self.content_size.width))])
