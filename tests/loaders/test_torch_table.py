@@ -12,6 +12,10 @@ import pytest
 from tests.corpus import shared_file
 from tests.loaders.damage import load_contents, load_damaged
 from tests.loaders.reading import read, reasons, rows
+from tui.analysis.inputs.capabilities import views
+from tui.analysis.kernels import kernels
+from tui.analysis.ops.op_types import op_type_summary
+from tui.analysis.ops.ops_by_name import coverage_note, ops
 from tui.loaders.registry import load_one
 
 TITLES = [
@@ -91,6 +95,39 @@ def test_ops_kernels_and_calls_have_their_figures() -> None:
     assert rows(profile, "summary", "time_pct")[1:4] == [(80.0,), (20.0,), (None,)]
     assert rows(profile, "summary", "line")[0] == (4,)
     assert reasons(profile) == []
+
+
+OP_FIGURES = ("op", "op_type", "calls", "gpu_self_ns", "time_pct", "gpu_total_ns", "cpu_total_ns", "cpu_self_ns")
+
+
+def test_ops_of_a_table_are_ops_with_self_and_total_times() -> None:
+    profile = read(usual())
+
+    assert ops(profile).select(OP_FIGURES).rows() == [
+        ("aten::mm", "gemm", 2, 800_000, 80.0, 800_000, 500_000, 300_000),
+        ("(unattributed: totals only)", None, None, 200_000, 20.0, None, None, None),
+    ]
+    types = ("op_type", "ops", "calls", "gpu_ns", "gpu_avg_ns", "time_pct", "cpu_own_ns", "op_source")
+    assert op_type_summary(profile).select(types).rows() == [
+        ("gemm", 1, 2, 800_000, 400_000, 80.0, 300_000, "recorded"),
+        ("(unattributed: totals only)", None, None, 200_000, None, 20.0, None, None),
+    ]
+    assert kernels(profile)["total_ns"].sum() == ops(profile)["gpu_self_ns"].sum() == 1_000_000
+    assert coverage_note(profile) == "Ops recorded; 200 µs (20.0% of GPU time) not attributed to any op"
+    answers = views(profile)
+    assert [answers[name] for name in ("ops-and-kernels", "op-types")] == ["ok", "ok"]
+
+
+def test_a_table_of_the_cpu_alone_has_ops_without_gpu_time() -> None:
+    titles = ("Self CPU %", "Self CPU", "CPU total", "# of Calls")
+    cells = (("aten::relu", "75.00%", "3.000us", "4.000us", "2"), ("aten::add", "25.00%", "1.000us", "1.000us", "1"))
+    profile = read(table(titles, cells, totals=("Self CPU time total: 4.000us",)))
+
+    assert sorted(ops(profile).select("op", "calls", "gpu_self_ns", "cpu_total_ns", "cpu_self_ns").rows()) == [
+        ("aten::add", 1, None, 1_000, 1_000),
+        ("aten::relu", 2, None, 4_000, 3_000),
+    ]
+    assert views(profile)["op-types"] == "ok"
 
 
 @pytest.mark.parametrize(

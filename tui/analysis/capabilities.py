@@ -35,6 +35,7 @@ from tui.analysis.needs import (
     Need,
     Tool,
 )
+from tui.analysis.ops.ops_by_name import has_recorded_ops
 from tui.model.names import kind_by_name
 from tui.tables import needs_of_views
 from tui.views import VIEWS
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 """The value of a view that can be shown."""
 
-_FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
+_FED_BY_TOTALS: Final = frozenset({"op-types", "ops-and-kernels"})
+"""Views that totals of ops feed as well."""
+_FED_BY_OPS: Final = _FED_BY_TOTALS | {"group-ops"}
 """Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
 
 
@@ -55,7 +58,7 @@ def views(profile: Profile) -> dict[str, str]:
     if profile["activities"].height:
         # A GPU whose name is not known has its utilization all the same; the dashboard still asks for the name.
         lacks.pop(DEVICES, None)
-    fed = set(_FED_BY_OPS) if profile["ops"].height else set()
+    fed = set(_FED_BY_OPS if profile["ops"].height else _FED_BY_TOTALS if has_recorded_ops(profile) else ())
     if sources(profile):
         # Recorded, or found by the start times; a run in which nothing repeats is one iteration.
         fed.add("iterations")
@@ -101,7 +104,7 @@ def missing(profile: Profile) -> list[Need]:
         RANGES: profile["ranges"].height > 0 or "nvtx" in sections,
         COPIES: bool(copies),
         OTHER_SUMMARIES: bool(sections - {"gpu", "api"}),
-        OPS: profile["ops"].height > 0,
+        OPS: has_recorded_ops(profile),
         SHAPES: _any(profile["ops"]["input_shapes"]),
         STACKS: _any(profile["ops"]["stack"]),
         ITERATIONS: any(source != "whole run" for source in sources(profile).values()),

@@ -12,7 +12,7 @@ from tui.analysis.needs import OPS, START_TIMES
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
-from tui.analysis.ops.ops_by_name import coverage_note
+from tui.analysis.ops.ops_by_name import coverage_note, sessions_of_printed_ops
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.parse import equals_filter
@@ -173,7 +173,8 @@ class OpTypesScreen(ViewScreen):
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the ops of a type."""
-        recorded = row["session"] in recorded_sessions(self.profile).to_list()
+        with_ops = (recorded_sessions(self.profile), sessions_of_printed_ops(self.profile))
+        recorded = any(row["session"] in sessions.to_list() for sessions in with_ops)
         several = self.profile["sessions"].height > 1
         query = ops_filter(row, recorded=recorded, several=several)
         self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(query))

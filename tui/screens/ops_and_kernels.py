@@ -13,6 +13,7 @@ from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.needs import GPU_WORK
 from tui.analysis.ops.groupings import GROUPINGS, grouping_of
+from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_instances import (
     KERNELS_OF_OP,
     activities_of_recorded_op,
@@ -99,6 +100,8 @@ def no_kernels_of_op(profile: Profile) -> str:
         return no_kernels(profile)
     if any(need.name == GPU_WORK.name for need in missing(profile)):
         return why_none(profile, GPU_WORK)
+    if profile["ops"].is_empty():
+        return "the profile has totals alone, not which kernels each op launched"
     return "this op launched nothing on the GPU"
 
 
@@ -336,7 +339,8 @@ class OpsAndKernelsScreen(ViewScreen):
             return below(work_details(self, pane, row), [("If its GPU work were", gain_lines(gains))])
         if pane.id == "kernels":
             return kernel_details(self, pane, row, self._launches_of(row))
-        if pane.id != "ops" or not is_recorded(row) or row["why_no_op"]:
+        has_calls = row.get("session") in recorded_sessions(self.profile).to_list()
+        if pane.id != "ops" or not is_recorded(row) or row["why_no_op"] or not has_calls:
             return work_details(self, pane, row)
         chosen = selection(row)
         kernels_ns = kernels_of_recorded_op(self.profile, **chosen)["total_ns"].sum()

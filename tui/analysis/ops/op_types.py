@@ -13,7 +13,14 @@ from tui.analysis.ops.inferred_ops import inferred_instances
 from tui.analysis.ops.op_attribution import classified_work, op_classes
 from tui.analysis.ops.op_costs import TIMES, call_times, recorded_ops
 from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
-from tui.analysis.ops.ops_by_name import has_recorded_ops, inferred_ops, op_name, with_columns_of
+from tui.analysis.ops.ops_by_name import (
+    has_recorded_ops,
+    inferred_ops,
+    op_name,
+    printed_ops,
+    sessions_of_printed_ops,
+    with_columns_of,
+)
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
@@ -91,12 +98,13 @@ def op_types(profile: Profile) -> pl.DataFrame:
     )
     if not has_recorded_ops(profile):
         return with_columns_of(inferred, OP_TYPES)
+    inferred = inferred.filter(~pl.col("session").is_in(sessions_of_printed_ops(profile).implode()))
     rules = op_rules()
     groups = op_classes(profile).select("session", "op", pl.col("group").alias("own_group"))
     no_op = pl.col("why_no_op").is_not_null()
     by_kernel = pl.col("op_type").cast(pl.String)
     recorded = (
-        recorded_ops(profile)
+        pl.concat([recorded_ops(profile), printed_ops(profile)])
         .join(groups, on=["session", "op"], how="left", maintain_order="left")
         .with_columns(
             pl.when(no_op).then(pl.lit(None, NAME)).otherwise(pl.col("op_type").fill_null(UNKNOWN)).alias("op_type"),
@@ -211,7 +219,9 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
     """
     parts = [_inferred_types(profile)]
     if has_recorded_ops(profile):
-        parts += _recorded_types(profile)
+        printed = sessions_of_printed_ops(profile)
+        parts = [parts[0].filter(~pl.col("session").is_in(printed.implode())), *_recorded_types(profile)]
+        parts.append(_printed_types(profile))
     rows = pl.concat(parts, how="diagonal_relaxed")
     wanted = [column.name for column in OP_TYPE_SUMMARY.columns]
     missing = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in (*rows.columns, "time_pct")]
@@ -274,6 +284,28 @@ def _recorded_types(profile: Profile) -> list[pl.DataFrame]:
         "session", pl.col("op").alias("op_type"), "launches", "untimed_launches", pl.col("gpu_self_ns").alias("gpu_ns")
     )
     return [ops, rest]
+
+
+def _printed_types(profile: Profile) -> pl.DataFrame:
+    """Ops of which the input holds totals alone by type, and the work that has none."""
+    no_op = pl.col("why_no_op").is_not_null()
+    return (
+        printed_ops(profile)
+        .with_columns(pl.col("op", "op_type", "op_source").cast(pl.String))
+        .with_columns(op_type=pl.when(no_op).then("op").otherwise(pl.col("op_type").fill_null(UNKNOWN)))
+        .group_by("session", "op_type", "op_source")
+        .agg(
+            pl.when(~no_op.all()).then(pl.col("op").n_unique().cast(pl.Int64)).alias("ops"),
+            total("calls").alias("calls"),
+            _direction(),
+            total("gpu_self_ns").alias("gpu_ns"),
+            total("cpu_self_ns").alias("cpu_own_ns"),
+        )
+        .with_columns(
+            gpu_avg_ns=average(pl.col("gpu_ns"), pl.col("calls")),
+            cpu_own_avg_ns=average(pl.col("cpu_own_ns"), pl.col("calls")),
+        )
+    )
 
 
 def _inferred_types(profile: Profile) -> pl.DataFrame:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, timed_calls, total, whole
+from tui.analysis.durations import average, share, timed_calls, total, whole
 from tui.analysis.kernels import KERNELS, kernels
+from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import WITHOUT_OP, classified_work, recorded_sessions, work_by_op
-from tui.analysis.ops.op_costs import RECORDED, recorded_ops
+from tui.analysis.ops.op_costs import NO_OP, RECORDED, recorded_ops
 from tui.analysis.ops.op_type_rules import UNKNOWN, classify, op_rules
 from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import COLUMNS, columns
@@ -126,8 +127,76 @@ def classified_kernels(profile: Profile) -> pl.DataFrame:
 
 
 def has_recorded_ops(profile: Profile) -> bool:
-    """Whether any session records ops."""
-    return profile["ops"].height > 0
+    """Whether any session records ops, as calls or by their totals."""
+    return profile["ops"].height > 0 or printed_ops(profile).height > 0
+
+
+_NOT_OPS: Final = r"^ProfilerStep|^\[memory\]$"
+"""Rows of PyTorch's tables that are steps, or stand for memory outside of ops."""
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
+def printed_ops(profile: Profile) -> pl.DataFrame:
+    """Ops of which the input holds totals alone, as PyTorch's tables do, with the columns of `recorded_ops`.
+
+    GPU self time counts a kernel in the op that launched it, so the self times add up to the GPU time; where they are
+    less than the kernels of the table, a row without an op has the rest. A range that the table lists for the GPU once
+    more, without CPU time, repeats kernels and is left out.
+    """
+    time = {name: pl.col(name).fill_null(0) != 0 for name in ("total_ns", "cpu_self_ns", "gpu_self_ns", "gpu_total_ns")}
+    on_cpu = time["total_ns"] | time["cpu_self_ns"]
+    on_gpu = time["gpu_self_ns"] | time["gpu_total_ns"]
+    name = pl.col("name").cast(pl.String)
+    rows = (
+        profile["summary"]
+        .filter(pl.col("section").cast(pl.String) == "op", ~name.str.contains(_NOT_OPS))
+        .filter(on_cpu | ~on_gpu | ~on_cpu.any().over("session"))
+        # Names that the table cuts can be of several ops.
+        .group_by("session", "name", pl.when(name.str.ends_with("...")).then("line").alias("cut"), maintain_order=True)
+        .agg(
+            total("calls").alias("calls"),
+            total("gpu_self_ns").alias("gpu_self_ns"),
+            total("gpu_total_ns").alias("gpu_total_ns"),
+            total("total_ns").alias("cpu_total_ns"),
+            total("cpu_self_ns").alias("cpu_self_ns"),
+            pl.col("stack").cast(pl.String).drop_nulls().first(),
+            pl.col("line").min(),
+        )
+    )
+    rules = op_rules()
+    types = pl.col("op_type").cast(pl.String)
+    classes = classify(rows["name"].unique(), rules.op_rules).select(
+        "name", "direction", op_type=pl.when(types != UNKNOWN).then(types)
+    )
+    ops = rows.join(classes, on="name", how="left", maintain_order="left").with_columns(
+        op=pl.col("name"),
+        timed_calls=pl.when(pl.col("gpu_self_ns").is_not_null()).then("calls"),
+        group=types.replace_strict(rules.groups, default=types, return_dtype=pl.String),
+        gpu_avg_ns=average(pl.col("gpu_self_ns"), pl.col("calls")),
+        cpu_avg_ns=average(pl.col("cpu_total_ns"), pl.col("calls")),
+        op_source=pl.lit("recorded"),
+    )
+    of_kernels = kernels(profile).group_by("session").agg(kernels_ns=total("total_ns"), line=pl.col("line").min())
+    rest = (
+        ops.group_by("session")
+        .agg(pl.col("gpu_self_ns").sum())
+        .join(of_kernels, on="session")
+        .filter(pl.col("gpu_self_ns") > 0, pl.col("kernels_ns") > pl.col("gpu_self_ns"))
+        .select(
+            "session",
+            "line",
+            gpu_self_ns=pl.col("kernels_ns") - pl.col("gpu_self_ns"),
+            op=pl.lit(NO_OP.format(WITHOUT_OP[2])),
+            why_no_op=pl.lit(WITHOUT_OP[2]),
+        )
+    )
+    both = pl.concat([ops, rest], how="diagonal_relaxed").with_columns(share("gpu_self_ns"))
+    return with_columns_of(both, RECORDED)
+
+
+def sessions_of_printed_ops(profile: Profile) -> pl.Series:
+    """The sessions whose GPU time is that of `printed_ops`."""
+    return printed_ops(profile).filter(pl.col("gpu_self_ns") > 0)["session"].unique()
 
 
 def ops_spec(profile: Profile) -> TableSpec:
@@ -138,8 +207,8 @@ def ops_spec(profile: Profile) -> TableSpec:
 def ops(profile: Profile) -> pl.DataFrame:
     """Ops by name, largest GPU time first.
 
-    Where no session records ops, these are `inferred_ops`. Else they are `recorded_ops`, and those that are inferred
-    for the other sessions with the same columns: of them only GPU time and launches are known.
+    Where no session records ops, these are `inferred_ops`. Else they are `recorded_ops`, `printed_ops`, and those that
+    are inferred for the other sessions with the same columns: of them only GPU time and launches are known.
     """
     return by_name(profile) if has_recorded_ops(profile) else inferred_ops(profile)
 
@@ -161,7 +230,11 @@ def by_name(profile: Profile) -> pl.DataFrame:
         "op_source",
         "line",
     )
-    rows = inferred if not has_recorded_ops(profile) else pl.concat([recorded_ops(profile), inferred], how="diagonal")
+    parts = [inferred]
+    if has_recorded_ops(profile):
+        inferred = inferred.filter(~pl.col("session").is_in(sessions_of_printed_ops(profile).implode()))
+        parts = [recorded_ops(profile), printed_ops(profile), inferred]
+    rows = pl.concat(parts, how="diagonal")
     order = ("gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "op", "session")
     return with_columns_of(rows, RECORDED).sort(order, descending=[True, True, True, False, False], nulls_last=True)
 
@@ -297,14 +370,17 @@ class Coverage:
 
 def coverage(profile: Profile) -> Coverage:
     """How the GPU time of a profile is claimed."""
-    inferred = inferred_ops(profile)
+    printed = printed_ops(profile).filter(pl.col("gpu_self_ns") > 0)
+    inferred = inferred_ops(profile).filter(~pl.col("session").is_in(printed["session"].unique().implode()))
     op_type = pl.col("op_type").cast(pl.String)
     unknown, graph = op_type == UNKNOWN, op_type == _GRAPH
-    recorded, no_op = pl.Series([0]), pl.Series([0])
+    has_op = pl.col("why_no_op").is_null()
+    recorded, no_op = printed.filter(has_op)["gpu_self_ns"], printed.filter(~has_op)["gpu_self_ns"]
     if len(recorded_sessions(profile)):
         work = work_by_op(profile)
         none = pl.col("why_no_op").is_in(WITHOUT_OP)
-        recorded, no_op = work.filter(~none.fill_null(False))["total_ns"], work.filter(none)["total_ns"]
+        recorded = recorded.append(work.filter(~none.fill_null(False))["total_ns"])
+        no_op = no_op.append(work.filter(none)["total_ns"])
     classified = inferred.filter(pl.col("op_source") == "inferred")
     whole = inferred.filter(pl.col("op_source") == "recorded")
     memory, graphs = whole.filter(~graph)["total_ns"], whole.filter(graph)["total_ns"]
