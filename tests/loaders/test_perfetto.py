@@ -116,6 +116,15 @@ def test_compressed_packets_that_are_damaged_are_told(number: int) -> None:
     assert reasons(profile) == ["the file is cut or damaged: messages that end early: 1"]
 
 
+@pytest.mark.parametrize(("number", "compress"), [(50, zlib.compress), (133, zstandard.compress)])
+def test_compressed_packets_that_are_cut_are_told(number: int, compress: Callable[[bytes], bytes]) -> None:
+    packed = compress(INCREMENTAL + BODY)
+    profile = read(INCREMENTAL + BODY + field(1, field(number, packed[: len(packed) // 2])))
+
+    assert rows(profile, "activities", *COLUMNS)[: len(ACTIVITIES)] == ACTIVITIES
+    assert "the file is cut or damaged: messages that end early" in reasons(profile)[0]
+
+
 def test_an_absolute_time_between_increments_changes_none_of_them() -> None:
     absolute = packet((58, 6), (8, 1_000_400), (11, message((9, INSTANT), (11, THREAD), (23, "mark"))))
     profile = read(INCREMENTAL + absolute + BODY)

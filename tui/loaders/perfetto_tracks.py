@@ -18,7 +18,7 @@ from tui.loaders.protobuf import Integers, Kind, Messages, Parts, Wire
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 PACKET: Final = 1
 CLOCKS, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 6, 8, 10, 11, 12, 13
@@ -43,6 +43,8 @@ _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _MOST_UNPACKED: Final = 1 << 28
 _MOST_RATIO: Final = 100
+_PACKED_STEP: Final = 1 << 10
+"""So many bytes are unpacked at once."""
 
 NUMBERS: Final = (
     "corr_id",
@@ -71,33 +73,42 @@ def unpacked(wire: Wire) -> Wire:
         for owner, begin, end in zip(*(_lists(packed.parts(number))), strict=True)
     }
     damaged = wire.damaged
-    out: list[bytes] = []
-    size = 0
     limit = max(_MOST_UNPACKED, _MOST_RATIO * wire.size)
-    for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
-        if row in inner:
-            number, low, high = inner[row]
-            try:
-                out.append(_unpack(number, bytes(wire.data[low:high]), max(limit - size, 1)))
-            except (zlib.error, zstandard.ZstdError):
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal damaged
+        size = 0
+        for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+            if row in inner:
+                number, low, high = inner[row]
+                piece, is_whole = _unpack(number, bytes(wire.data[low:high]), max(limit - size, 1))
+                damaged += not is_whole
+            else:
+                piece = b"\x0a" + _varint(end - begin) + bytes(wire.data[begin:end])
+            yield piece
+            size += len(piece)
+            if size >= limit:
                 damaged += 1
-                continue
-        else:
-            out.append(b"\x0a" + _varint(end - begin) + bytes(wire.data[begin:end]))
-        size += len(out[-1])
-        if size >= limit:
-            damaged += 1
-            break
-    whole = Wire.of(*out)
-    whole.damaged = damaged
+                return
+
+    whole = Wire.read(pieces())
+    whole.damaged += damaged
     return whole
 
 
-def _unpack(number: int, data: bytes, most: int) -> bytes:
-    """What a field of compressed packets holds, at most so many bytes of it."""
-    if number == COMPRESSED:
-        return zlib.decompressobj().decompress(data, most)
-    return zstandard.ZstdDecompressor().stream_reader(data).read(most)
+def _unpack(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
+    """What a field of compressed packets holds, at most so many bytes of it, and whether that is all of it."""
+    packed = zlib.decompressobj() if number == COMPRESSED else zstandard.ZstdDecompressor().decompressobj()
+    out = bytearray()
+    # A few bytes can hold very many: they are unpacked little by little.
+    for begin in range(0, len(data), _PACKED_STEP):
+        try:
+            out += packed.decompress(data[begin : begin + _PACKED_STEP])
+        except (zlib.error, zstandard.ZstdError):
+            return bytes(out), False
+        if packed.eof or len(out) > most:
+            break
+    return bytes(out[:most]), packed.eof
 
 
 def _lists(parts: Parts) -> tuple[list[int], list[int], list[int]]:
