@@ -149,7 +149,7 @@ async def test_an_export_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.
         await press(pilot, "f", *"gemm", "enter", "e", "h", "h")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
-        await press(pilot, "enter")
+        await press(pilot, "enter", "enter")
         await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         text = Path("resnet50_training.nvprof-kernels.md").read_text()
         rows = len(pane(pilot).model.rows)
@@ -166,7 +166,7 @@ async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
         await press(pilot, "f", *"gemm", "enter", "e")
         for _ in range(2):
             await press(pilot, "l")
-        await press(pilot, "enter")
+        await press(pilot, "enter", "enter")
         await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         shown = pane(pilot).model.shown_frame().with_columns(pl.col(pl.Categorical).cast(pl.String))
         written = json.loads(Path("resnet50_training.nvprof-kernels.json").read_text())

@@ -102,6 +102,10 @@ async def test_export_writes_what_is_shown_and_says_so() -> None:
         assert isinstance(app.screen, ExportDialog)
         assert "2 shown" in screen_text(app)
         await pilot.press("enter")
+        # Nothing is written before its whole path was shown.
+        await until(pilot, lambda: "Press enter to write" in screen_text(app))
+        assert not Path("kernels.csv").exists()
+        await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
         assert app.toasts[-1] == f"Wrote 2 rows, 10 columns to {Path('kernels.csv').absolute()}"
         assert pl.read_csv("kernels.csv")["total_ns"].to_list() == [210_400_128, 209_360]
@@ -113,7 +117,7 @@ async def test_export_of_all_rows_in_another_format_with_the_columns_shown() -> 
         app.pane.change(filter="sgemm", hidden=frozenset({"line"}))
         await pilot.press("e", "right", "right", "right", "right", "down", "right", "down", "left")
         assert app.screen.query_one(Input).value == "kernels.parquet"
-        await pilot.press("enter")
+        await pilot.press("enter", "enter")
         await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
         written = pl.read_parquet("kernels.parquet")
         assert written.height == KERNELS.height
@@ -167,7 +171,7 @@ async def test_an_export_that_fails_says_why_and_stays() -> None:
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("e")
         app.screen.query_one(Input).value = "no/such/place.csv"
-        await pilot.press("enter")
+        await pilot.press("enter", "enter")
         await until(pilot, lambda: "! " in screen_text(app))
         assert "no/such" in screen_text(app)
         await pilot.press("escape")

@@ -155,7 +155,7 @@ class ExportDialog(Dialog[str]):
 
     @on(Input.Submitted)
     def action_write(self) -> None:
-        """Write the file; one that is there is only replaced when enter is pressed again."""
+        """Write the file, once its path has been shown; replace one that is there when enter is pressed again."""
         rows, all_columns = self._rows.value, self._columns.value == "all"
         # Enter can come before the news of the format that was chosen by the key before it.
         self._name_for_format()
@@ -172,7 +172,12 @@ class ExportDialog(Dialog[str]):
         path = user_path(text)
         if path_exists(text) and not path.is_dir() and self._overwrites != text:
             self._overwrites = text
+            self._path.focus()
             self._say(f"! {path} exists. Press enter again to replace it.", wrong=True)
+            return
+        if self._overwrites != text and not self._path.has_focus:
+            self._path.focus()
+            self._say(f"Press enter to write {path.absolute()}")
             return
         self._say("writing…")
         self._write(rows, all_columns, path, self._format.value, overwrite=self._overwrites == text)
