@@ -12,8 +12,9 @@ import pytest
 from tests.corpus import shared_file
 from tests.loaders.damage import load_contents, load_damaged
 from tests.loaders.reading import read, reasons, rows
-from tui.analysis.inputs.capabilities import views
+from tui.analysis.capabilities import views
 from tui.analysis.kernels import kernels
+from tui.analysis.ops.op_trees import by_type
 from tui.analysis.ops.op_types import op_type_summary
 from tui.analysis.ops.ops_by_name import coverage_note, ops
 from tui.loaders.registry import load_one
@@ -114,8 +115,14 @@ def test_ops_of_a_table_are_ops_with_self_and_total_times() -> None:
     ]
     assert kernels(profile)["total_ns"].sum() == ops(profile)["gpu_self_ns"].sum() == 1_000_000
     assert coverage_note(profile) == "Ops recorded; 200 µs (20.0% of GPU time) not attributed to any op"
+    groups = by_type(profile).select("node", "gpu_ns", "calls", "cpu_own_ns").rows()
+    assert groups[:3] == [
+        ("all", 1_000_000, 2, 300_000),
+        ("gemm", 800_000, 2, 300_000),
+        ("aten::mm", 800_000, 2, 300_000),
+    ]
     answers = views(profile)
-    assert [answers[name] for name in ("ops-and-kernels", "op-types")] == ["ok", "ok"]
+    assert [answers[name] for name in ("ops-and-kernels", "op-types", "group-ops")] == ["ok"] * 3
 
 
 def test_a_table_of_the_cpu_alone_has_ops_without_gpu_time() -> None:

@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 """The value of a view that can be shown."""
 
-_FED_BY_TOTALS: Final = frozenset({"op-types", "ops-and-kernels"})
-"""Views that totals of ops feed as well."""
-_FED_BY_OPS: Final = _FED_BY_TOTALS | {"group-ops"}
+_FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 """Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
 
 
@@ -58,7 +56,7 @@ def views(profile: Profile) -> dict[str, str]:
     if profile["activities"].height:
         # A GPU whose name is not known has its utilization all the same; the dashboard still asks for the name.
         lacks.pop(DEVICES, None)
-    fed = set(_FED_BY_OPS if profile["ops"].height else _FED_BY_TOTALS if has_recorded_ops(profile) else ())
+    fed = set(_FED_BY_OPS) if has_recorded_ops(profile) else set()
     if sources(profile):
         # Recorded, or found by the start times; a run in which nothing repeats is one iteration.
         fed.add("iterations")

@@ -30,7 +30,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import kinds_of_work
-from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
+from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops, sessions_of_printed_ops
 from tui.analysis.sessions import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
@@ -299,12 +299,13 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     rows, calls, busy = kernels(profile), api(profile), utilization(profile)
     kernel_time = tensor_core_time(profile)
     use = tensor_core_use(kernel_time)
+    with_ops = pl.concat([recorded_sessions(profile), sessions_of_printed_ops(profile)])
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),
         split=split(over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
         ops=ops_over_sessions(profile),
-        ops_recorded=rows.filter(pl.col("session").is_in(recorded_sessions(profile).implode()))["session"].n_unique(),
-        ops_inferred=inferred_ops(profile)["session"].n_unique(),
+        ops_recorded=rows.filter(pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
+        ops_inferred=inferred_ops(profile).filter(~pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
         kernels=over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", of=rows),
         gpu_uses=gpu_uses_of(rows, kernel_time),
         tensor_cores=use,

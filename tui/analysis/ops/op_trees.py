@@ -16,7 +16,7 @@ from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree, recor
 from tui.analysis.ops.op_costs import recorded_ops, self_times
 from tui.analysis.ops.op_instances import UNATTRIBUTED
 from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
-from tui.analysis.ops.ops_by_name import inferred_ops
+from tui.analysis.ops.ops_by_name import inferred_ops, printed_ops, sessions_of_printed_ops
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.analysis.tensor_core_use import verdicts_by_name
 from tui.correlation.launches import nest, rows_around, with_launch
@@ -338,15 +338,16 @@ def _without_op(profile: Profile) -> pl.DataFrame:
 
 
 def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
-    """Sessions that record no ops: kind of work, op; with the calls of their instances."""
-    rules = op_rules()
+    """Sessions that record no calls of ops: kind of work, op; with the calls of their instances."""
+    rules, printed = op_rules(), printed_ops(profile)
     # Types of several names and directions can be called the same.
     keys = ("session", "op_type", "direction")
     calls = inferred_instances(profile).group_by(keys).agg(pl.len().cast(pl.Int64).alias("calls"))
     op_type = pl.col("op_type").cast(pl.String)
     kind = op_type.replace_strict(rules.groups, default=op_type, return_dtype=pl.String)
-    return _leaves(
+    inferred = _leaves(
         inferred_ops(profile)
+        .filter(~pl.col("session").is_in(sessions_of_printed_ops(profile).implode()))
         .with_columns((pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches"))
         .rename({"calls": "launches"})
         .join(calls, on=keys, how="left", nulls_equal=True, maintain_order="left")
@@ -354,6 +355,13 @@ def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
         .rename({"total_ns": "gpu_ns"})
         .with_columns(pl.col("op").alias("node"))
     )  # fmt: skip
+    names = printed.rename({"gpu_self_ns": "gpu_ns", "cpu_self_ns": "cpu_own_ns"}).with_columns(
+        place=pl.when(pl.col("why_no_op").is_null())
+        .then(pl.coalesce(pl.col("group").cast(pl.String), pl.lit(UNKNOWN)))
+        .otherwise(pl.lit("")),
+        node=pl.col("op"),
+    )
+    return pl.concat([inferred, _leaves(names)])
 
 
 def _joined(profile: Profile, recorded: pl.DataFrame, *around: str) -> pl.DataFrame:
