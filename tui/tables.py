@@ -158,6 +158,22 @@ TABLES: Final = (
         is_summed=True,
     ),
     Table("op_work", "roofline:op_work"),
+    # Critical path of iterations.
+    Table(
+        "critical_paths",
+        "critical_path:critical_paths",
+        "critical_path:CRITICAL_PATHS",
+        ("critical-path",),
+        needs="START_TIMES",
+    ),
+    Table(
+        "critical_path",
+        "critical_path_slack:critical_path",
+        "critical_path_slack:CRITICAL_PATH",
+        ("critical-path",),
+        is_summed=True,
+    ),
+    Table("path_segments", "critical_path:path_segments"),
     # Launch configurations with their theoretical occupancy.
     Table("occupancy", "occupancy:occupancy", takes_gpu=True),
     # Iterations: their times and uses, their kernels and ops, and what could be their key.

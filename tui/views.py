@@ -82,6 +82,14 @@ VIEWS: Final = (
         "tui.screens.roofline:RooflineScreen",
         "FLOPs, bytes and distance from GPU peaks",
     ),
+    View(
+        "critical-path",
+        "Critical Path",
+        "X",
+        TIME,
+        "tui.screens.critical_path:CriticalPathScreen",
+        "what decides when an iteration ends",
+    ),
     View("gpus", "GPUs", "8", TIME, "tui.screens.gpus:GpusScreen", "utilization and properties of each GPU"),
     View(
         "expert-systems",

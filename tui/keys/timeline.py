@@ -140,6 +140,16 @@ TIMELINE: Final = (
         footer=1,
     ),
     Action(
+        "timeline.path",
+        "P",
+        "show_path",
+        "critical path",
+        "Underline what is on the critical path of the iterations, or no longer.",
+        Z,
+        FIND,
+        footer=10,
+    ),
+    Action(
         "timeline.depths",
         "x",
         "toggle_depths",

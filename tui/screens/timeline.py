@@ -15,6 +15,7 @@ from tui.analysis.needs import START_TIMES
 from tui.analysis.timeline.drawing import legend, other_signs
 from tui.analysis.timeline.lookup import (
     TimeInterval,
+    find_critical_path,
     find_name,
     lane_of_gpu,
     linked_rows,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from tui.widgets.details import Details
 
 
+PATH: Final = "critical path"
+"""What is looked for where the critical path is underlined."""
 AT_ONCE: Final = 100_000
 """Up to so many launches and calls the lanes are made before the next key is looked at; more go to a thread."""
 GAPS_LISTED: Final = 100
@@ -509,9 +512,20 @@ class TimelineScreen(ViewScreen):
         else:
             self._search(self.profile, shown, text, whole)
 
+    def action_show_path(self) -> None:
+        """Underline what is on the critical paths of the iterations, or no longer."""
+        shown = self.lanes.shown
+        if shown is None:
+            return
+        if self._needle == PATH:
+            self._begin_to_find("", whole=False)
+            return
+        self._needle, self._found_at = PATH, None
+        self._search(self.profile, shown, PATH, whole=False, is_path=True)
+
     @work(thread=True, exclusive=True, group="timeline-find")
-    def _search(self, profile: Profile, shown: Shown, text: str, whole: bool) -> None:
-        hits = find_name(profile, shown, text, whole=whole)
+    def _search(self, profile: Profile, shown: Shown, text: str, whole: bool, is_path: bool = False) -> None:
+        hits = find_critical_path(profile, shown) if is_path else find_name(profile, shown, text, whole=whole)
         self.app.call_from_thread(self._found, shown, text, hits)
 
     def _found(self, shown: Shown, text: str, hits: Hits) -> None:

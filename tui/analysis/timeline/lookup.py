@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
+from tui.analysis.critical_path import GPU_WORK, PathKind, base_profile, shown_paths, traces
+from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.analysis.timeline.lanes import GAP_BLOCK, LaneKind
+from tui.correlation.launches import thread_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -290,15 +293,55 @@ def find_name(profile: Profile, shown: Shown, text: str, *, whole: bool = False)
         whole: It is the whole name, as it stands.
     """
     wanted: dict[str, npt.NDArray[np.int8]] = {}
-    by_lane = {}
-    for place, lane in enumerate(shown.lanes):
-        if lane.kind is LaneKind.GPU:
-            continue
+
+    def matching(lane: Lane) -> Flags:
         if lane.frame not in wanted:
             wanted[lane.frame] = classify_values(
                 profile[lane.frame]["name"], lambda names: _matching(names, text, whole=whole)
             )
-        items = np.flatnonzero(wanted[lane.frame][lane.rows])
+        found: Flags = wanted[lane.frame][lane.rows] != 0
+        return found
+
+    return _hits(shown, matching)
+
+
+def find_critical_path(profile: Profile, shown: Shown) -> Hits:
+    """The GPU work, calls and ops on the critical paths of the iterations."""
+    found = traces(base_profile(profile))
+    on_path: dict[int, set[int]] = {}
+    cpu: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+    for segment in (segment for _, path in shown_paths(profile) for segment in path):
+        trace = found[segment.on_session]
+        if segment.kind in GPU_WORK:
+            on_path.setdefault(trace.session, set()).add(int(trace.row[segment.activity]))
+        elif segment.kind == PathKind.CPU_OP:
+            begins, ends = cpu.setdefault((trace.session, segment.thread), ([], []))
+            begins.append(segment.start_ns - trace.shift_ns)
+            ends.append(segment.end_ns - trace.shift_ns)
+    times = {key: union_of(np.array(begins, np.int64), np.array(ends, np.int64)) for key, (begins, ends) in cpu.items()}
+    numbers = base_profile(profile)["activities"]["activity"]
+    activities = {session: numbers.gather(sorted(rows)) for session, rows in on_path.items()}
+
+    def matching(lane: Lane) -> Flags:
+        if lane.on_gpu:
+            own = profile["activities"]["activity"].gather(pl.Series(lane.rows))
+            wanted: Flags = own.is_in(activities.get(lane.session, own.clear()).implode()).to_numpy()
+            return wanted
+        thread = thread_codes(pl.Series([lane.pid], dtype=pl.Int64), pl.Series([lane.tid], dtype=pl.Int64))
+        of_thread = times.get((lane.session, int(thread[0])), EMPTY)
+        covered: Flags = of_thread.within(lane.starts, lane.ends) > 0
+        return covered if lane.kind is not LaneKind.RANGES else np.zeros(len(lane.starts), bool)
+
+    return _hits(shown, matching)
+
+
+def _hits(shown: Shown, matching: Callable[[Lane], Flags]) -> Hits:
+    """The items that are wanted, but for lanes of all streams of a GPU."""
+    by_lane = {}
+    for place, lane in enumerate(shown.lanes):
+        if lane.kind is LaneKind.GPU:
+            continue
+        items = np.flatnonzero(matching(lane))
         if len(items):
             shift = shown.shifts[lane.session]
             # What takes no time is in the cell that it starts in.

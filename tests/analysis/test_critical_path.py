@@ -1,0 +1,278 @@
+"""Critical path of iterations: its segments, slack, what faster work saves, across threads, streams and ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.analysis.frames import copy, kernel, profile
+from tests.corpus import recording_file
+from tests.profiles import load
+from tui.analysis.critical_path import (
+    COLUMN_OF_KIND,
+    base_profile,
+    critical_paths,
+    path_segments,
+    paths,
+    representative,
+    traces,
+    why_no_path,
+    without_calls,
+)
+from tui.analysis.critical_path_slack import Graph, critical_path, earliest
+from tui.analysis.iterations.iteration_table import with_iterations
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+US = 1000
+
+
+def launch(
+    correlation: int, start: int, duration: int = 2, *, name: str = "cudaLaunchKernel", tid: int = 1
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "correlation": correlation,
+        "start_ns": start * US,
+        "duration_ns": duration * US,
+        "pid": 1,
+        "tid": tid,
+    }
+
+
+def work(name: str, start: int, duration: int, correlation: int, *, stream: int = 7, **more: Any) -> dict[str, Any]:
+    made = {"start_ns": start * US, "correlation": correlation, "stream": stream, "device": 0, "iteration": 0}
+    return kernel(name, duration * US, **{**made, **more})
+
+
+def op(name: str, start: int, duration: int, *, tid: int = 1) -> dict[str, Any]:
+    return {"name": name, "start_ns": start * US, "duration_ns": duration * US, "pid": 1, "tid": tid}
+
+
+def step(start: int, duration: int, **more: Any) -> dict[str, Any]:
+    times = {"start_ns": start * US, "duration_ns": duration * US, "pid": 1, "tid": 1, "iteration": 0}
+    return {"name": "ProfilerStep#0", **times, **more}
+
+
+def made(**frames: Any) -> Profile:
+    """A profile with numbered ops and its iterations."""
+    frames["ops"] = [{**row, "op": number} for number, row in enumerate(frames.get("ops", []))]
+    return with_iterations(profile(**frames))
+
+
+def path(found: Profile) -> list[tuple[str, str | None, float, float]]:
+    """Kind, name, start and duration of the segments, in microseconds."""
+    rows = path_segments(found).select("path_kind", "name", "start_ns", "duration_ns").rows()
+    return [(kind, name, start / US, length / US) for kind, name, start, length in rows]
+
+
+def assert_graphs_hold(found: Profile) -> None:
+    """Recomputed with the recorded times, every moment falls where it was recorded."""
+    whole = base_profile(found)
+    for window, segments in paths(whole).values():
+        graph = Graph(traces(whole), window, sorted({window.session, *(one.on_session for one in segments)}))
+        assert len(graph.order()) == len(graph.times)
+        at = earliest(graph, np.array([[passes] for *_, passes in graph.edges]))
+        assert at[:, 0].tolist() == graph.times
+
+
+def serial() -> Profile:
+    """a waits for its launch, b for a, c (on the CPU's time) for the call that waited for b."""
+    return made(
+        ranges=[step(0, 100)],
+        ops=[op("first", 0, 30), op("second", 62, 18), op("inner", 64, 12)],
+        api_calls=[
+            launch(1, 10),
+            launch(2, 14),
+            launch(9, 31, 30, name="cudaDeviceSynchronize"),
+            launch(3, 70),
+        ],
+        activities=[
+            work("a", 15, 20, 1),
+            work("b", 37, 21, 2),
+            work("c", 76, 24, 3),
+        ],
+    )
+
+
+def test_a_path_covers_its_iteration() -> None:
+    found = serial()
+    assert path(found) == [
+        ("CPU op", "first", 0, 10),
+        ("launch delay", "a", 10, 5),
+        ("kernel", "a", 15, 20),
+        ("kernel gap", "b", 35, 2),
+        ("kernel", "b", 37, 21),
+        ("synchronization", "cudaDeviceSynchronize", 58, 3),
+        ("CPU outside ops", None, 61, 1),
+        ("CPU op", "second", 62, 2),
+        ("CPU op", "inner", 64, 6),
+        ("launch delay", "c", 70, 6),
+        ("kernel", "c", 76, 24),
+    ]
+    (row,) = critical_paths(found).iter_rows(named=True)
+    assert row["duration_ns"] == 100 * US == sum(row[name] for name in COLUMN_OF_KIND.values())
+    assert row["path_kernel_ns"] == 65 * US
+    assert row["path_cpu_op_ns"] == 18 * US
+    assert row["path_gpu_pct"] == 65
+    assert row["path_other_rank_ns"] == 0
+    assert representative(found) == (0, 0)
+    assert_graphs_hold(found)
+
+
+def test_what_half_of_it_saves() -> None:
+    rows = {(row["path_kind"], row["name"]): row for row in critical_path(serial()).iter_rows(named=True)}
+    # b was launched at 14 and can start 5 us later at the earliest: half of a saves all of its 10 us.
+    assert rows["kernel", "a"]["half_saves_ns"] == 10 * US
+    assert rows["kernel", "b"]["half_saves_ns"] == 10_500
+    assert rows["CPU op", "first"]["half_saves_ns"] == 5 * US
+    assert rows["launch delay", "c"]["half_saves_ns"] == 3 * US
+    assert sum(row["path_ns"] for row in rows.values()) == 100 * US
+    assert rows["kernel", "c"]["path_pct"] == pytest.approx(24)
+
+
+def test_work_beside_the_path_has_slack_and_saves_nothing() -> None:
+    found = made(
+        ranges=[step(0, 100)],
+        ops=[op("first", 0, 30)],
+        api_calls=[launch(1, 10), launch(2, 14)],
+        activities=[work("long", 15, 85, 1), work("beside", 20, 30, 2, stream=8)],
+    )
+    rows = {row["name"]: row for row in critical_path(found).iter_rows(named=True) if row["path_kind"] == "kernel"}
+    assert (rows["beside"]["path_ns"], rows["beside"]["slack_ns"], rows["beside"]["half_saves_ns"]) == (0, 50 * US, 0)
+    assert (rows["long"]["path_ns"], rows["long"]["slack_ns"], rows["long"]["half_saves_ns"]) == (85 * US, None, 42_500)
+    assert_graphs_hold(found)
+
+
+def test_a_queued_kernel_waits_for_its_launch_where_that_is_later() -> None:
+    # The launch at 18 takes 5 us as the first does: the kernel before it has ended at 20 already.
+    found = made(
+        ranges=[step(0, 40)],
+        ops=[op("first", 0, 30)],
+        api_calls=[launch(1, 10), launch(2, 18)],
+        activities=[work("a", 15, 5, 1), work("b", 25, 15, 2)],
+    )
+    assert path(found)[-2:] == [("launch delay", "b", 18, 7), ("kernel", "b", 25, 15)]
+
+
+def test_the_path_goes_from_thread_to_thread() -> None:
+    found = made(
+        ranges=[step(0, 60)],
+        ops=[op("forward", 0, 10), op("backward", 14, 20, tid=2), op("optimizer", 36, 10)],
+        api_calls=[launch(1, 5), launch(2, 20, tid=2), launch(3, 40)],
+        activities=[work("f", 8, 2, 1), work("b", 23, 5, 2), work("o", 44, 16, 3)],
+    )
+    assert path(found) == [
+        ("CPU op", "forward", 0, 5),
+        ("API call", "cudaLaunchKernel", 5, 2),
+        ("CPU op", "forward", 7, 3),
+        ("CPU outside ops", None, 10, 4),
+        ("CPU op", "backward", 14, 6),
+        ("API call", "cudaLaunchKernel", 20, 2),
+        ("CPU op", "backward", 22, 12),
+        ("CPU outside ops", None, 34, 2),
+        ("CPU op", "optimizer", 36, 4),
+        ("launch delay", "o", 40, 4),
+        ("kernel", "o", 44, 16),
+    ]
+    handed = path_segments(found).filter(path_segments(found)["is_inferred"])
+    assert handed["start_ns"].to_list() == [10 * US, 34 * US]
+    assert_graphs_hold(found)
+
+
+def test_waits_of_streams_are_inferred_after_such_a_call() -> None:
+    calls = [launch(1, 5), launch(8, 8, 1, name="cudaStreamWaitEvent"), launch(2, 10)]
+    activities = [work("a", 8, 30, 1), work("b", 40, 20, 2, stream=8)]
+    found = made(ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=calls, activities=activities)
+    assert path(found)[-3:] == [("kernel", "a", 8, 30), ("synchronization", "b", 38, 2), ("kernel", "b", 40, 20)]
+    assert path_segments(found)["is_inferred"].to_list()[-2]
+    without = made(ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=[calls[0], calls[2]], activities=activities)
+    assert path(without)[-2:] == [("launch delay", "b", 10, 30), ("kernel", "b", 40, 20)]
+    assert_graphs_hold(found)
+
+
+def test_a_graph_launch_leads_to_its_nodes() -> None:
+    found = made(
+        ranges=[step(0, 60)],
+        ops=[op("replay", 0, 20)],
+        api_calls=[launch(1, 5, name="cudaGraphLaunch")],
+        activities=[
+            work("a", 12, 10, 1),
+            work("fork", 24, 20, 1, stream=8),
+            work("b", 23, 5, 1),
+            work("join", 46, 14, 1),
+        ],
+    )
+    assert path(found) == [
+        ("CPU op", "replay", 0, 5),
+        ("launch delay", "a", 5, 7),
+        ("kernel", "a", 12, 10),
+        ("kernel gap", "b", 22, 1),
+        ("kernel", "b", 23, 5),
+        ("kernel gap", "join", 28, 18),
+        ("kernel", "join", 46, 14),
+    ]
+    assert_graphs_hold(found)
+
+
+def test_a_copy_that_its_call_waits_for() -> None:
+    found = made(
+        ranges=[step(0, 50)],
+        ops=[op("item", 0, 40)],
+        api_calls=[launch(1, 5, 25, name="cudaMemcpyAsync")],
+        activities=[copy("DtoH", 10 * US, start_ns=15 * US, correlation=1, stream=7, device=0, iteration=0)],
+    )
+    assert path(found) == [
+        ("CPU op", "item", 0, 5),
+        ("launch delay", "[CUDA memcpy DtoH]", 5, 10),
+        ("copy", "[CUDA memcpy DtoH]", 15, 10),
+        ("synchronization", "cudaMemcpyAsync", 25, 5),
+        ("CPU op", "item", 30, 10),
+        ("CPU outside ops", None, 40, 10),
+    ]
+    assert_graphs_hold(found)
+
+
+def test_without_launches_the_path_stays_on_the_gpu() -> None:
+    found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
+    assert path(found) == [("kernel", "a", 0, 10), ("kernel gap", "b", 10, 2), ("kernel", "b", 12, 10)]
+    assert without_calls(found).startswith("launches are not recorded, so that the path stays on the GPU")
+    none = made(activities=[kernel("a", 5)])
+    assert critical_path(none).is_empty()
+    assert path_segments(none).is_empty()
+    assert why_no_path(none).startswith("no start times of GPU work")
+
+
+def test_the_cause_lies_on_the_slow_rank() -> None:
+    found, _ = load((recording_file("ddp_rank0.pt.trace.json.gz"), recording_file("ddp_rank1.pt.trace.json.gz")))
+    assert found is not None
+    found = with_iterations(found)
+    rows = {(row["session"], row["iteration"]): row for row in critical_paths(found).iter_rows(named=True)}
+    assert len(rows) == 8
+    for row in rows.values():
+        assert sum(row[name] for name in COLUMN_OF_KIND.values()) == row["duration_ns"]
+    assert rows[0, 6]["path_other_rank_ns"] / rows[0, 6]["duration_ns"] == pytest.approx(0.93, abs=0.02)
+    assert rows[1, 6]["path_other_rank_ns"] == 0
+    slow = critical_path(found, 0, 6).row(0, named=True)
+    assert str(slow["name"]).startswith("sm80_xmma_gemm_f32f32")
+    assert (slow["path_ns"], slow["half_saves_ns"]) == (15_969_942, 4_770_357)
+    assert_graphs_hold(found)
+
+
+@pytest.mark.parametrize("name", ["resnet50_amp", "gpt_cudagraph", "tiny_kernels"])
+def test_paths_of_recordings_cover_their_iterations(name: str) -> None:
+    found, _ = load((recording_file(f"{name}.pt.trace.json.gz"),))
+    assert found is not None
+    found = with_iterations(found)
+    assert found.steps is not None
+    of_steps = found.steps.drop_nulls(["iteration", "duration_ns"])["duration_ns"].to_list()
+    rows = critical_paths(found)
+    assert rows["duration_ns"].to_list() == of_steps
+    assert rows.select(total=sum(rows[column] for column in COLUMN_OF_KIND.values()))["total"].to_list() == of_steps
+    sums = path_segments(found).group_by("iteration", maintain_order=True).agg(length=pl.col("duration_ns").sum())
+    assert sums["length"].to_list() == of_steps
+    assert_graphs_hold(found)

@@ -1,0 +1,43 @@
+"""The Critical Path view, and the path in the timeline."""
+
+from __future__ import annotations
+
+from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.snapshots import screen_text
+from tui.analysis.critical_path import critical_paths
+from tui.screens.critical_path import CriticalPathScreen, PathStrip
+from tui.screens.linked_tables import LinkedTables
+from tui.screens.timeline import TimelineScreen
+
+
+async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
+    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(120, 40)) as pilot:
+        await press(pilot, "X")
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, CriticalPathScreen)
+        await settled(pilot)
+        rows = critical_paths(screen.profile)
+        tables = screen.query_one(LinkedTables)
+        assert tables.pane(0).model.shown_frame().height == rows.height
+        assert "decides when it ends" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        work = tables.pane(1).current_row
+        assert work is not None
+        assert tables.pane(1).frame["path_ns"].sum() == rows["duration_ns"][0]
+        assert tables.pane(2).frame["duration_ns"].sum() == work["path_ns"]
+        await press(pilot, "enter", "T")
+        timeline = app_of(pilot).view_screen
+        assert isinstance(timeline, TimelineScreen)
+        await press(pilot, "P")
+        assert timeline.lanes.hits is not None
+        assert "find critical path" in screen_text(pilot.app)
+        await press(pilot, "P")
+        assert timeline.lanes.hits is None
+
+
+async def test_a_short_screen_keeps_two_lines_of_bars() -> None:
+    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(80, 24)) as pilot:
+        await press(pilot, "X")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.query_one(PathStrip).size.height == 3

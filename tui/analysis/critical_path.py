@@ -1,0 +1,957 @@
+"""Critical path of each iteration: the chain of work and waits that decides when it ends, without a gap."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
+from tui.analysis.gpu_time.interval_sets import IntervalSet, union_of
+from tui.analysis.gpu_time.timelines import classify_values
+from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
+from tui.analysis.inputs.capabilities import how_to_record
+from tui.analysis.inputs.needs import API_TRACE, START_TIMES
+from tui.analysis.iterations.iteration_table import with_iterations
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ranks.collectives import TURN, clocks, leave_together, with_times
+from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
+from tui.correlation.nesting import NONE, Nesting, nested
+from tui.model.columns import Column, ColumnKind, columns
+from tui.model.profile import rows_of_session
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+K = ColumnKind
+
+
+class PathKind(IntEnum):
+    """What a segment of a path is."""
+
+    KERNEL = 0
+    COPY = 1
+    COMMUNICATION = 2
+    KERNEL_GAP = 3
+    LAUNCH_DELAY = 4
+    SYNCHRONIZATION = 5
+    CPU_OP = 6
+    API_CALL = 7
+    CPU_OUTSIDE = 8
+    NOT_RECORDED = 9
+
+
+TITLES: Final = {
+    PathKind.KERNEL: "kernel",
+    PathKind.COPY: "copy",
+    PathKind.COMMUNICATION: "communication",
+    PathKind.KERNEL_GAP: "kernel gap",
+    PathKind.LAUNCH_DELAY: "launch delay",
+    PathKind.SYNCHRONIZATION: "synchronization",
+    PathKind.CPU_OP: "CPU op",
+    PathKind.API_CALL: "API call",
+    PathKind.CPU_OUTSIDE: "CPU outside ops",
+    PathKind.NOT_RECORDED: "not recorded",
+}
+"""As in tables."""
+COLUMN_OF_KIND: Final = {kind: f"path_{title.lower().replace(' ', '_')}_ns" for kind, title in TITLES.items()}
+
+GPU_WORK: Final = (PathKind.KERNEL, PathKind.COPY, PathKind.COMMUNICATION)
+
+_BY_WORK_KIND: Final = {
+    WorkKind.COMPUTE: PathKind.KERNEL,
+    WorkKind.COMMUNICATION: PathKind.COMMUNICATION,
+    WorkKind.MEMSET: PathKind.COPY,
+    WorkKind.COPY: PathKind.COPY,
+}
+_STREAM_WAIT: Final = r"^(?:cuda|hip|cu)StreamWaitEvent"
+_MOST_STEPS_BACK: Final = 64
+"""Of activities that end before a moment so many are tried."""
+_EARLIEST: Final = -(1 << 62)
+
+
+class Start(IntEnum):
+    """What decided when an activity started."""
+
+    UNKNOWN = 0
+    LAUNCH = 1
+    """It started when its launch had reached the GPU."""
+    STREAM = 2
+    """The work before it on its stream had to end."""
+    WAIT = 3
+    """Work of another stream had to end."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """One session, ready to be walked. Times are of a clock that all sessions have that are walked together.
+
+    Activities are numbered by their start, from 0.
+    """
+
+    session: int
+    shift_ns: int
+    """Added to the session's own times."""
+    start: list[int]
+    end: list[int]
+    row: Ints
+    """Of ``activities``."""
+    kind: list[int]
+    """A `PathKind`."""
+    iteration: list[int | None]
+    launch: list[int]
+    """When the launching call began; `_EARLIEST` where it is not known."""
+    thread: list[int]
+    """Of that call, as `thread_codes`."""
+    decided_by: list[int]
+    """A `Start`."""
+    before: list[int]
+    """The activity that it waited for; -1 for none."""
+    inferred: list[bool]
+    """That it waited for it is inferred from times, not recorded."""
+    previous: Ints
+    """The activity before it on its stream; -1 for none."""
+    latency_ns: int
+    """The shortest time from the begin of a launching call to the start of its work."""
+    blocked: dict[int, tuple[list[int], list[int], list[int], list[int]]]
+    """For each thread the calls that waited for GPU work, by end: their ends, begins, the activity, their rows."""
+    bursts: dict[int, Bursts]
+    """The CPU work of each thread that has ops or launches."""
+    cpu_end: list[tuple[int, int]]
+    """End and thread of all bursts, ascending."""
+    meetings: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """For a collective that another rank joined later: when, which session, and its activity there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """The times of a thread in any op or call."""
+
+    begins: list[int]
+    ends: list[int]
+    woken_by: list[tuple[int, int] | None]
+    """For each the thread that handed over to it, and the end of that thread's work; None where it went on by itself.
+
+    Handed over is what begins after all of another thread's burst that lies in this thread's pause: as Python's thread
+    waits for autograd's, which began when Python's called it.
+    """
+    handover: list[int]
+    """For each the last one up to it that was handed over to; -1 for none."""
+    busy: IntervalSet
+    calls: IntervalSet
+    """Times in API calls."""
+
+
+class Segment(NamedTuple):
+    """A piece of a path."""
+
+    on_session: int
+    kind: int
+    start_ns: int
+    end_ns: int
+    activity: int
+    """Its number in the `Trace`: that of work, that which was delayed; -1 for the CPU."""
+    thread: int
+    call: int
+    """The row of the call that waited; -1 for others."""
+    inferred: bool
+
+
+# --- what the paths are made of --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CpuItems:
+    """Ops and calls of a session in some time, nested."""
+
+    nesting: Nesting
+    threads: Ints
+    """Of each boundary."""
+    bounds: Ints
+    """Begins and ends of all of them, by thread and time."""
+    names: pl.Series
+    ops: int
+    """So many of the first items are ops, the others calls."""
+    op_numbers: pl.Series
+
+    def split(self, thread: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Cut times of threads where ops and calls begin and end.
+
+        Returns:
+            For each piece which of the times it is of, its begin and end, and the innermost op or call; `NONE`
+            outside of all.
+        """
+        if not len(thread):
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, nothing, nothing
+        codes = np.unique(np.concatenate((self.threads, thread)))
+        origin = int(min(begin.min(), self.bounds.min() if len(self.bounds) else begin.min()))
+        width = int(max(end.max(), self.bounds.max() if len(self.bounds) else end.max())) - origin + 1
+        keys = np.searchsorted(codes, self.threads) * width + (self.bounds - origin)
+        base = np.searchsorted(codes, thread) * width - origin
+        first = np.searchsorted(keys, base + begin, side="right")
+        last = np.searchsorted(keys, base + end, side="left")
+        pieces = np.maximum(last - first, 0) + 1
+        of = np.repeat(np.arange(len(thread)), pieces)
+        within = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        inner = np.append(self.bounds, 0)
+        at = np.repeat(first, pieces) + within
+        starts = np.where(within == 0, begin[of], inner[np.minimum(at - 1, len(inner) - 1)])
+        ends = np.where(within == pieces[of] - 1, end[of], inner[np.minimum(at, len(inner) - 1)])
+        # Times are doubled in the nesting, so that one between two boundaries is in neither.
+        return of, starts, ends, self.nesting.innermost(thread[of], 2 * starts + 1)
+
+    def described(self, item: Ints) -> tuple[pl.Series, ...]:
+        """Kind, name and op of the innermost item of each piece: columns piece_kind, piece_name and piece_op."""
+        kind = np.where(item < self.ops, int(PathKind.CPU_OP), int(PathKind.API_CALL))
+        kind = np.where(item == NONE, int(PathKind.CPU_OUTSIDE), kind)
+        at = pl.Series(item).set(pl.Series(item == NONE), None).cast(pl.UInt32)
+        names = self.names.gather(at).cast(NAME)
+        return pl.Series("piece_kind", kind), names.alias("piece_name"), self.op_numbers.gather(at).alias("piece_op")
+
+
+def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
+    """The ops and calls of a session that are active from one moment to another, by the common clock."""
+    shift = trace.shift_ns
+    since, until = begin - shift, end - shift
+    active = (pl.col("start_ns") < until) & (pl.col("start_ns") + pl.col("duration_ns") > since)
+    timed = [
+        rows_of_session(profile[name], trace.session).filter(active).drop_nulls(["start_ns", "duration_ns"])
+        for name in ("ops", "api_calls")
+    ]
+    joined = pl.concat([frame.select("name", "start_ns", "duration_ns", "pid", "tid") for frame in timed])
+    thread = thread_codes(joined["pid"], joined["tid"])
+    begins = joined["start_ns"].to_numpy() + shift
+    ends = begins + np.maximum(joined["duration_ns"].to_numpy(), 0)
+    nesting = nested(thread, 2 * begins, 2 * ends, slack=2 * SLACK_NS)
+    threads, bounds = np.concatenate((thread, thread)), np.concatenate((begins, ends))
+    order = np.lexsort((bounds, threads))
+    numbers = timed[0]["op"].extend_constant(None, timed[1].height)
+    return CpuItems(nesting, threads[order], bounds[order], joined["name"], timed[0].height, numbers)
+
+
+def base_profile(profile: Profile) -> Profile:
+    """The profile of all iterations, with its iterations: what ran before one decides when it can start."""
+    whole = profile.all_iterations or profile
+    return whole if whole.steps is not None else with_iterations(whole)
+
+
+@once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
+def traces(profile: Profile) -> dict[int, Trace]:
+    """Every session whose GPU work has times, ready to be walked.
+
+    Args:
+        profile: See `base_profile`.
+    """
+    origins = dict(profile["sessions"].select("session", "origin_ns").iter_rows())
+    agree = sorted(clocks(profile).agree) if profile["sessions"].height > 1 else []
+    known = [origins[session] or 0 for session in agree]
+    shifts = {session: (origins[session] or 0) - min(known) for session in agree}
+    made: dict[int, Trace] = {}
+    kinds = work_kinds(profile)
+    numbered = profile["activities"].with_row_index("row")
+    for session in numbered["session"].unique().sort().to_list():
+        one = pl.col("session") == session
+        work = numbered.filter(one).drop_nulls(["start_ns", "duration_ns"])
+        if work.is_empty():
+            continue
+        calls = profile["api_calls"].with_row_index("call_row").filter(one)
+        made[session] = _trace(session, shifts.get(session, 0), work, calls, profile["ops"].filter(one), kinds)
+    if agree:
+        _add_meetings(profile, made, shifts)
+    return made
+
+
+def _trace(
+    session: int, shift: int, work: pl.DataFrame, calls: pl.DataFrame, ops: pl.DataFrame, kinds: npt.NDArray[np.int8]
+) -> Trace:
+    work = work.sort("start_ns", maintain_order=True)
+    start = work["start_ns"].to_numpy() + shift
+    end = start + np.maximum(work["duration_ns"].to_numpy(), 0)
+    row = work["row"].to_numpy().astype(np.int64)
+    calls = calls.drop_nulls(["start_ns", "duration_ns"])
+    call = launching_rows(work["correlation"], calls)
+    call_start = np.append(calls["start_ns"].to_numpy() + shift, _EARLIEST)
+    call_thread = np.append(thread_codes(calls["pid"], calls["tid"]), -1)
+    launch, thread = call_start[call], call_thread[call]
+    # What started before its call began has clocks that differ: its launch says nothing.
+    launch = np.where(launch <= start, launch, _EARLIEST)
+    previous = _previous_on_stream(work)
+    is_known = (launch > _EARLIEST) & (_turn_in_launch(call) == 0)
+    delays = (start - launch)[is_known]
+    latency = int(delays[delays > 0].min()) if (delays > 0).any() else 0
+    ended = np.where(previous >= 0, np.minimum(end[previous], start), _EARLIEST)
+    arrived = np.where(is_known, np.minimum(launch + latency, start), launch)
+    decided = np.select(
+        [(launch > _EARLIEST) & (arrived > ended), previous >= 0, launch > _EARLIEST],
+        [int(Start.LAUNCH), int(Start.STREAM), int(Start.LAUNCH)],
+        int(Start.UNKNOWN),
+    )
+    before = np.where(decided == Start.STREAM, previous, -1)
+    inferred = np.zeros(len(start), bool)
+    ready = np.maximum(arrived, ended)
+    streams = pl.Series(_stream_codes(work))
+    _add_stream_waits(
+        work,
+        calls,
+        streams.to_numpy(),
+        start,
+        end,
+        launch,
+        thread,
+        call,
+        ready,
+        latency,
+        shift,
+        decided,
+        before,
+        inferred,
+    )
+    bursts = _bursts(ops, calls, np.unique(thread[launch > _EARLIEST]), shift)
+    return Trace(
+        session=session,
+        shift_ns=shift,
+        start=start.tolist(),
+        end=end.tolist(),
+        row=row,
+        kind=np.array([int(_BY_WORK_KIND[kind]) for kind in WorkKind])[kinds[row]].tolist(),
+        iteration=work["iteration"].to_list(),
+        launch=launch.tolist(),
+        thread=thread.tolist(),
+        decided_by=decided.tolist(),
+        before=before.tolist(),
+        inferred=inferred.tolist(),
+        previous=previous,
+        latency_ns=latency,
+        blocked=_blocked_calls(calls, call, start, end, launch, shift),
+        bursts=bursts,
+        cpu_end=sorted((finish, code) for code, one in bursts.items() for finish in one.ends),
+    )
+
+
+def _stream_codes(work: pl.DataFrame) -> Ints:
+    return work.select(pl.struct("device", "stream").rank("dense").cast(pl.Int64)).to_series().to_numpy()
+
+
+def _previous_on_stream(work: pl.DataFrame) -> Ints:
+    """For each activity, by start, the one before it on its stream; -1 for the first and where no stream is known."""
+    before = pl.col("at").shift(1).over("device", "stream")
+    found = (
+        work.select("device", "stream", pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
+        .select(pl.when(pl.col("stream").is_not_null()).then(before).fill_null(-1))
+        .to_series()
+    )
+    return found.to_numpy()
+
+
+def _turn_in_launch(call: npt.NDArray[np.int32]) -> Ints:
+    """The turn of each activity among those of its call, by start: a graph's launch has many."""
+    order = np.argsort(call, kind="stable")
+    sorted_calls = call[order]
+    first = np.concatenate(([True], sorted_calls[1:] != sorted_calls[:-1]))
+    begin = np.maximum.accumulate(np.where(first, np.arange(len(call)), 0))
+    turn = np.empty(len(call), np.int64)
+    turn[order] = np.arange(len(call)) - begin
+    return np.where(call >= 0, turn, 0)
+
+
+def _add_stream_waits(
+    work: pl.DataFrame,
+    calls: pl.DataFrame,
+    streams: Ints,
+    start: Ints,
+    end: Ints,
+    launch: Ints,
+    thread: Ints,
+    call: npt.NDArray[np.int32],
+    ready: Ints,
+    latency: int,
+    shift: int,
+    decided: Ints,
+    before: Ints,
+    inferred: npt.NDArray[np.bool_],
+) -> None:
+    """Where an activity waited for one of another stream: as recorded, else by times after a call of such a wait."""
+    is_wait = calls["name"].cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False).to_numpy()
+    recorded = np.zeros(calls.height, bool)
+    if "event_record" in calls.columns:
+        recorded = is_wait & calls["event_record"].is_not_null().to_numpy() & calls["stream"].is_not_null().to_numpy()
+        _add_recorded_waits(
+            work, calls.filter(pl.Series(recorded)), calls, start, end, launch, ready, shift, decided, before
+        )
+    waits = np.flatnonzero(is_wait & ~recorded)
+    by_end = np.argsort(end, kind="stable")
+    ends = end[by_end]
+    same_launch = np.flatnonzero(_turn_in_launch(call) > 0)
+    unexplained = set(same_launch[(decided == Start.LAUNCH)[same_launch]].tolist())
+    if len(waits):
+        wait_threads = thread_codes(calls["pid"], calls["tid"])[waits]
+        wait_times = calls["start_ns"].to_numpy()[waits] + shift
+        order = np.lexsort((wait_times, wait_threads))
+        wait_threads, wait_times = wait_threads[order], wait_times[order]
+        candidates = np.flatnonzero((start - ready > latency) & (launch > _EARLIEST))
+        for at in candidates.tolist():
+            low, high = (
+                np.searchsorted(wait_threads, thread[at], "left"),
+                np.searchsorted(wait_threads, thread[at], "right"),
+            )
+            place = low + int(np.searchsorted(wait_times[low:high], launch[at])) - 1
+            own = _previous_launch(at, streams, launch, start)
+            if place >= low and wait_times[place] > own:
+                unexplained.add(at)
+    for at in sorted(unexplained):
+        last = int(np.searchsorted(ends, start[at], side="right")) - 1
+        for position in range(last, max(last - _MOST_STEPS_BACK, -1), -1):
+            other = int(by_end[position])
+            same = call[other] == call[at] and call[at] >= 0 and start[other] < start[at]
+            if end[other] <= ready[at] and not same:
+                break
+            if streams[other] != streams[at] and (launch[other] < launch[at] or same):
+                decided[at], before[at], inferred[at] = Start.WAIT, other, True
+                break
+
+
+def _previous_launch(at: int, streams: Ints, launch: Ints, start: Ints) -> int:
+    """When the work before one on its stream was launched."""
+    for other in range(at - 1, max(at - 1 - _MOST_STEPS_BACK, -1), -1):
+        if streams[other] == streams[at]:
+            return int(launch[other])
+    return _EARLIEST
+
+
+def _add_recorded_waits(
+    work: pl.DataFrame,
+    waits: pl.DataFrame,
+    calls: pl.DataFrame,
+    start: Ints,
+    end: Ints,
+    launch: Ints,
+    ready: Ints,
+    shift: int,
+    decided: Ints,
+    before: Ints,
+) -> None:
+    """Waits of streams for events, which the profiler joined with the calls that recorded the events."""
+    if waits.is_empty():
+        return
+    records = (
+        calls.select(event_record="correlation", recorded_ns="start_ns")
+        .drop_nulls()
+        .unique("event_record", keep="first")
+    )
+    pairs = waits.join(records, on="event_record", how="inner")
+    by_stream: dict[int, Ints] = {}
+    for stream in set(pairs["stream"].to_list()) | set(pairs["event_stream"].to_list()):
+        of = np.flatnonzero((work["stream"] == stream).fill_null(False).to_numpy() & (launch > _EARLIEST))
+        by_stream[stream] = of[np.argsort(launch[of], kind="stable")]
+    for stream, event_stream, waited, recorded in pairs.select(
+        "stream", "event_stream", "start_ns", "recorded_ns"
+    ).iter_rows():
+        sources, targets = by_stream[event_stream], by_stream[stream]
+        source = int(np.searchsorted(launch[sources], recorded + shift)) - 1
+        target = int(np.searchsorted(launch[targets], waited + shift))
+        if source < 0 or target >= len(targets):
+            continue
+        first, second = int(sources[source]), int(targets[target])
+        if ready[second] < end[first] <= start[second] and launch[first] < launch[second]:
+            decided[second], before[second], ready[second] = Start.WAIT, first, end[first]
+
+
+def _blocked_calls(
+    calls: pl.DataFrame, launching: npt.NDArray[np.int32], start: Ints, end: Ints, launch: Ints, shift: int
+) -> dict[int, tuple[list[int], list[int], list[int], list[int]]]:
+    """Calls that returned when GPU work had ended: by thread, by end."""
+    classes = classify_values(calls["name"], api_classes)
+    begins = calls["start_ns"].to_numpy() + shift
+    finishes = begins + calls["duration_ns"].to_numpy()
+    threads = thread_codes(calls["pid"], calls["tid"])
+    rows = calls["call_row"].to_numpy()
+    last_own = np.full(calls.height, -1, np.int64)
+    own = launching >= 0
+    by_end = np.argsort(end, kind="stable")
+    last_own[launching[by_end][own[by_end]]] = by_end[own[by_end]]
+    ends = end[by_end]
+    found: list[tuple[int, int, int, int, int]] = []
+    for at in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_own >= 0))).tolist():
+        begin, finish = int(begins[at]), int(finishes[at])
+        if classes[at] == ApiClass.COPY:
+            work = int(last_own[at])
+        else:
+            work = -1
+            last = int(np.searchsorted(ends, finish, side="right")) - 1
+            for position in range(last, max(last - _MOST_STEPS_BACK, -1), -1):
+                if launch[by_end[position]] < begin:
+                    work = int(by_end[position])
+                    break
+        if work >= 0 and begin < end[work] <= finish:
+            found.append((int(threads[at]), finish, begin, work, int(rows[at])))
+    by_thread: dict[int, tuple[list[int], list[int], list[int], list[int]]] = {}
+    for thread, finish, begin, work, row in sorted(found):
+        into = by_thread.setdefault(thread, ([], [], [], []))
+        for column, value in zip(into, (finish, begin, work, row), strict=True):
+            column.append(value)
+    return by_thread
+
+
+def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int) -> dict[int, Bursts]:
+    """The CPU work of each thread with ops or launches."""
+    frames = [
+        frame.select("start_ns", "duration_ns", "pid", "tid").drop_nulls(["start_ns", "duration_ns"])
+        for frame in (ops, calls)
+    ]
+    of_ops, of_calls = (thread_codes(frame["pid"], frame["tid"]) for frame in frames)
+    starts = [frame["start_ns"].to_numpy() + shift for frame in frames]
+    ends = [start + np.maximum(frame["duration_ns"].to_numpy(), 0) for start, frame in zip(starts, frames, strict=True)]
+    threads = np.union1d(np.unique(of_ops), launching)
+    busy, in_calls = {}, {}
+    for thread in threads.tolist():
+        own_ops, own_calls = of_ops == thread, of_calls == thread
+        in_calls[thread] = union_of(starts[1][own_calls], ends[1][own_calls])
+        outer = union_of(starts[0][own_ops], ends[0][own_ops])
+        busy[thread] = union_of(
+            np.concatenate((outer.starts, in_calls[thread].starts)), np.concatenate((outer.ends, in_calls[thread].ends))
+        )
+    code = np.concatenate([np.full(len(one.starts), thread) for thread, one in busy.items()] or [np.zeros(0, np.int64)])
+    begin = np.concatenate([one.starts for one in busy.values()] or [np.zeros(0, np.int64)])
+    end = np.concatenate([one.ends for one in busy.values()] or [np.zeros(0, np.int64)])
+    by_end = np.argsort(end, kind="stable")
+    found = {}
+    for thread, one in busy.items():
+        own_end = np.concatenate(([_EARLIEST], one.ends[:-1]))
+        woken = np.full(len(one.starts), -1, np.int64)
+        position = np.searchsorted(end[by_end], one.starts, side="right") - 1
+        left = np.flatnonzero(position >= 0)
+        for _ in range(_MOST_STEPS_BACK):
+            other = by_end[position[left]]
+            left = left[end[other] > own_end[left]]
+            if not len(left):
+                break
+            other = by_end[position[left]]
+            good = (code[other] != thread) & (begin[other] >= own_end[left])
+            woken[left[good]] = other[good]
+            left = left[~good & (position[left] > 0)]
+            position[left] -= 1
+        at = np.arange(len(woken))
+        found[thread] = Bursts(
+            one.starts.tolist(),
+            one.ends.tolist(),
+            [None if other < 0 else (int(code[other]), int(end[other])) for other in woken.tolist()],
+            np.maximum.accumulate(np.where(woken >= 0, at, -1)).tolist(),
+            one,
+            in_calls[thread],
+        )
+    return found
+
+
+def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[int, int]) -> None:
+    """Which rank joined each collective last, where clocks agree."""
+    rows = with_times(profile).filter(leave_together(), pl.col("session").is_in(list(shifts)))
+    zero = min((profile["sessions"].filter(pl.col("session").is_in(list(shifts)))["origin_ns"].fill_null(0)).to_list())
+    rows = rows.with_columns((pl.col("begin_ns") - zero).alias("begin_ns")).filter(
+        pl.len().over(TURN) > 1, pl.col("begin_ns").is_not_null().all().over(TURN)
+    )
+    numbers = profile["activities"].with_row_index("row").select("session", "activity", "row")
+    rows = rows.join(numbers, on=["session", "activity"], how="left")
+    places = {session: dict(zip(one.row.tolist(), range(len(one.row)), strict=True)) for session, one in made.items()}
+    for _, group in rows.group_by(TURN, maintain_order=True):
+        late = group.sort("begin_ns", "session").row(-1, named=True)
+        there = places[late["session"]].get(late["row"])
+        for session, row, begin in group.select("session", "row", "begin_ns").iter_rows():
+            here = places[session].get(row)
+            if here is not None and there is not None and begin < late["begin_ns"] < made[session].end[here]:
+                made[session].meetings[here] = (late["begin_ns"], late["session"], there)
+
+
+# --- the walk --------------------------------------------------------------------------------------------------------
+
+
+def walk(
+    all_traces: Mapping[int, Trace], session: int, begin: int, end: int, last: int | None, resolution: int
+) -> list[Segment]:
+    """The path of one iteration, its end first. Its segments cover the iteration without gap or overlap.
+
+    Args:
+        all_traces: See `traces`.
+        session: Whose iteration it is.
+        begin: When it begins, in the common clock.
+        end: When it ends.
+        last: Its activity that ends last; None where it has none.
+        resolution: The step of the times.
+    """
+    trace = all_traces[session]
+    path: list[Segment] = []
+    at, now, thread = (-1 if last is None else last), end, -1
+
+    def add(kind: int, since: int, *, activity: int = -1, call: int = -1, inferred: bool = False) -> None:
+        nonlocal now
+        since = max(min(since, now), begin)
+        if since < now:
+            path.append(Segment(trace.session, kind, since, now, activity, thread, call, inferred))
+        now = since
+
+    if at < 0 or trace.end[at] < end - resolution:
+        latest = bisect_right(trace.cpu_end, (end, 1 << 62)) - 1
+        on_gpu = trace.end[at] if at >= 0 else begin
+        if latest >= 0 and trace.cpu_end[latest][0] > on_gpu:
+            at, thread = -1, trace.cpu_end[latest][1]
+        else:
+            add(PathKind.CPU_OUTSIDE, on_gpu)
+    # Every step goes back to an earlier activity or an earlier burst.
+    for _ in range(2 * sum(len(one.start) + len(one.cpu_end) for one in all_traces.values()) + 2):
+        if now <= begin:
+            break
+        if at >= 0:
+            met = trace.meetings.get(at)
+            if met is not None and trace.start[at] < met[0] < now:
+                add(trace.kind[at], met[0], activity=at)
+                trace, at = all_traces[met[1]], met[2]
+                continue
+            add(trace.kind[at], trace.start[at], activity=at)
+            decided, before = trace.decided_by[at], trace.before[at]
+            if decided == Start.UNKNOWN:
+                break
+            if decided == Start.LAUNCH:
+                thread = trace.thread[at]
+                add(PathKind.LAUNCH_DELAY, trace.launch[at], activity=at)
+                at = -1
+                continue
+            kind = PathKind.KERNEL_GAP if decided == Start.STREAM else PathKind.SYNCHRONIZATION
+            add(kind, trace.end[before], activity=at, inferred=trace.inferred[at])
+            at = before
+            continue
+        bursts = trace.bursts.get(thread)
+        place = -1 if bursts is None else bisect_left(bursts.begins, now) - 1
+        if bursts is None or place < 0:
+            break
+        handed = bursts.handover[place]
+        since = bursts.begins[max(handed, 0)]
+        blocked = trace.blocked.get(thread)
+        waited = -1 if blocked is None else bisect_right(blocked[0], now) - 1
+        if blocked is not None and waited >= 0 and blocked[0][waited] > since:
+            add(PathKind.CPU_OP, blocked[0][waited])
+            at = blocked[2][waited]
+            add(PathKind.SYNCHRONIZATION, trace.end[at], activity=at, call=blocked[3][waited])
+            continue
+        add(PathKind.CPU_OP, since)
+        waker = bursts.woken_by[handed] if handed >= 0 else None
+        if waker is None:
+            break
+        add(PathKind.CPU_OUTSIDE, waker[1], inferred=True)
+        thread = waker[0]
+    thread = -1
+    add(PathKind.NOT_RECORDED, begin)
+    return path
+
+
+class Window(NamedTuple):
+    """The time of an iteration, in the common clock."""
+
+    session: int
+    iteration: int
+    begin: int
+    end: int
+    last: int | None
+    """Its activity that ends last."""
+
+
+def windows(profile: Profile) -> list[Window]:
+    """The iterations of a profile of all of them, whose times are known."""
+    found = traces(profile)
+    assert profile.steps is not None, "base_profile fills it"
+    rows = profile.steps.drop_nulls(["iteration", "start_ns", "duration_ns"]).filter(pl.col("duration_ns") > 0)
+    made = []
+    for session, part in rows.sort("session", "start_ns").group_by("session", maintain_order=True):
+        trace = found.get(int(session[0]))
+        if trace is None:
+            continue
+        last: dict[int | None, int] = {}
+        for place, number in enumerate(trace.iteration):
+            if number not in last or trace.end[place] > trace.end[last[number]]:
+                last[number] = place
+        whole = part["source"].to_list() == ["whole run"] if "source" in part.columns else False
+        for number, start, duration in part.select("iteration", "start_ns", "duration_ns").iter_rows():
+            begin = start + trace.shift_ns
+            own = last.get(number)
+            if own is None and whole and trace.end:
+                own = int(np.argmax(trace.end))
+            if own is not None and trace.end[own] > begin + duration:
+                own = None
+            made.append(Window(trace.session, number, begin, begin + duration, own))
+    return made
+
+
+_SEGMENTS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "iteration": pl.Int32,
+        "segment": pl.UInt32,
+        "path_kind": NAME,
+        "name": NAME,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "on_session": pl.UInt32,
+        "activity": pl.UInt32,
+        "op": pl.UInt32,
+        "is_inferred": pl.Boolean,
+    }
+)
+
+
+@once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
+def paths(profile: Profile) -> dict[tuple[int, int], tuple[Window, list[Segment]]]:
+    """The path of each iteration by time, by session and iteration; time of the CPU is not cut into ops yet.
+
+    Args:
+        profile: See `base_profile`.
+    """
+    found = traces(profile)
+    resolution = dict(profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(1)).iter_rows())
+    made = {}
+    for one in windows(profile):
+        path = walk(found, one.session, one.begin, one.end, one.last, resolution[one.session])
+        made[one.session, one.iteration] = (one, path[::-1])
+    return made
+
+
+def _frame(profile: Profile, parts: Sequence[tuple[Window, Sequence[Segment]]]) -> pl.DataFrame:
+    """Segments with names; those of the CPU are cut where ops and calls begin and end."""
+    flat = [segment for _, path in parts for segment in path]
+    if not flat:
+        return pl.DataFrame(schema=_SEGMENTS)
+    found = traces(profile)
+    window = np.repeat(np.arange(len(parts)), [len(path) for _, path in parts])
+    on, kind, start, end, activity, thread, call = (
+        np.array(column, np.int64) for column in list(zip(*flat, strict=True))[:7]
+    )
+    row, shift = np.full(len(flat), -1, np.int64), np.zeros(len(flat), np.int64)
+    pieces = []
+    for session in np.unique(on).tolist():
+        trace = found[session]
+        here = on == session
+        shift[here] = trace.shift_ns
+        with_work = np.flatnonzero(here & (activity >= 0))
+        row[with_work] = trace.row[activity[with_work]]
+        cpu = np.flatnonzero(here & (kind == PathKind.CPU_OP))
+        if not len(cpu):
+            continue
+        items = cpu_items(profile, trace, int(start[cpu].min()), int(end[cpu].max()))
+        of, starts, ends, item = items.split(thread[cpu], start[cpu], end[cpu])
+        pieces.append(
+            pl.DataFrame(
+                {"order": cpu[of], "piece_start": starts - trace.shift_ns, "piece_ns": ends - starts}
+            ).with_columns(*items.described(item))
+        )
+    activities = profile["activities"]
+    at = pl.Series(row).set(pl.Series(row < 0), None).cast(pl.UInt32)
+    waited = pl.Series(call).set(pl.Series(call < 0), None).cast(pl.UInt32)
+    titles = pl.Series([TITLES[one] for one in PathKind], dtype=NAME)
+    whole = pl.DataFrame(
+        {
+            "order": np.arange(len(flat)),
+            "session": np.array([one.session for one, _ in parts])[window],
+            "iteration": np.array([one.iteration for one, _ in parts])[window],
+            "kind": kind,
+            "start_ns": start - shift,
+            "duration_ns": end - start,
+            "on_session": on,
+            "is_inferred": np.array([segment.inferred for segment in flat]),
+        }
+    ).with_columns(
+        activities["name"].gather(at).alias("work_name"),
+        activities["activity"].gather(at).alias("activity"),
+        activities["op"].gather(at).alias("work_op"),
+        profile["api_calls"]["name"].gather(waited).alias("call_name"),
+    )
+    if pieces:
+        whole = whole.join(pl.concat(pieces), on="order", how="left", maintain_order="left_right")
+    else:
+        whole = whole.with_columns(piece_start=None, piece_ns=None, piece_kind=None, piece_name=None, piece_op=None)
+    whole = whole.with_columns(
+        pl.coalesce("piece_ns", "duration_ns").alias("duration_ns"), pl.coalesce("piece_kind", "kind").alias("kind")
+    ).filter(pl.col("duration_ns") > 0)
+    return whole.select(
+        pl.col("session").cast(pl.UInt32),
+        pl.col("iteration").cast(pl.Int32),
+        pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("session", "iteration").alias("segment"),
+        titles.gather(whole["kind"]).alias("path_kind"),
+        pl.coalesce("piece_name", "call_name", "work_name").cast(NAME).alias("name"),
+        pl.coalesce("piece_start", "start_ns").alias("start_ns"),
+        "duration_ns",
+        pl.col("on_session").cast(pl.UInt32),
+        "activity",
+        pl.coalesce("piece_op", "work_op").cast(pl.UInt32).alias("op"),
+        "is_inferred",
+    )
+
+
+def shown_paths(profile: Profile) -> list[tuple[Window, list[Segment]]]:
+    """The paths of the iterations that are shown."""
+    whole = base_profile(profile)
+    found = paths(whole)
+    if profile.steps is None or whole is profile:
+        return list(found.values())
+    shown = profile.steps.select("session", "iteration").drop_nulls().unique(maintain_order=True)
+    return [found[key] for key in shown.sort("session", "iteration").iter_rows() if key in found]
+
+
+def path_segments(profile: Profile) -> pl.DataFrame:
+    """The segments of the path of each iteration shown, by session, iteration and time.
+
+    Columns: session, iteration, segment (from 1), path_kind (`TITLES`), name (of the kernel, copy, op or call; of a
+    gap or delay of the work that came later; of a synchronization the call that waited), start_ns (by the clock of
+    on_session), duration_ns, on_session (where it ran: another rank's where a collective waited for it), activity,
+    op, is_inferred.
+    """
+    return _frame(base_profile(profile), shown_paths(profile))
+
+
+def segments_of(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
+    """`path_segments` of one iteration."""
+    whole = base_profile(profile)
+    found = paths(whole).get((session, iteration))
+    return _frame(whole, [found] if found is not None else [])
+
+
+@once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
+def critical_paths(profile: Profile) -> pl.DataFrame:
+    """One row per iteration: session, iteration, start_ns, duration_ns, and the time of each kind on its path.
+
+    The kinds add up to the duration of the iteration.
+    """
+    found = traces(base_profile(profile))
+    rows = []
+    for window, path in shown_paths(profile):
+        sums = [0] * len(PathKind)
+        elsewhere = 0
+        cpu: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        for segment in path:
+            sums[segment.kind] += segment.end_ns - segment.start_ns
+            if segment.on_session != window.session:
+                elsewhere += segment.end_ns - segment.start_ns
+            if segment.kind == PathKind.CPU_OP:
+                begins, ends = cpu.setdefault((segment.on_session, segment.thread), ([], []))
+                begins.append(segment.start_ns)
+                ends.append(segment.end_ns)
+        for (session, thread), (begins, ends) in cpu.items():
+            bursts = found[session].bursts[thread]
+            busy, calls = (_covered(one, begins, ends) for one in (bursts.busy, bursts.calls))
+            sums[PathKind.CPU_OUTSIDE] += sum(ends) - sum(begins) - busy
+            sums[PathKind.API_CALL] += calls
+            sums[PathKind.CPU_OP] += busy - calls - (sum(ends) - sum(begins))
+        start = window.begin - found[window.session].shift_ns
+        rows.append((window.session, window.iteration, start, window.end - window.begin, *sums, elsewhere))
+    names = (*COLUMN_OF_KIND.values(), "path_other_rank_ns")
+    schema = {"session": pl.UInt32, "iteration": pl.Int32} | dict.fromkeys(
+        ("start_ns", "duration_ns", *names), pl.Int64
+    )
+    gpu = pl.sum_horizontal(COLUMN_OF_KIND[kind] for kind in GPU_WORK)
+    return (
+        pl.DataFrame(rows, schema=schema, orient="row")
+        .with_columns((100 * gpu / pl.col("duration_ns")).alias("path_gpu_pct"))
+        .select("session", "iteration", "start_ns", "duration_ns", "path_gpu_pct", *names)
+    )
+
+
+def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> int:
+    return int((times.until(np.array(ends, np.int64)) - times.until(np.array(begins, np.int64))).sum())
+
+
+def why_no_path(profile: Profile) -> str:
+    """Why there is no critical path; empty where there is one."""
+    if profile["activities"].drop_nulls(["start_ns", "duration_ns"]).is_empty():
+        return f"no start times of GPU work: {how_to_record(profile, START_TIMES)}"
+    if critical_paths(profile).is_empty():
+        return "no iteration with known times"
+    return ""
+
+
+def without_calls(profile: Profile) -> str:
+    """What is missing where launches are not recorded; empty where they are."""
+    if profile["api_calls"].height:
+        return ""
+    return f"launches are not recorded, so that the path stays on the GPU: {how_to_record(profile, API_TRACE)}"
+
+
+def representative(profile: Profile, session: int | None = None) -> tuple[int, int] | None:
+    """The session and iteration whose duration is the median; None where there is none."""
+    rows = critical_paths(profile)
+    if session is not None:
+        rows = rows.filter(pl.col("session") == session)
+    if rows.is_empty():
+        return None
+    first = rows.filter(pl.col("session") == rows["session"][0]).sort("duration_ns", "iteration")
+    row: dict[str, Any] = first.row((first.height - 1) // 2, named=True)
+    return int(row["session"]), int(row["iteration"])
+
+
+def _of_kind(kind: PathKind, title: str, meaning: str, priority: int) -> Column:
+    return Column(COLUMN_OF_KIND[kind], title, K.DURATION, meaning, priority, only_above_zero=True)
+
+
+CRITICAL_PATHS: Final = TableSpec(
+    "critical-path",
+    "Critical path by iteration",
+    (
+        *columns("iteration"),
+        *columns("session"),
+        Column("duration_ns", "Duration", K.DURATION, "Period of the iteration; the kinds add up to it.", 1),
+        Column("path_gpu_pct", "GPU work %", K.PERCENT, "Kernels, copies and communication on the path.", 2),
+        _of_kind(PathKind.KERNEL, "Kernels", "Kernels on the path.", 2),
+        _of_kind(PathKind.COPY, "Copies", "Copies and memsets on the path.", 3),
+        _of_kind(PathKind.COMMUNICATION, "Communication", "Collectives on the path.", 3),
+        _of_kind(PathKind.KERNEL_GAP, "Kernel gaps", "Between kernels that had been launched in time.", 3),
+        _of_kind(PathKind.LAUNCH_DELAY, "Launch delay", "From the begin of a launch to the start of its work.", 3),
+        _of_kind(
+            PathKind.SYNCHRONIZATION,
+            "Sync",
+            "From the end of GPU work to the return of the call, or the start of the stream, that waited for it.",
+            4,
+        ),
+        _of_kind(PathKind.CPU_OP, "CPU ops", "CPU time in ops, outside of API calls.", 2),
+        _of_kind(PathKind.API_CALL, "API calls", "CPU time in API calls that did not wait for the GPU.", 3),
+        _of_kind(PathKind.CPU_OUTSIDE, "CPU outside ops", "CPU time between ops: Python, or nothing.", 3),
+        _of_kind(PathKind.NOT_RECORDED, "Not recorded", "What came before is not recorded.", 4),
+        Column(
+            "path_other_rank_ns",
+            "Other ranks",
+            K.DURATION,
+            "Of it on other ranks, which arrived later at a collective.",
+            4,
+            only_above_zero=True,
+        ),
+    ),
+    key=("session", "iteration"),
+    pinned="iteration",
+    pinned_least=9,
+    bars=("path_gpu_pct",),
+    weight="duration_ns",
+)
+
+SEGMENTS: Final = TableSpec(
+    "path_segments",
+    "Segments of the path",
+    (
+        Column("name", "Name", K.SYMBOL, "Kernel, copy, op or call; of a delay or gap the work that came later.", 1),
+        Column("path_kind", "Kind", K.TEXT, "Kind of the segment.", 1),
+        *columns("start_ns"),
+        Column("duration_ns", "Duration", K.DURATION, "Time of the segment on the path.", 1),
+        Column("is_inferred", "Inferred", K.FLAG, "The dependency is inferred from times, not recorded.", 5),
+        Column("on_session", "On session", K.NUMBER, "The session where it ran.", 6),
+        Column("segment", "Segment", K.NUMBER, "From 1, by time.", 7),
+        *columns("activity"),
+    ),
+    key=("session", "iteration", "segment"),
+    weight="duration_ns",
+)

@@ -1,0 +1,249 @@
+"""Critical path: what decides when an iteration ends, its kinds over time, and what faster work would save."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+import polars as pl
+from textual import on
+from textual.content import Content
+from textual.widget import Widget
+
+from tui.analysis.critical_path import (
+    COLUMN_OF_KIND,
+    SEGMENTS,
+    TITLES,
+    PathKind,
+    segments_of,
+    why_no_path,
+    without_calls,
+)
+from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
+from tui.fitting import clip, clip_middle
+from tui.fmt import brief_duration, brief_percent
+from tui.model.names import short_name
+from tui.screens.base import ViewScreen
+from tui.screens.linked_tables import Level, LinkedTables, Row, shown
+from tui.widgets.charts.bars import shared_cells
+from tui.widgets.details.kernel import below
+from tui.widgets.table.pane import TablePane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from textual.app import RenderResult
+
+    from tui.model.profile import Profile
+    from tui.widgets.details.pane import Details
+
+CRUMB_CELLS: Final = 32
+
+_LOOKS: Final = {
+    PathKind.KERNEL: ("█", "$kind-other"),
+    PathKind.COPY: ("▒", "$kind-memory"),
+    PathKind.COMMUNICATION: ("▨", "$kind-communication"),
+    PathKind.KERNEL_GAP: ("░", "$kind-idle"),
+    PathKind.LAUNCH_DELAY: ("▞", "$kind-range"),
+    PathKind.SYNCHRONIZATION: ("▤", "$kind-sync"),
+    PathKind.CPU_OP: ("▚", "$kind-cpu"),
+    PathKind.API_CALL: ("▓", "$kind-launch"),
+    PathKind.CPU_OUTSIDE: ("▧", "$kind-whole"),
+    PathKind.NOT_RECORDED: ("▥", "$kind-unknown"),
+}
+_ON_CPU: Final = (PathKind.CPU_OP, PathKind.API_CALL, PathKind.CPU_OUTSIDE, PathKind.LAUNCH_DELAY)
+TALL: Final = 30
+"""With so many lines the path has a line over time, beside that of its parts."""
+
+
+def _work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    row = above.get("critical_paths")
+    if row is None:
+        return critical_path(profile).clear()
+    return critical_path(profile, row["session"], row["iteration"])
+
+
+def _segments(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    row = above.get("path_work")
+    rows = segments_of(profile, *((row["session"], row["iteration"]) if row is not None else (-1, -1)))
+    if row is None:
+        return rows
+    return rows.filter(
+        pl.col("path_kind").cast(pl.String) == row["path_kind"],
+        pl.col("name").cast(pl.String).eq_missing(pl.lit(row["name"], pl.String)),
+    )
+
+
+def _crumb(row: Row) -> str:
+    return clip_middle(short_name(str(row["name"] or row["path_kind"])), CRUMB_CELLS)
+
+
+def _not_on_path(_profile: Profile) -> str:
+    return "nothing of this is on the path"
+
+
+class PathStrip(Widget):
+    """A sentence on what decides the end of an iteration, the kinds of its path as parts of a bar, and over time."""
+
+    DEFAULT_CSS = """
+    PathStrip { height: 4; padding: 0 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._sentence = ""
+        self._sums: Sequence[int] = ()
+        self._kinds: Sequence[int] = ()
+        self._ends: Sequence[int] = ()
+
+    def show(self, sentence: str, row: Row | None, path: Sequence[tuple[int, int]]) -> None:
+        """Show another iteration.
+
+        Args:
+            sentence: What decides when it ends.
+            row: Its row of `critical_paths`; None for none.
+            path: Kind and duration of its segments, by time.
+        """
+        self._sentence = sentence
+        self._sums = [row[COLUMN_OF_KIND[kind]] for kind in PathKind] if row is not None else []
+        self._kinds = [kind for kind, _ in path]
+        self._ends = np.cumsum([length for _, length in path]).tolist()
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """As many of its lines as there is room for."""
+        width, height = self.content_size.width, self.content_size.height
+        lines = [Content.styled(clip(self._sentence, width), "bold")]
+        if sum(self._sums):
+            lines.append(self._parts(width))
+            if self._ends and height > 3:
+                lines.insert(1, self._over_time(width))
+            lines.append(self._legend(width))
+        return Content("\n").join(lines[:height])
+
+    def _parts(self, width: int) -> Content:
+        cells = shared_cells(self._sums, width)
+        return Content.assemble(*((_LOOKS[kind][0] * cells[kind], _LOOKS[kind][1]) for kind in PathKind))
+
+    def _over_time(self, width: int) -> Content:
+        """Each cell shows what takes most of its time."""
+        edges = np.linspace(0, self._ends[-1], width + 1)
+        ends, kinds = np.array(self._ends), np.array(self._kinds)
+        shares = np.zeros((width, len(PathKind)))
+        for kind in PathKind:
+            own = np.where(kinds == kind, np.diff(ends, prepend=0), 0)
+            until = np.interp(edges, np.concatenate(([0], ends)), np.concatenate(([0], np.cumsum(own))))
+            shares[:, kind] = np.diff(until)
+        most = shares.argmax(axis=1).tolist()
+        return Content.assemble(*(_LOOKS[PathKind(kind)] for kind in most))
+
+    def _legend(self, width: int) -> Content:
+        line = Content("")
+        whole = sum(self._sums)
+        for kind in sorted(PathKind, key=lambda one: -self._sums[one]):
+            if not self._sums[kind]:
+                continue
+            fill, color = _LOOKS[kind]
+            text = f" {TITLES[kind]} {brief_duration(self._sums[kind])} {brief_percent(100 * self._sums[kind] / whole)}"
+            part = Content.assemble((fill, color), text, "   ")
+            if line.cell_length + part.cell_length - 3 > width:
+                break
+            line += part
+        return line
+
+
+def sentence_of(profile: Profile, row: Row) -> str:
+    """What decides when an iteration ends."""
+    whole = row["duration_ns"]
+    on_cpu = sum(row[COLUMN_OF_KIND[kind]] for kind in _ON_CPU)
+    elsewhere, gpu = row["path_other_rank_ns"], round(row["path_gpu_pct"] / 100 * whole)
+    begin = f"Iteration {row['iteration']}, {brief_duration(whole)}: "
+    if 2 * elsewhere > whole:
+        return f"{begin}{brief_percent(100 * elsewhere / whole)} of the path is on other ranks, which arrive later"
+    if 2 * on_cpu > whole:
+        return f"{begin}the CPU decides when it ends ({brief_percent(100 * on_cpu / whole)}); launches arrive late"
+    if 2 * gpu > whole:
+        return f"{begin}GPU work decides when it ends ({brief_percent(100 * gpu / whole)})"
+    missing = without_calls(profile)
+    return begin + (missing or "neither the CPU nor GPU work has most of the path")
+
+
+class CriticalPathScreen(ViewScreen):
+    """Iterations with the kinds of their paths, the work of one, and the segments of that work."""
+
+    VIEW = "critical-path"
+    HELP: ClassVar = (
+        "The chain of work and waits that decides when an iteration ends. Its parts add up to the iteration.\n"
+        "Half saves: what the iteration would gain if all work of this name took half as long, by the dependencies\n"
+        "that are recorded or inferred. Slack: how much later work that is not on the path could end.\n"
+        "T shows a segment in the timeline; there P marks the whole path."
+    )
+
+    def make_body(self) -> LinkedTables:
+        """Iterations, work, segments."""
+        return LinkedTables(
+            (
+                Level(
+                    "critical_paths",
+                    *shown("critical_paths"),
+                    lambda row: f"iteration {row['iteration']}",
+                    why_no_path,
+                    2,
+                ),
+                Level("path_work", CRITICAL_PATH, _work, _crumb, why_no_path, 3),
+                Level("path_segments", SEGMENTS, _segments, _crumb, _not_on_path, 2),
+            )
+        )
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The strip above the tables."""
+        yield PathStrip(id="strip")
+        yield from super().compose_body()
+
+    def populate(self) -> None:
+        """Fill the tables; the strip follows the cursor of the first."""
+        self.query_one(PathStrip).styles.height = 4 if self.size.height >= TALL else 3
+        super().populate()
+
+    def on_resize(self) -> None:
+        """A short screen keeps three lines of the strip."""
+        for strip in self.query(PathStrip):
+            strip.styles.height = 4 if self.size.height >= TALL else 3
+
+    @on(TablePane.RowHighlighted)
+    def _show_strip(self, event: TablePane.RowHighlighted) -> None:
+        if event.pane.id != "critical_paths":
+            return
+        row = event.row
+        if row is None:
+            self.query_one(PathStrip).show(why_no_path(self.profile), None, ())
+            return
+        self.run_worker(partial(self._make_strip, self.profile, dict(row)), thread=True, exclusive=True, group="strip")
+
+    def _make_strip(self, profile: Profile, row: dict[str, Any]) -> None:
+        rows = segments_of(profile, row["session"], row["iteration"])
+        kinds = {title: kind for kind, title in TITLES.items()}
+        columns = rows.select(pl.col("path_kind").cast(pl.String), "duration_ns")
+        path = [(int(kinds[name]), length) for name, length in columns.iter_rows()]
+        self.app.call_from_thread(self._take_strip, profile, row, path)
+
+    def _take_strip(self, profile: Profile, row: dict[str, Any], path: list[tuple[int, int]]) -> None:
+        if self.is_attached and profile is self.profile:
+            self.query_one(PathStrip).show(sentence_of(profile, row), row, path)
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """What half of it saves, in words."""
+        first = super().details(pane, row)
+        if pane.spec is not CRITICAL_PATH or None in (row["half_saves_ns"], row["work_ns"]):
+            return first
+        saves, all_of_it = (brief_duration(row[name]) for name in ("half_saves_ns", "work_ns"))
+        return below(
+            first,
+            [
+                (
+                    "If it were faster",
+                    [("", f"Halving it saves {saves} of its {all_of_it}", "by the recorded and inferred dependencies")],
+                )
+            ],
+        )
