@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 ALWAYS: Final = {"op-types", "group-ops", "ops", "kernels", "issues"}
-WORK: Final = ALWAYS | {"gpus", "memory", "iterations", "kernels-by-iteration", "kernels-by-op", "api"}
+WORK: Final = ALWAYS | {"gpus", "memory", "critical-path", "iterations", "kernels-by-iteration", "kernels-by-op", "api"}
 INPUTS: Final = {
     "resnet50_training.nvprof.log": WORK,
     "resnet50_training.pt.trace.json.gz": WORK | {"ranges", "roofline"},
