@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from tui.analysis.capabilities import how_to_record
+from tui.analysis.collectives import TURN, clocks, leave_together, with_times
 from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
 from tui.analysis.gpu_time.interval_sets import IntervalSet, union_of
-from tui.analysis.gpu_time.timelines import classify_values
-from tui.analysis.gpu_time.work_kinds import WorkKind, work_kinds
-from tui.analysis.inputs.capabilities import how_to_record
-from tui.analysis.inputs.needs import API_TRACE, START_TIMES
+from tui.analysis.gpu_time.timelines import WorkKind, classify_values, work_kinds
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ranks.collectives import TURN, clocks, leave_together, with_times
+from tui.analysis.needs import API_TRACE, START_TIMES
 from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
 from tui.correlation.nesting import NONE, Nesting, nested
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -32,7 +32,7 @@ from tui.analysis.critical_path import (
 from tui.correlation.nesting import NONE
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.schema import NAME
-from tui.model.view import TableSpec
+from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,7 @@ from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.charts.bars import shared_cells
-from tui.widgets.details.kernel import below
+from tui.widgets.details import below
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textual.app import RenderResult
 
     from tui.model.profile import Profile
-    from tui.widgets.details.pane import Details
+    from tui.widgets.details import Details
 
 CRUMB_CELLS: Final = 32
 
