@@ -35,7 +35,7 @@ def _file(path: str, format_in: str | None) -> Profile:
 
 def _is_shared(how: dict[str, Any], *paths: str) -> bool:
     """Whether these are files that no test writes, read in no other way than as usual."""
-    return not how.keys() - {"format_in", "kept"} and all(
+    return not how.keys() - {"format_in", "cache"} and all(
         Path(path).is_relative_to(SAMPLES) or Path(path).is_relative_to(SHARED) for path in paths
     )
 

@@ -22,6 +22,8 @@ MODULES: Final = {module_name(path): path for path in sorted((ROOT / "tui").rglo
 def imports(node: ast.AST) -> Iterator[str]:
     """The modules of the program that some code imports, wherever it does."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue  # nothing is imported within one
         if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
             continue
         if isinstance(child, ast.Import):

@@ -22,10 +22,19 @@ TRACE = sample("resnet50_training.pt.trace.json.gz")
 CAFFE = sample("caffe_conv1.nvprof.log")
 
 
+_PRINTED: dict[tuple[str, ...], tuple[int, str, str]] = {}
+"""What commands on samples printed: several tests look at the same."""
+
+
 def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
-    assert main(["diff", *arguments]) == status
-    messages = capfd.readouterr()
-    return messages.out, messages.err
+    printed = _PRINTED.get(arguments)
+    if printed is None:
+        found = main(["diff", *arguments])
+        printed = (found, *capfd.readouterr())
+        if arguments[0] in (TRACE, CAFFE) and arguments[1] in (TRACE, CAFFE):
+            _PRINTED[arguments] = printed
+    assert printed[0] == status
+    return printed[1:]
 
 
 def steps(capfd: pytest.CaptureFixture[str], before: int, now: int, *more: str, status: int = 0) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from tests.fuzz.mutators import DIGITS, HOSTILE, change_columns, column_changes,
 from tests.fuzz.survival import survives
 
 FEW = settings(max_examples=2, suppress_health_check=list(HealthCheck))
+ONE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
 FOLDERS = ("ranks", "mixed", "parquet", "dataset", "ascend")
 DATABASES = [name for name, (_, data) in inputs().items() if data.startswith(SQLITE)]
 
@@ -37,7 +38,7 @@ def test_a_damaged_input_ends_in_words(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", DATABASES)
-@FEW
+@ONE
 @given(changes=column_changes())
 def test_values_of_other_types_in_a_database_end_in_words(name: str, changes: list[tuple[int, int, Any, bool]]) -> None:
     file, whole = inputs()[name]
@@ -60,7 +61,7 @@ def write_folder(path: Path, tree: dict[str, bytes | None]) -> Path:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-@FEW
+@ONE
 @given(data=st.data())
 def test_a_damaged_folder_ends_in_words(name: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +106,7 @@ def test_values_of_other_types_are_shown_in_every_view(name: str, changes: list[
         survives(path)
 
 
-@pytest.mark.parametrize("digits", DIGITS[:2])
+@pytest.mark.parametrize("digits", [DIGITS[0], pytest.param(DIGITS[1], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [name for name, (_, whole) in inputs().items() if not whole.startswith(SQLITE)])
 def test_all_numbers_in_digits_of_another_script(name: str, digits: str, tmp_path: Path) -> None:
     file, whole = inputs()[name]

@@ -64,7 +64,7 @@ def read_file(path: Path, document: str, pool: partial[DecoderPool] | type[Decod
             DOCUMENT.replace('"correlation": 1500\n   }\n  },', '"correlation": 1500\n   }\n  }], "further": ['),
             marks=pytest.mark.slow,
         ),
-        DOCUMENT.replace("kernel 3", "k" * 50_000, 1),
+        pytest.param(DOCUMENT.replace("kernel 3", "k" * 50_000, 1), marks=pytest.mark.slow),
     ],
     ids=["whole", "with a mark", "damaged", "cut", "closed early", "a long name"],
 )
@@ -129,9 +129,13 @@ def test_another_file_is_not_read(tmp_path: Path) -> None:
     ("document", "cut"),
     [
         (DOCUMENT, 0),
-        (DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'), 0),
+        pytest.param(DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'), 0, marks=pytest.mark.slow),
         (DOCUMENT.replace('"correlation": 1500\n   }\n  },', '"correlation": 1500\n   }\n  }], "further": ['), 0),
-        (DOCUMENT.replace("kernel 3", "k" * 200_000, 1).replace("kernel 5", "k" * 200_000), 0),
+        pytest.param(
+            DOCUMENT.replace("kernel 3", "k" * 200_000, 1).replace("kernel 5", "k" * 200_000),
+            0,
+            marks=pytest.mark.slow,
+        ),
         (DOCUMENT, 4000),
     ],
     ids=["whole", "damaged", "closed early", "long names", "cut"],
