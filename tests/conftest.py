@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ for _name in list(os.environ):
         del os.environ[_name]
 os.environ.update(TEXTUAL_ANIMATIONS="none", TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm-256color")
 time.tzset()
+
+# What these assert is explained as what tests assert: a snapshot that differs shows its lines.
+pytest.register_assert_rewrite("tests.snapshots", "tests.screens.opening", "tests.widgets.tables")
 
 from tests.idle import wait_for_what_is_done  # noqa: E402
 from tests.stylesheets import parse_once  # noqa: E402
@@ -44,13 +48,23 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for each test; ``mktemp`` looks through all that there are to number the next."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def state_directory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state_directory(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the program remembers things in a test: never in the user's own place, nor is what it keeps."""
-    folder = tmp_path_factory.mktemp("state")
-    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    return folder / "proftui"
+    home = next(homes)
+    state, cache = home / "state", home / "cache"
+    for folder in (state, cache):
+        folder.mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    return state / "proftui"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.analysis.op_profiles import op_profiles
@@ -56,6 +56,8 @@ def test_groupings_add_up_to_all_gpu_time(made: Profile) -> None:
     assert coverage(made).total_ns == sum(whole.values())
 
 
+# Each example asks for the work behind hundreds of rows.
+@settings(max_examples=settings().max_examples // 3)
 @given(op_profiles())
 def test_rows_behind_a_group_add_up_to_it(made: Profile) -> None:
     for grouping in GROUPINGS:

@@ -32,8 +32,12 @@ class DaskCluster:
         )
         self._workers: list[subprocess.Popen[bytes]] = []
         # The file is there before it is written.
-        wait_until(lambda: file.exists() and file.read_text().endswith("\n}"))
-        self.address: str = json.loads(file.read_text())["address"]
+        try:
+            wait_until(lambda: file.exists() and file.read_text().endswith("\n}"))
+            self.address: str = json.loads(file.read_text())["address"]
+        except BaseException:
+            self.close()
+            raise
 
     def add_workers(self, count: int, python_path: str = "") -> subprocess.Popen[bytes]:
         """Start workers and wait until they are there; the process that looks after them."""

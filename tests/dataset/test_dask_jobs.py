@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from distributed import LocalCluster
 
 import tui.dataset.dask_jobs
 from tests.dataset.dask_cluster import ODD, DaskCluster, wait_until
@@ -94,7 +95,28 @@ def on_first_parts(monkeypatch: pytest.MonkeyPatch, do: Callable[[], None], at: 
     monkeypatch.setattr(ProgressLine, "show", watching)
 
 
+def test_a_cluster_within_this_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = []
+    for rank in range(2):
+        about = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        (tmp_path / f"rank{rank}.json").write_bytes(document(training_events(), distributedInfo=about))
+        files.append(str(tmp_path / f"rank{rank}.json"))
+    (tmp_path / "bad.json").write_bytes(b"\x00\x01 no profile")
+    files.append(str(tmp_path / "bad.json"))
+    main(["convert", *files, "-o", str(tmp_path / "straight")])
+    assert "bad.json" in said(capsys)
+    options = {"n_workers": 1, "threads_per_worker": 1, "protocol": "tcp", "host": "127.0.0.1"}
+    with LocalCluster(processes=False, dashboard_address=None, local_directory=str(tmp_path), **options) as cluster:
+        assert main(["convert", *files, "-o", str(tmp_path / "run"), "--scheduler", cluster.scheduler_address]) == 2
+    assert content(tmp_path / "run") == content(tmp_path / "straight")
+    told = said(capsys)
+    assert f"3 files for 1 worker of {cluster.scheduler_address}" in told
+    assert "wrote 2 files, 2 ranks, " in told
+    assert "of 3 files: 1 skipped" in told
+
+
 class TestWhatIsWritten:
+    @pytest.mark.slow
     def test_it_is_the_dataset_of_a_straight_conversion(
         self,
         cluster: DaskCluster,

@@ -9,15 +9,23 @@ import polars as pl
 import pytest
 
 from tests.dataset.converting import RANKS, convert, files, same, samples
+from tests.profiles import load as load_once
+from tests.profiles import load_one
 from tui.cache.cache import Cache
 from tui.cli.main import main
 from tui.dataset.write_dataset import part_name, write_part
-from tui.loaders import dataset_loader
+from tui.loaders import dataset_loader, registry
 from tui.loaders.dataset_loader import MANIFEST
-from tui.loaders.registry import load, load_one
+from tui.loaders.registry import load
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined
 from tui.model.schema import FRAMES
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of two ranks, which no test changes."""
+    return Path(convert(tmp_path_factory.mktemp("ranks") / "run", *RANKS))
 
 
 @pytest.mark.parametrize("path", samples(), ids=lambda path: Path(path).name)
@@ -38,26 +46,22 @@ def test_several_files_keep_their_sessions_apart(tmp_path: Path) -> None:
     assert found.sources == (str(tmp_path / "run"),)
 
 
-def test_ranks_are_partitions(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    convert(folder, *RANKS)
-    assert [path.name for path in sorted((folder / "activities").iterdir())] == ["rank=0", "rank=1"]
-    by_others = pl.scan_parquet(folder / "activities/**/*.parquet", hive_partitioning=True).group_by("rank").len()
+def test_ranks_are_partitions(ranks: Path) -> None:
+    assert [path.name for path in sorted((ranks / "activities").iterdir())] == ["rank=0", "rank=1"]
+    by_others = pl.scan_parquet(ranks / "activities/**/*.parquet", hive_partitioning=True).group_by("rank").len()
     counts = dict(by_others.collect().iter_rows())
     assert counts == {rank: load_one(path)["activities"].height for rank, path in enumerate(RANKS)}
 
 
-def test_rows_are_sorted(tmp_path: Path) -> None:
-    convert(tmp_path, *RANKS)
-    written = [pl.read_parquet(path) for path in tmp_path.glob("api_calls/**/*.parquet")]
+def test_rows_are_sorted(ranks: Path) -> None:
+    written = [pl.read_parquet(path) for path in ranks.glob("api_calls/**/*.parquet")]
     assert len(written) == 2
     assert all(rows["start_ns"].is_sorted() for rows in written)
 
 
-def test_names_are_dictionaries(tmp_path: Path) -> None:
+def test_names_are_dictionaries(ranks: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow, of the dependency group bench, is not installed")
-    convert(tmp_path, *RANKS)
-    group = parquet.ParquetFile(next(tmp_path.glob("activities/**/*.parquet"))).metadata.row_group(0)
+    group = parquet.ParquetFile(next(ranks.glob("activities/**/*.parquet"))).metadata.row_group(0)
     columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
     assert columns["name"].has_dictionary_page
     assert columns["start_ns"].statistics.has_min_max
@@ -159,7 +163,10 @@ def test_a_folder_is_its_profiles(tmp_path: Path) -> None:
     assert load_one(str(tmp_path))["sessions"]["rank"].to_list() == [0, 1]
 
 
-def test_the_report_is_that_of_the_files(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_the_report_is_that_of_the_files(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "load", load_once)
     path = next(path for path in samples() if path.endswith("resnet50_training.pt.trace.json.gz"))
     folder = convert(tmp_path / "run", path)
     for view in ("op-types", "kernels", "iterations", "api"):
@@ -170,9 +177,9 @@ def test_the_report_is_that_of_the_files(tmp_path: Path, capsysbinary: pytest.Ca
         assert {**found, "source": None, "sources": None} == {**expected, "source": None, "sources": None}
 
 
-def test_the_second_opening_is_the_kept_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_opening_is_the_kept_one(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
-    folder = convert(tmp_path / "run", *RANKS)
+    folder = str(ranks)
     first, _ = load([folder], cache=(one := Cache()))
     second, _ = load([folder], cache=(other := Cache()))
     assert first is not None
@@ -185,9 +192,9 @@ def test_the_second_opening_is_the_kept_one(tmp_path: Path, monkeypatch: pytest.
     assert third["ops"].equals(first["ops"], null_equal=True)
 
 
-def test_a_stopped_opening_keeps_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_opening_keeps_what_is_there(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
-    folder = convert(tmp_path / "run", *RANKS)
+    folder = str(ranks)
     seen = []
 
     def stop(progress: object) -> bool:
@@ -196,6 +203,5 @@ def test_a_stopped_opening_keeps_what_is_there(tmp_path: Path, monkeypatch: pyte
 
     profile = load_one(folder, report=stop)
     assert profile.partial.startswith("stopped at ")
-    assert (
-        0 < sum(data.height for data in profile.frames.values()) < sum(load_one(folder)[name].height for name in FRAMES)
-    )
+    rows, whole = (sum(one[name].height for name in FRAMES) for one in (profile, load_one(folder)))
+    assert 0 < rows < whole

@@ -16,8 +16,6 @@ from tests.snapshots import assert_picture, screen_text
 from tui.analysis.dashboard import ORDERS, idle_gaps
 from tui.analysis.dashboard_facts import definitions
 from tui.model.aggregation import Aggregation
-from tui.opening import open_profiles
-from tui.options import OpenOptions
 from tui.output.report_dashboard import DashboardReport
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.dashboard.panels import ChartPanel, StatPanel, fact_details
@@ -309,7 +307,7 @@ async def test_help_begins_with_what_the_figure_under_the_cursor_means() -> None
         assert "in exclusive categories that add up to it" in " ".join(screen_text(pilot.app).split())
 
 
-@pytest.mark.parametrize("name", [TRAINING, RUNS, NSYS, PALEO, *MADE])
+@pytest.mark.parametrize("name", MADE)
 async def test_every_figure_has_a_definition(name: str) -> None:
     async with shown(name) as pilot:
         assert_figures_are_defined(board_of(pilot))
@@ -334,11 +332,10 @@ IN_THE_REPORT: Final = {
 @pytest.mark.parametrize("name", [CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO])
 async def test_the_report_says_the_same(name: str) -> None:
     """Line by line and value by value."""
-    read = open_profiles(OpenOptions(paths=(sample(name),)), lambda _: True, session=None).shown
-    assert read is not None
-    told = json.loads(DashboardReport(read).as_json())
-    tables = {**told, "top_findings": told["expert"]["top_findings"]}
     async with opened(name) as pilot:
+        told = json.loads(DashboardReport(app_of(pilot).profile_session.profile).as_json())
+        tables = {**told, "top_findings": told["expert"]["top_findings"]}
+        assert_figures_are_defined(board_of(pilot))
         for panel_name, (table, columns) in IN_THE_REPORT.items():
             on_screen = [[entry.values[column] for column in columns] for entry in panel(pilot, panel_name).entries]
             in_report = [[row[column] for column in columns] for row in tables[table]]

@@ -39,8 +39,7 @@ def dialogs(pilot: Pilot[None]) -> list[type[object]]:
 
 
 async def test_enter_pressed_twice_at_once_keeps_a_note_once() -> None:
-    async with opened(LOG) as pilot:
-        await press(pilot, "4")
+    async with opened(LOG, view="ops-and-kernels") as pilot:
         await typed(pilot, "Mhere\r\r")
         # The second enter opened the row.
         assert dialogs(pilot) == []
@@ -51,8 +50,8 @@ async def test_enter_pressed_twice_at_once_keeps_a_note_once() -> None:
 
 
 async def test_a_dialog_that_is_closed_twice_gives_one_result() -> None:
-    async with opened(LOG) as pilot:
-        await press(pilot, "4", "M", "x")
+    async with opened(LOG, view="ops-and-kernels") as pilot:
+        await press(pilot, "M", "x")
         dialog = pilot.app.screen
         assert isinstance(dialog, NoteDialog)
         dialog.dismiss("once")
@@ -97,8 +96,8 @@ async def test_a_result_does_not_switch_the_view_below_an_open_dialog(monkeypatc
 
 
 async def test_a_dialog_done_while_there_is_no_room_closes_when_there_is() -> None:
-    async with opened(LOG, size=(100, 30), notifications=True) as pilot:
-        await press(pilot, "4", "e")
+    async with opened(LOG, size=(100, 30), notifications=True, view="ops-and-kernels") as pilot:
+        await press(pilot, "e")
         dialog = pilot.app.screen
         assert isinstance(dialog, ExportDialog)
         await pilot.resize_terminal(40, 10)

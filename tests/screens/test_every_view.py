@@ -1,4 +1,7 @@
-"""Every view of every sample as it looks when it is first gone to: one application for each sample."""
+"""Every view of every sample as it looks when it is first gone to: one application for each sample.
+
+Its first table is that of ``proftui report --view VIEW --format json``, cell for cell.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import pytest
 
 from tests.screens.made_profiles import dlprof, opened_profile
 from tests.screens.opening import SAMPLES, SIZES, app_of, opened, screens_at_sizes, settled
+from tests.screens.test_reports_agree import cells_of, told
 from tests.snapshots import assert_text
+from tui.tables import REPORTS, screen_of_report
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
@@ -17,12 +22,41 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
+    from tui.app import ProftuiApp
+
 RICH: Final = ("ddp_ranks", "resnet50_training.pt.trace.json.gz")
 """Their views are compared at three sizes, those of the others at the least."""
 AT_ALL_SIZES: Final = ("dashboard", "layers", "metrics", "tool-report")
 """Of every sample: the first view, and those that the rich samples lack."""
 DLPROF: Final = "dlprof_dldb"
 INPUTS: Final = (*sorted(path.name for path in SAMPLES.iterdir() if path.name != "README.md"), DLPROF)
+
+ALWAYS: Final = {"op-types", "group-ops", "ops", "kernels", "issues"}
+WORK: Final = ALWAYS | {"gpus", "memory", "critical-path", "iterations", "kernels-by-iteration", "kernels-by-op", "api"}
+REPORTED: Final = {
+    "resnet50_training.nvprof.log": WORK,
+    "resnet50_training.pt.trace.json.gz": WORK | {"ranges", "roofline"},
+    "gpt_cudagraph.nsys.sqlite.gz": WORK | {"ranges", "tool-report"},
+    "ddp_ranks": WORK | {"ranges", "roofline", "tool-report"},
+    "tracking_four_runs.nvprof.log": ALWAYS | {"memory", "api"},
+    "gemm.ncu.csv": ALWAYS | {"gpus", "metrics", "tool-report"},
+}
+"""For some samples the views that they feed and that are tables."""
+
+
+def assert_reported(app: ProftuiApp, report: str) -> None:
+    """The first table on the screen has the rows of a report."""
+    assert app.view_screen is not None
+    pane = app.view_screen.first_table
+    assert pane is not None
+    cells, rows = cells_of(pane), told(app.profile_session.profile, report)
+    if report == "group-ops":
+        # On the screen groups are folded; a row that is shown is the report's.
+        whole = {tuple(row[name] for name in pane.spec.key): row for row in rows}
+        rows = [whole[tuple(row[name] for name in pane.spec.key)] for row in cells]
+    assert len(cells) == len(rows)
+    for place, row in enumerate(cells):
+        assert row == pytest.approx({column: rows[place][column] for column in row}), (report, place)
 
 
 def opened_input(name: str, size: tuple[int, int]) -> AbstractAsyncContextManager[Pilot[None]]:
@@ -33,7 +67,7 @@ def opened_input(name: str, size: tuple[int, int]) -> AbstractAsyncContextManage
 async def test_views(name: str, snapshot: SnapshotAssertion) -> None:
     async with opened_input(name, SIZES[0]) as pilot:
         app = app_of(pilot)
-        shown = []
+        shown, compared = [], set()
         for view in VIEWS:
             if app.navigator.availability.get(view.name, "ok") != "ok" or view.name == "compare":
                 continue
@@ -41,6 +75,12 @@ async def test_views(name: str, snapshot: SnapshotAssertion) -> None:
             await settled(pilot)
             assert app.view_screen is not None
             assert view.name == app.view_screen.VIEW
+            # Ranks are parts of the view of GPUs: test_ranks.py compares them.
+            for report in REPORTS if name in REPORTED else ():
+                if screen_of_report(report) == view.name and report not in ("timeline", "ranks"):
+                    assert_reported(app, report)
+                    compared.add(report)
             sizes = SIZES if name in RICH or view.name in AT_ALL_SIZES else SIZES[:1]
             shown.append(await screens_at_sizes(pilot, sizes))
+        assert compared == REPORTED.get(name, set())
         assert_text("\n".join(shown), snapshot)

@@ -96,8 +96,7 @@ def test_every_finding_of_a_real_log_leads_to_rows(name: str) -> None:
     ],
 )
 async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> None:
-    async with opened(name, session=0) as pilot:
-        await press(pilot, "9")
+    async with opened(name, session=0, view="expert-systems") as pilot:
         expert = app_of(pilot).view_screen
         assert expert is not None
         pane = expert.query_one("#table", TablePane)
@@ -155,8 +154,7 @@ def assert_cursor_in(screen: TimelineScreen, gap: Gap) -> None:
 
 
 async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "9")
+    async with opened(TRAINING, view="expert-systems") as pilot:
         expert = app_of(pilot).view_screen
         assert expert is not None
         pane = expert.query_one("#table", TablePane)
@@ -176,8 +174,7 @@ async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
 
 async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
     grows = next(answer for answer in ITERATIONS if answer.rule == "I9")
-    async with opened_profile(grows.found) as pilot:
-        await press(pilot, "9")
+    async with opened_profile(grows.found, view="expert-systems") as pilot:
         expert = app_of(pilot).view_screen
         assert expert is not None
         pane = expert.query_one("#table", TablePane)
@@ -192,8 +189,8 @@ async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
 
 
 async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
-    async with opened(RUNS, session=0) as pilot:
-        await press(pilot, "9", "G")
+    async with opened(RUNS, session=0, view="expert-systems") as pilot:
+        await press(pilot, "G")
         pane = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
         folded = pane.frame.height
         assert "found nothing. Enter: show or hide." in screen_text(pilot.app)
@@ -212,8 +209,7 @@ async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
 
 
 async def test_details_tell_figures_thresholds_and_what_to_do() -> None:
-    async with opened(RUNS, session=0, size=(200, 50)) as pilot:
-        await press(pilot, "9")
+    async with opened(RUNS, session=0, size=(200, 50), view="expert-systems") as pilot:
         await settled(pilot)
         text = screen_text(pilot.app)
         for heading in ("Problem", "Do", "Costs", "Figures", "Thresholds", "Evidence"):
@@ -222,8 +218,8 @@ async def test_details_tell_figures_thresholds_and_what_to_do() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]) -> None:
-    async with opened(TRAINING, size=size) as pilot:
-        await press(pilot, "9", "j", *(["i"] if size[0] < DETAILS_FROM else []))
+    async with opened(TRAINING, size=size, view="expert-systems") as pilot:
+        await press(pilot, "j", *(["i"] if size[0] < DETAILS_FROM else []))
         await settled(pilot)
         text = screen_text(pilot.app)
         assert "opens the longest gaps" in text
@@ -231,8 +227,7 @@ async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]
 
 
 async def test_findings_of_the_tool_stand_beside_ours() -> None:
-    async with opened(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50)) as pilot:
-        await press(pilot, "9")
+    async with opened(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50), view="expert-systems") as pilot:
         expert = app_of(pilot).view_screen
         assert expert is not None
         rows = expert.query_one("#table", TablePane).frame.filter(state="found")
@@ -240,18 +235,18 @@ async def test_findings_of_the_tool_stand_beside_ours() -> None:
         assert set(rows.filter(rules="DLProf")["verdict"]) <= {"says", "info", "warning", "error"}
 
 
-SCREENS: Final = {"finding-details": ("9", "j", "i"), "clean-rules": ("9", "G", "enter")}
+SCREENS: Final = {"finding-details": ("j", "i"), "clean-rules": ("G", "enter")}
 
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING) as pilot:
+    async with opened(TRAINING, view="expert-systems") as pilot:
         await press(pilot, *SCREENS[state])
         await assert_at_sizes(pilot, snapshot)
 
 
 @pytest.mark.parametrize("color", ["16", "none"])
 async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(TRAINING, size=(120, 40), color=color) as pilot:
-        await press(pilot, "9", "j", "i")
+    async with opened(TRAINING, size=(120, 40), color=color, view="expert-systems") as pilot:
+        await press(pilot, "j", "i")
         assert_screen(pilot.app, snapshot, svg=True)

@@ -74,15 +74,13 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(MODULES, size=(80, 24), ascii_only=True) as pilot:
-        await press(pilot, "3")
+    async with opened(MODULES, size=(80, 24), ascii_only=True, view="group-ops") as pilot:
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
 
 
 async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
-    async with opened_profile(made()) as pilot:
-        await press(pilot, "3")
+    async with opened_profile(made(), view="group-ops") as pilot:
         assert names(pilot) == ["all", "net", "sum"]
         # A chain of groups unfolds down to where it branches; h folds, and goes out from there.
         await press(pilot, "j", "l")
@@ -98,8 +96,8 @@ async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
 
 
 async def test_levels_fold_and_unfold_and_the_cursor_stays_in_sight() -> None:
-    async with opened_profile(made()) as pilot:
-        await press(pilot, "3", "Z")
+    async with opened_profile(made(), view="group-ops") as pilot:
+        await press(pilot, "Z")
         assert names(pilot) == ["all", "net", "a", "b", "sum"]
         await press(pilot, "Z", "Z", "G", "k")
         assert here(pilot) == "mm"
@@ -111,16 +109,16 @@ async def test_levels_fold_and_unfold_and_the_cursor_stays_in_sight() -> None:
 
 
 async def test_sorting_sorts_what_lies_in_one_group() -> None:
-    async with opened_profile(made()) as pilot:
-        await press(pilot, "3", "Z", "Z", "Z")
+    async with opened_profile(made(), view="group-ops") as pilot:
+        await press(pilot, "Z", "Z", "Z")
         pane(pilot).set_sort((("gpu_ns", False),))
         await press(pilot, "g")
         assert names(pilot) == ["all", "sum", "net", "b", "mm", "a", "x", "relu", "mm"]
 
 
 async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None:
-    async with opened_profile(made()) as pilot:
-        await press(pilot, "3", "f", *"relu", "enter")
+    async with opened_profile(made(), view="group-ops") as pilot:
+        await press(pilot, "f", *"relu", "enter")
         assert names(pilot) == ["all", "net", "a", "x", "relu"]
         assert "30.00% of time" in screen_text(pilot.app)
         await press(pilot, "escape")
@@ -129,8 +127,8 @@ async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None
 
 
 async def test_find_goes_into_folded_groups_and_on() -> None:
-    async with opened_profile(made()) as pilot:
-        await press(pilot, "3", "slash", *"mm", "enter")
+    async with opened_profile(made(), view="group-ops") as pilot:
+        await press(pilot, "slash", *"mm", "enter")
         assert here(pilot) == "mm"
         assert pane(pilot).current_row["path"] == "net/a/x/mm"  # type: ignore[index]
         await press(pilot, "n")
@@ -141,8 +139,7 @@ async def test_find_goes_into_folded_groups_and_on() -> None:
 
 
 async def test_an_op_leads_to_ops_and_kernels_and_back_into_the_tree() -> None:
-    async with opened(MODULES) as pilot:
-        await press(pilot, "4")
+    async with opened(MODULES, view="ops-and-kernels") as pilot:
         screen = app_of(pilot).view_screen
         assert screen is not None
         ops = screen.query_one("#ops", TablePane)
@@ -157,8 +154,8 @@ async def test_an_op_leads_to_ops_and_kernels_and_back_into_the_tree() -> None:
 
 
 async def test_a_launch_leads_to_the_very_place_of_its_op() -> None:
-    async with opened(MODULES) as pilot:
-        await press(pilot, "4", "enter", "enter", "j", "j", "j", "j")
+    async with opened(MODULES, view="ops-and-kernels") as pilot:
+        await press(pilot, "enter", "enter", "j", "j", "j", "j")
         screen = app_of(pilot).view_screen
         assert screen is not None
         launch = screen.query_one("#launches", TablePane).current_row
@@ -172,8 +169,7 @@ async def test_a_launch_leads_to_the_very_place_of_its_op() -> None:
 
 
 async def test_groupings_are_gone_through_and_named() -> None:
-    async with opened(TRACE) as pilot:
-        await press(pilot, "3")
+    async with opened(TRACE, view="group-ops") as pilot:
         whole = pane(pilot).frame["gpu_ns"][0]
         for wanted in ("by caller", "by NVTX range", "by type", "by module or range"):
             await press(pilot, "full_stop")
@@ -192,8 +188,8 @@ async def test_groupings_are_gone_through_and_named() -> None:
 
 
 async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
-    async with opened(LOG, notifications=True) as pilot:
-        await press(pilot, "3", "colon", *"group caller", "enter")
+    async with opened(LOG, notifications=True, view="group-ops") as pilot:
+        await press(pilot, "colon", *"group caller", "enter")
         assert "callers of ops not recorded" in screen_text(pilot.app)
         assert "[layer]" in screen_text(pilot.app)
 
@@ -202,14 +198,12 @@ async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
 async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["report", sample(given), "--view", "group-ops", "--format", "json"])
     told = json.loads(capsys.readouterr().out)["rows"]
-    async with opened(given) as pilot:
-        await press(pilot, "3")
+    async with opened(given, view="group-ops") as pilot:
         assert pane(pilot).frame.to_dicts() == told
 
 
 async def test_a_hundred_thousand_groups_fold_at_once() -> None:
-    async with opened_profile(made()) as pilot:
-        await press(pilot, "3")
+    async with opened_profile(made(), view="group-ops") as pilot:
         tree = pane(pilot)
         rows = 100_000
         parent = np.maximum(0, (np.arange(rows) - 1) // 10)
@@ -240,8 +234,7 @@ async def test_a_hundred_thousand_groups_fold_at_once() -> None:
 
 async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 2)
-    async with opened_profile(made()) as pilot:
-        await press(pilot, "3")
+    async with opened_profile(made(), view="group-ops") as pilot:
         assert names(pilot) == ["all", "net", "sum"]
         await press(pilot, "full_stop")
         assert "[type]" in screen_text(pilot.app)
@@ -257,8 +250,7 @@ async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.Mo
 
 
 async def test_of_a_name_that_is_cut_the_end_tells_it_apart() -> None:
-    async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24)) as pilot:
-        await press(pilot, "3")
+    async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24), view="group-ops") as pilot:
         text = screen_text(pilot.app)
         assert "(autograd engine, no forward op)" in text
         assert "autograd::engine" not in text

@@ -451,8 +451,7 @@ async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
 
 async def test_a_filter_by_phase_shows_the_steps_of_the_phase_in_every_view() -> None:
     steps = ("step[EXTEND bs=2 toks=60]", "step[DECODE bs=2]", "step[DECODE bs=2]")
-    async with opened_profile(serving(*((name, 1000, 500) for name in steps))) as pilot:
-        await press(pilot, "7")
+    async with opened_profile(serving(*((name, 1000, 500) for name in steps)), view="iterations") as pilot:
         assert "P prefill  D decode" in screen_text(pilot.app)
         await press(pilot, "K", "f", *"phase", "equals_sign", *"decode", "enter")
         session = app_of(pilot).profile_session

@@ -9,8 +9,7 @@ from tui.screens.linked_tables import LinkedTables
 
 
 async def test_a_filter_that_keeps_no_row_empties_the_tables_below() -> None:
-    async with opened("caffe_conv1.nvprof.log") as pilot:
-        await press(pilot, "4")
+    async with opened("caffe_conv1.nvprof.log", view="ops-and-kernels") as pilot:
         screen = app_of(pilot).view_screen
         assert screen is not None
         tables = screen.query_one(LinkedTables)

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 SCREENS: Final = {
-    "iterations": (training, "7"),
-    "ranges": (training, ": r a n g e s enter"),
-    "range-instances": (training, ": r a n g e s enter j j enter"),
-    "gpus": (training, "8"),
-    "launch": (training, ": k e r n e l s enter enter enter"),
-    "sessions-of-ranks": (training, "S"),
-    "graph": (dlprof, ": k e r n e l s enter j enter enter"),
+    "iterations": (training, "iterations", ""),
+    "ranges": (training, "ranges", ""),
+    "range-instances": (training, "ranges", "j j enter"),
+    "gpus": (training, "gpus", ""),
+    "launch": (training, "kernels", "enter enter"),
+    "sessions-of-ranks": (training, "dashboard", "S"),
+    "graph": (dlprof, "kernels", "j enter enter"),
 }
-"""For each state: the profile, and the keys that lead to it."""
+"""For each state: the profile, the view, and the keys that lead to it from there."""
 
 
 def keys(text: str) -> list[str]:
@@ -36,8 +36,8 @@ def keys(text: str) -> list[str]:
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    made, path = SCREENS[state]
-    async with opened_profile(made()) as pilot:
+    made, view, path = SCREENS[state]
+    async with opened_profile(made(), view=view) as pilot:
         await press(pilot, *keys(path))
         await assert_at_sizes(pilot, snapshot)
 
@@ -49,8 +49,7 @@ def table(pilot: Pilot[None], name: str = "table") -> TablePane:
 
 
 async def test_the_digit_seven_shows_iterations_as_they_are_numbered() -> None:
-    async with opened_profile(training()) as pilot:
-        await press(pilot, "7")
+    async with opened_profile(training(), view="iterations") as pilot:
         shown = table(pilot).frame
         assert shown["iteration"].to_list() == [*STEPS, None, *STEPS, None]
         await press(pilot, *keys("f s e s s i o n = 1 enter"))
@@ -70,9 +69,8 @@ async def test_an_input_without_iterations_names_the_command_that_records_them()
 
 
 async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
-    async with opened("resnet50_training.nvprof.log") as pilot:
+    async with opened("resnet50_training.nvprof.log", view="iterations") as pilot:
         app = app_of(pilot)
-        await press(pilot, "7")
         whole = table(pilot).frame
         words = reasons(app.profile_session.profile)[0]
         assert words.startswith("found: ")
@@ -98,8 +96,8 @@ async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
 
 
 async def test_enter_goes_from_a_range_to_its_instances_and_q_back() -> None:
-    async with opened_profile(training()) as pilot:
-        await press(pilot, *keys(": r a n g e s enter f f o r w a r d enter"))
+    async with opened_profile(training(), view="ranges") as pilot:
+        await press(pilot, *keys("f f o r w a r d enter"))
         await press(pilot, "enter")
         instances = table(pilot, "instances")
         assert instances.has_class("-current")

@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 RANKS = "ddp_ranks"
 MORE = "full_stop"
 STATES = {
-    "iterations": f"8 {MORE} {MORE}",
-    "ops": f"8 {MORE} {MORE} {MORE}",
-    "collectives": f"8 {MORE} {MORE} {MORE} {MORE}",
-    "ranks-of-a-collective": f"8 {MORE} {MORE} {MORE} {MORE} enter enter",
+    "iterations": f"{MORE} {MORE}",
+    "ops": f"{MORE} {MORE} {MORE}",
+    "collectives": f"{MORE} {MORE} {MORE} {MORE}",
+    "ranks-of-a-collective": f"{MORE} {MORE} {MORE} {MORE} enter enter",
 }
 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(RANKS) as pilot:
+    async with opened(RANKS, view="gpus") as pilot:
         await press(pilot, *STATES[state].split())
         await assert_at_sizes(pilot, snapshot)
 
 
 async def test_collectives_in_ascii(snapshot: SnapshotAssertion) -> None:
-    async with opened(RANKS, size=(120, 40), ascii_only=True) as pilot:
+    async with opened(RANKS, size=(120, 40), ascii_only=True, view="gpus") as pilot:
         await press(pilot, *STATES["collectives"].split())
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
 
 
 async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
-    async with opened(RANKS) as pilot:
-        await press(pilot, "8", MORE, "enter", "j", "enter")
+    async with opened(RANKS, view="gpus") as pilot:
+        await press(pilot, MORE, "enter", "j", "enter")
         assert screen_of(pilot).path() == ["Ranks", "rank 1", "iteration 4", "gpu work"]
         assert set(column_of(pilot, "rank_work", "session")) == {1}
         assert set(column_of(pilot, "rank_work", "iteration")) == {4}
@@ -50,8 +50,8 @@ async def test_from_a_rank_and_an_iteration_to_what_ran_in_it() -> None:
 
 
 async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> None:
-    async with opened(RANKS) as pilot:
-        await press(pilot, "8", MORE, MORE)
+    async with opened(RANKS, view="gpus") as pilot:
+        await press(pilot, MORE, MORE)
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0", "rank 0", "rank 0"]
         assert "rank 0 takes longest in 3 of 4 iterations" in screen_text(pilot.app)
         await press(pilot, "j", "enter")
@@ -62,8 +62,8 @@ async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> Non
 
 
 async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
-    async with opened(RANKS, size=(200, 50)) as pilot:
-        await press(pilot, "8", MORE, MORE, MORE)
+    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+        await press(pilot, MORE, MORE, MORE)
         assert "Besides communication, gemm differs most: rank 1 takes 15.6 ms more per iteration" in screen_text(
             pilot.app
         )
@@ -74,8 +74,8 @@ async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
 
 
 async def test_waiting_is_told_with_the_clocks_that_tell_it() -> None:
-    async with opened(RANKS, size=(200, 50)) as pilot:
-        await press(pilot, "8", *[MORE] * 4)
+    async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
+        await press(pilot, *[MORE] * 4)
         text = screen_text(pilot.app)
         assert "77.4% of the time in matched collectives is waiting for the last rank: 64.5 ms of 83.4 ms" in text
         assert "clocks agree: ranks leave collectives within 13.6 µs" in text
@@ -86,9 +86,9 @@ async def test_waiting_is_told_with_the_clocks_that_tell_it() -> None:
 
 
 async def test_the_numbers_are_those_of_the_report() -> None:
-    async with opened(RANKS) as pilot:
+    async with opened(RANKS, view="gpus") as pilot:
         told = reported(pilot, "ranks")
-        await press(pilot, "8", MORE)
+        await press(pilot, MORE)
         assert_reported(pilot, "ranks", told["rows"])
         await press(pilot, MORE)
         assert_reported(pilot, "slowest_ranks", told["slowest_ranks"])
@@ -100,7 +100,7 @@ async def test_the_numbers_are_those_of_the_report() -> None:
 
 
 async def test_a_tie_for_the_slowest_rank_is_said() -> None:
-    async with opened(RANKS) as pilot:
+    async with opened(RANKS, view="gpus") as pilot:
         app_of(pilot).run_line("iterations 3:4")
         await settled(pilot)
         await press(pilot, "8", MORE, MORE)
@@ -110,10 +110,10 @@ async def test_a_tie_for_the_slowest_rank_is_said() -> None:
 
 
 async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
-    async with opened(RANKS) as pilot:
+    async with opened(RANKS, view="gpus") as pilot:
         app_of(pilot).profile_session.choose_session(0)
         for times in range(1, 5):
-            await press(pilot, "8", *[MORE] * (times if times == 1 else 1))
+            await press(pilot, MORE)
             assert "one session of 2 is shown: press S for all" in screen_text(pilot.app), times
 
 

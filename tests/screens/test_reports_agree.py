@@ -1,6 +1,6 @@
 """What stands in a view is what `proftui report --view VIEW --format json` says, cell for cell.
 
-Further parts of a view are compared where the view itself is tested.
+The first tables of all views are compared in test_every_view.py, further parts where the view itself is tested.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.screens.opening import app_of, opened, press, settled
 from tui.analysis.iterations.work import ITERATION_LAUNCHES
-from tui.opening import open_profiles
-from tui.options import OpenOptions
 from tui.output.check import Check
 from tui.output.report import as_json
 from tui.output.report_annotations import NotesReport, SavedNotes
 from tui.screens.kernels_by_iteration import open_iteration
 from tui.screens.linked_tables import LinkedTables
-from tui.tables import REPORTS, screen_of_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,17 +26,6 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.widgets.table.pane import TablePane
 
-ALWAYS: Final = {"op-types", "group-ops", "ops", "kernels", "issues"}
-WORK: Final = ALWAYS | {"gpus", "memory", "critical-path", "iterations", "kernels-by-iteration", "kernels-by-op", "api"}
-INPUTS: Final = {
-    "resnet50_training.nvprof.log": WORK,
-    "resnet50_training.pt.trace.json.gz": WORK | {"ranges", "roofline"},
-    "gpt_cudagraph.nsys.sqlite.gz": WORK | {"ranges", "tool-report"},
-    "ddp_ranks": WORK | {"ranges", "roofline", "tool-report"},
-    "tracking_four_runs.nvprof.log": ALWAYS | {"memory", "api"},
-    "gemm.ncu.csv": ALWAYS | {"gpus", "metrics", "tool-report"},
-}
-"""For each sample the views that it feeds and that are tables."""
 OBJECTS: Final = ("numbers", "thresholds", "evidence")
 """Columns of findings that are JSON of their own."""
 
@@ -68,29 +54,6 @@ def told(profile: Profile, view: str) -> list[dict[str, Any]]:
     """The rows of the first table of the report."""
     rows: list[dict[str, Any]] = json.loads(as_json(profile, view))["rows"]
     return rows
-
-
-@pytest.mark.parametrize("given", INPUTS)
-async def test_the_first_table_of_every_view_is_that_of_the_report(given: str) -> None:
-    read = open_profiles(OpenOptions(paths=(sample(given),)), lambda _: True, session=None).shown
-    assert read is not None
-    compared = set()
-    async with opened(given) as pilot:
-        for view in REPORTS:
-            # Ranks are parts of the view of GPUs: test_ranks.py compares them.
-            if view in ("timeline", "ranks") or app_of(pilot).navigator.availability[screen_of_report(view)] != "ok":
-                continue
-            pane = await go(pilot, screen_of_report(view))
-            cells, rows = cells_of(pane), told(read, view)
-            if view == "group-ops":
-                # On the screen groups are folded; a row that is shown is the report's.
-                whole = {tuple(row[name] for name in pane.spec.key): row for row in rows}
-                rows = [whole[tuple(row[name] for name in pane.spec.key)] for row in cells]
-            assert len(cells) == len(rows)
-            for place, row in enumerate(cells):
-                assert row == pytest.approx({column: rows[place][column] for column in row}), (view, place)
-            compared.add(view)
-    assert compared == INPUTS[given]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from tui.widgets.charts.roofline import RooflinePlot
 
 
 async def test_the_plot_the_table_and_the_calls() -> None:
-    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(120, 40)) as pilot:
-        await press(pilot, "colon", *"roofline", "enter")
+    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(120, 40), view="roofline") as pilot:
         screen = app_of(pilot).view_screen
         assert isinstance(screen, RooflineScreen)
         rows = op_work_by_shape(screen.profile)
@@ -29,8 +28,7 @@ async def test_the_plot_the_table_and_the_calls() -> None:
 
 
 async def test_a_short_screen_keeps_one_line_of_the_plot() -> None:
-    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(80, 24)) as pilot:
-        await press(pilot, "colon", *"roofline", "enter")
+    async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(80, 24), view="roofline") as pilot:
         screen = app_of(pilot).view_screen
         assert screen is not None
         assert screen.query_one(RooflinePlot).size.height == 1

@@ -17,23 +17,23 @@ CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log"
 REPORT, PALEO, METRICS = "cnn_report_wrapped.md", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
 
 SCREENS: Final = {
-    "kernels-of-an-op": (TRAINING, "4 enter"),
-    "launch-config": (CAFFE, "4 enter enter enter"),
-    "log": (CAFFE, ": 8 3 enter i"),
-    "views-menu": (CAFFE, "m"),
-    "sessions-menu": (RUNS, "S"),
-    "help": (CAFFE, "4 ?"),
-    "filtered": (TRAINING, "4 f c o n v enter"),
+    "kernels-of-an-op": (TRAINING, "ops-and-kernels", "enter"),
+    "launch-config": (CAFFE, "ops-and-kernels", "enter enter enter"),
+    "log": (CAFFE, "dashboard", ": 8 3 enter i"),
+    "views-menu": (CAFFE, "dashboard", "m"),
+    "sessions-menu": (RUNS, "dashboard", "S"),
+    "help": (CAFFE, "ops-and-kernels", "?"),
+    "filtered": (TRAINING, "ops-and-kernels", "f c o n v enter"),
 }
-"""For each state: the sample, and the keys that lead to it."""
+"""For each state: the sample, the view, and the keys that lead to it from there."""
 
 KEYS: Final = {":": "colon", "?": "question_mark"}
 
 
 @pytest.mark.parametrize("state", SCREENS)
 async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
-    sample, keys = SCREENS[state]
-    async with opened(sample) as pilot:
+    sample, view, keys = SCREENS[state]
+    async with opened(sample, view=view) as pilot:
         await press(pilot, *(KEYS.get(key, key) for key in keys.split()))
         await assert_at_sizes(pilot, snapshot, svg=state == "launch-config")
 
@@ -41,14 +41,13 @@ async def test_screen(state: str, snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("color", ["truecolor", "16", "none"])
 async def test_colours(theme: str, color: str, snapshot: SnapshotAssertion) -> None:
-    async with opened(CAFFE, size=(80, 24), theme=theme, color=color) as pilot:
-        await press(pilot, "4", "space")
+    async with opened(CAFFE, size=(80, 24), theme=theme, color=color, view="ops-and-kernels") as pilot:
+        await press(pilot, "space")
         assert_screen(pilot.app, snapshot, svg=True)
 
 
 async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
-    async with opened(CAFFE, size=(120, 40), ascii_only=True) as pilot:
-        await press(pilot, "4")
+    async with opened(CAFFE, size=(120, 40), ascii_only=True, view="ops-and-kernels") as pilot:
         assert_screen(pilot.app, snapshot)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Static
 
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled, until
+from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.screens.sql import SqlEditor, SqlScreen
 from tui.widgets.table.pane import TablePane
@@ -38,7 +38,7 @@ def said(screen: SqlScreen) -> str:
 
 
 async def test_a_query_on_the_command_line_shows_its_rows() -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         screen = await ask(pilot, ASKED)
         pane = screen.query_one("#result", TablePane)
         assert pane.frame.columns == ["#", "name", "calls", "total_ns"]
@@ -55,7 +55,7 @@ async def test_a_query_on_the_command_line_shows_its_rows() -> None:
     ],
 )
 async def test_the_example_is_of_what_the_input_holds(sample: str, example: str) -> None:
-    async with opened(sample) as pilot:
+    async with opened(sample, view=QUICK) as pilot:
         screen = await ask(pilot, "")
         assert screen.query_one(SqlEditor).placeholder == example
         screen.run(example)
@@ -65,7 +65,7 @@ async def test_the_example_is_of_what_the_input_holds(sample: str, example: str)
 
 
 async def test_a_table_of_the_list_shows_its_first_rows() -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         screen = await ask(pilot, "")
         pane = screen.query_one("#result", TablePane)
         assert pane.frame["table"].to_list()[:3] == ["sessions", "devices", "activities"]
@@ -77,7 +77,7 @@ async def test_a_table_of_the_list_shows_its_first_rows() -> None:
 
 
 async def test_a_fault_is_said_and_mended_where_it_stands_and_the_rows_stay() -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         screen = await ask(pilot, ASKED)
         screen.query_one("#result", TablePane).focus_table()
         await ask(pilot, "SELECT nope FROM kernels")
@@ -87,7 +87,7 @@ async def test_a_fault_is_said_and_mended_where_it_stands_and_the_rows_stay() ->
 
 
 async def test_the_command_without_a_query_leads_from_the_rows_to_where_one_is_typed() -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         screen = await ask(pilot, ASKED)
         screen.query_one("#result", TablePane).focus_table()
         await ask(pilot, "")
@@ -96,7 +96,7 @@ async def test_the_command_without_a_query_leads_from_the_rows_to_where_one_is_t
 
 
 async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         screen = await ask(pilot, "")
         # As it is where the list of tables gives way to a query before it is there.
         screen.query_one("#result", TablePane).is_loading = True
@@ -107,7 +107,7 @@ async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
 
 
 async def test_what_was_run_is_recalled_and_completed() -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         screen = await ask(pilot, "SELECT 1 AS a")
         await ask(pilot, "SELECT 2 AS b")
         editor = screen.query_one(SqlEditor)
@@ -122,7 +122,7 @@ async def test_what_was_run_is_recalled_and_completed() -> None:
 
 
 async def test_what_was_run_is_recalled_in_the_next_run_until_it_is_forgotten(state_directory: Path) -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         await ask(pilot, "SELECT 1 AS a")
         await ask(pilot, "SELECT 'ü' AS b")
         await ask(pilot, "SELECT 1 AS a")
@@ -153,7 +153,7 @@ async def test_the_view_follows_the_session() -> None:
 
 
 async def test_screen(snapshot: SnapshotAssertion) -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, view=QUICK) as pilot:
         screen = await ask(pilot, ASKED)
         screen.query_one("#sql-answer", Static).update("3 rows")  # the time differs from run to run
         await settled(pilot)

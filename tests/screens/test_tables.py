@@ -212,10 +212,10 @@ async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations
 
     monkeypatch.setattr("tui.widgets.dialogs.export.copy_text", copy)
     monkeypatch.chdir(tmp_path)
-    async with opened("ddp_ranks") as pilot:
+    async with opened("ddp_ranks", view="kernels") as pilot:
         app_of(pilot).profile_session.choose_session(1)
         await typed(pilot, "aggregate 3:4")
-        await press(pilot, "colon", *"kernels", "enter", "enter", "e", "h")
+        await press(pilot, "enter", "e", "h")
         await press(pilot, "enter")
         await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         screen = app_of(pilot).view_screen

@@ -51,8 +51,9 @@ async def to_view(pilot: Pilot[None], title: str) -> None:
     assert next(known.title for known in VIEWS if known.name == screen.VIEW) == title
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize(("given", "total_ns"), [(LOG, 11_282_017), (TORCH, 11_281_981)])
+@pytest.mark.parametrize(
+    ("given", "total_ns", "size"), [(LOG, 11_282_017, SIZES[0]), (TORCH, 11_281_981, SIZES[1])], ids=["log", "trace"]
+)
 async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int, size: tuple[int, int]) -> None:
     async with opened(given, size=size) as pilot:
         await to_view(pilot, "Kernels")
@@ -91,8 +92,8 @@ async def test_the_longest_idle_gap(size: tuple[int, int]) -> None:
 
 
 async def test_the_longest_idle_gap_by_name_from_anywhere() -> None:
-    async with opened(LOG, size=(80, 24)) as pilot:
-        await press(pilot, "4", "colon", *"gaps", "enter")
+    async with opened(LOG, size=(80, 24), view="ops-and-kernels") as pilot:
+        await press(pilot, "colon", *"gaps", "enter")
         assert isinstance(pilot.app.screen, MenuScreen)
         assert "Longest gaps in GPU 0 stream 7" in screen_text(pilot.app)
         await press(pilot, "enter")
@@ -107,10 +108,13 @@ async def test_a_key_of_a_view_that_cannot_be_fed_says_why_by_name() -> None:
         assert "Timeline: no start times: record with nvprof" in screen_text(pilot.app)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize(
-    ("given", "worst", "time"),
-    [(LOG, 4, "53.2 ms, 1.29 x median  other 64%"), (TORCH, 7, "53.7 ms, 1.31 x median  CPU 52%")],
+    ("given", "worst", "time", "size"),
+    [
+        (LOG, 4, "53.2 ms, 1.29 x median  other 64%", SIZES[1]),
+        (TORCH, 7, "53.7 ms, 1.31 x median  CPU 52%", SIZES[0]),
+    ],
+    ids=["log", "trace"],
 )
 async def test_the_worst_iteration(given: str, worst: int, time: str, size: tuple[int, int]) -> None:
     async with opened(given, size=size) as pilot:

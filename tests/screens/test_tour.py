@@ -81,7 +81,7 @@ def arrived(pilot: Pilot[None], given: str, name: str) -> None:
         assert screen.table is screen.query_one(LinkedTables).pane(0)
 
 
-@pytest.mark.parametrize("given", [LOG, TORCH])
+@pytest.mark.parametrize("given", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
 async def test_every_view_and_back_again(given: str) -> None:
     async with opened(given) as pilot:
         gone_to = ["dashboard"]
@@ -108,7 +108,7 @@ async def test_every_view_and_back_again(given: str) -> None:
         assert pilot.app.return_code == 0
 
 
-@pytest.mark.parametrize("given", [LOG, TORCH])
+@pytest.mark.parametrize("given", [LOG, pytest.param(TORCH, marks=pytest.mark.slow)])
 async def test_a_view_that_is_not_fed_is_passed_over_and_says_why(given: str) -> None:
     async with opened(given, notifications=True) as pilot:
         assert {name for name, why in app_of(pilot).navigator.availability.items() if why != "ok"} == NOT_FED[given]

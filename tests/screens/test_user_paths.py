@@ -94,16 +94,16 @@ async def test_a_fault_of_the_command_line_is_said_and_the_focus_stays() -> None
 
 
 async def test_the_find_of_the_command_line_goes_to_the_match() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "4", "colon", *"find elementwise", "enter")
+    async with opened(TRAINING, view="ops-and-kernels") as pilot:
+        await press(pilot, "colon", *"find elementwise", "enter")
         pane = app_of(pilot).view_screen.query(TablePane).first()  # type: ignore[union-attr]
         assert pane.current_row is not None
         assert pane.current_row["op"] == "elementwise"
 
 
 async def test_messages_do_not_pile_up_and_leave_the_status_line_free() -> None:
-    async with opened(TRAINING, size=(80, 24), notifications=True) as pilot:
-        await press(pilot, "4", "N", "u", "u")
+    async with opened(TRAINING, size=(80, 24), notifications=True, view="ops-and-kernels") as pilot:
+        await press(pilot, "N", "u", "u")
         await until(pilot, lambda: len(pilot.app.screen.query(Toast)) == 1, "one message")
         lines = screen_text(pilot.app).splitlines()
         status = next(line for line in lines if "Ops: 23 rows" in line)
@@ -112,8 +112,8 @@ async def test_messages_do_not_pile_up_and_leave_the_status_line_free() -> None:
 
 
 async def test_the_footer_names_the_keys_of_the_query_bar() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "4", "f")
+    async with opened(TRAINING, view="ops-and-kernels") as pilot:
+        await press(pilot, "f")
         foot = screen_text(pilot.app).splitlines()[-1]
         for words in ("enter keep", "esc undo", "tab find/filter"):
             assert words in foot
@@ -149,8 +149,8 @@ async def test_too_small_from_the_start_and_q_still_quits() -> None:
 
 
 async def test_a_dialog_outlives_a_terminal_that_was_too_small() -> None:
-    async with opened(TRAINING) as pilot:
-        await press(pilot, "4", "e")
+    async with opened(TRAINING, view="ops-and-kernels") as pilot:
+        await press(pilot, "e")
         dialog = pilot.app.screen
         await pilot.resize_terminal(48, 12)
         await until(pilot, lambda: isinstance(pilot.app.screen, TooSmallScreen), "too little room")
@@ -210,36 +210,37 @@ async def test_issues_are_spelled_out_where_there_is_nothing_else(tmp_path: Path
 
 
 async def test_a_match_far_to_the_right_is_brought_into_view() -> None:
-    async with opened(TRAINING, size=(80, 24)) as pilot:
-        await press(pilot, "colon", *"log", "enter", "slash", *"cudaMemset", "enter")
+    async with opened(TRAINING, size=(80, 24), view="log") as pilot:
+        await press(pilot, "slash", *"cudaMemset", "enter")
         screen = app_of(pilot).view_screen
         assert isinstance(screen, LogScreen)
         await until(pilot, lambda: "cudaMemset" in screen_text(pilot.app), "the match")
 
 
 async def test_the_path_of_an_export_can_be_typed_on_after_another_format() -> None:
-    async with opened(CAFFE) as pilot:
-        await press(pilot, "4", "e", "right", "right")
+    async with opened(CAFFE, view="ops-and-kernels") as pilot:
+        await press(pilot, "e", "right", "right")
         path = pilot.app.screen.query_one("#export-path", Input)
         assert path.value == "caffe_conv1.nvprof-ops.json"
         assert path.cursor_position == len(path.value)
 
 
 async def test_details_of_a_kernel_show_how_its_durations_spread() -> None:
-    async with opened(TRAINING, size=(200, 50)) as pilot:
-        await press(pilot, "colon", *"kernels", "enter", "i")
+    async with opened(TRAINING, size=(200, 50), view="kernels") as pilot:
+        await press(pilot, "i")
         text = screen_text(pilot.app)
         assert "Durations   8.86 µs " in text
         assert "logarithmic" in text
     same = profile(activities=[kernel("k", 9, start_ns=start) for start in (1, 20)])
-    async with opened_profile(same) as pilot:
-        await press(pilot, "colon", *"kernels", "enter", "i")
+    async with opened_profile(same, view="kernels") as pilot:
+        await press(pilot, "i")
         assert "Durations   9 ns  each of its launches" in screen_text(pilot.app)
 
 
 async def test_ascii_alone_wherever_one_goes() -> None:
-    for keys in ((), ("4", "enter", "enter", "i"), ("m",), ("4", "e"), ("4", "c")):
-        async with opened(TRAINING, size=(80, 24), ascii_only=True) as pilot:
-            await press(pilot, *keys)
+    async with opened(TRAINING, size=(80, 24), ascii_only=True) as pilot:
+        for keys in ("", "m", "escape 4 e", "escape c", "escape enter enter i"):
+            await press(pilot, *keys.split())
             text = screen_text(pilot.app)
             assert text.isascii(), [character for character in text if not character.isascii()]
+        assert "> launches" in text
