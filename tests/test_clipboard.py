@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.clipboard import LIMIT, TMUX_HINT, Clipboard, sequences
+from tui.widgets.app_services import LIMIT, TMUX_HINT, Clipboard, sequences
 
 XTERM = {"TERM": "xterm-256color"}
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tui"
 
 LAYERS = (
-    ("model", "clipboard", "fitting", "fmt", "labels", "options", "runtime", "terminal", "tables", "text", "views"),
+    ("model", "fitting", "fmt", "labels", "options", "runtime", "terminal", "tables", "text", "views"),
     ("correlation",),
     ("cache", "data", "loaders", "state"),
     ("analysis", "dataset"),

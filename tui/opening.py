@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui.cache.cache import Cache
-    from tui.loaders.progress import Report
+    from tui.loaders.base import Report
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
     from tui.options import OpenOptions

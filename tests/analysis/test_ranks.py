@@ -15,7 +15,7 @@ from tui.analysis.collectives import collectives, matched, matched_collectives, 
 from tui.analysis.expert.findings import findings
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.rank_summary import RANKS, rank_iterations, ranks, straggler_verdict, why_no_ranks
-from tui.screens.ranks import no_ranks
+from tui.screens.gpus import no_ranks
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

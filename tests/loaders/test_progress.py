@@ -11,20 +11,20 @@ import pytest
 
 from tests.corpus import recording_file
 from tests.profiles import SAMPLES
-from tui.loaders import progress, raw_input, registry
+from tui.loaders import base, raw_input, registry
 from tui.loaders import source as sources
 from tui.loaders.chrome_trace import read_trace
 from tui.loaders.sqlite import read_rows
 
 if TYPE_CHECKING:
-    from tui.loaders.progress import LoadPreview, LoadProgress
+    from tui.loaders.base import LoadPreview, LoadProgress
     from tui.model.profile import Profile
 
 
 @pytest.fixture(autouse=True)
 def every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is put off."""
-    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+    monkeypatch.setattr(base, "_EVERY_S", 0.0)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0.0)
 
 
@@ -33,8 +33,8 @@ def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
     told: list[LoadPreview] = []
 
     def report(progress: LoadProgress) -> bool:
-        if progress.preview is not None:
-            told.append(progress.preview)
+        if base.preview is not None:
+            told.append(base.preview)
         return True
 
     return registry.load_one(str(path), report=report), told
@@ -96,11 +96,11 @@ def test_who_asks_for_no_progress_pays_nothing() -> None:
 
 
 def test_impossible_times_are_no_error() -> None:
-    told = progress.PreviewBuilder()
+    told = base.PreviewBuilder()
     told.is_wanted = True
     huge = (1 << 63) - 1
     rows = pl.DataFrame({"name": ["a", "a", None], "start_ns": [-huge, huge, None], "duration_ns": [huge, huge, None]})
-    told.add(progress.summed(rows))
+    told.add(base.summed(rows))
     so_far = told.look()
     assert so_far is not None
     assert so_far.calls == 3

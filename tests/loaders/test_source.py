@@ -24,7 +24,7 @@ from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.progress import LoadProgress
+    from tui.loaders.base import LoadProgress
 
 COMPRESS = {
     "gzip": gzip.compress,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-    from tui.loaders.progress import Report
+    from tui.loaders.base import Report
     from tui.model.aggregation import Aggregation
 
 SIZES: Final = ((80, 24), (120, 40), (200, 50))

@@ -14,7 +14,7 @@ from tests.screens.opening import SAMPLES, assert_at_sizes, press, until
 from tests.snapshots import screen_text
 from tui import opening
 from tui.app import ProftuiApp
-from tui.loaders.progress import (
+from tui.loaders.base import (
     DONE,
     LEFT_OUT,
     READING,
@@ -31,7 +31,7 @@ from tui.screens.loading import LoadingScreen, files_lines, state_words, summary
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-    from tui.loaders.progress import Report
+    from tui.loaders.base import Report
     from tui.opening import OpenedProfiles
 
 KB = 1000

@@ -13,8 +13,16 @@ from tui.fitting import cell_width
 from tui.text import to_ascii
 from tui.theme import kind_defaults
 from tui.widgets.charts.bar_list import BarList
-from tui.widgets.charts.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar
-from tui.widgets.charts.sparkline import histogram, histogram_line, sparkline
+from tui.widgets.charts.bars import (
+    BarRow,
+    bar_columns,
+    bar_lines,
+    histogram,
+    histogram_line,
+    shared_cells,
+    sparkline,
+    stacked_bar,
+)
 from tui.widgets.timeline.view import TopWork
 
 if TYPE_CHECKING:

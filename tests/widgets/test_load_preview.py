@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.fitting import cell_width
-from tui.loaders.progress import LoadPreview, PreviewRow
+from tui.loaders.base import LoadPreview, PreviewRow
 from tui.screens.loading import preview_lines
 
 READ = LoadPreview(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui.analysis.compare.sides import Sides
     from tui.app.navigator import Navigator
     from tui.app.profile_session import ProfileSession, Say
-    from tui.loaders.progress import LoadProgress
+    from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen

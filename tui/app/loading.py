@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui.app.navigator import Navigator
     from tui.app.profile_session import ProfileSession, Say
     from tui.cache.cache import Cache
-    from tui.loaders.progress import LoadProgress
+    from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
     from tui.opening import OpenedProfiles
     from tui.options import OpenOptions

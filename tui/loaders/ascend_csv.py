@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import CellValues, by_value, split_cells

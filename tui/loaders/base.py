@@ -1,22 +1,193 @@
-"""The interfaces of a loader and of the cache, and what a loader declares of its format."""
+"""The interfaces of a loader and of the cache, what a loader declares of its format, and the progress that it reports.
+
+Its figures are not totals. A preview sums the new rows since the last one, only on request.
+"""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from tui.loaders.progress import keep_going
+import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import polars as pl
+    from collections.abc import Mapping
 
     from tui.cache.entry import Identity
     from tui.cache.frame_files import FrameSpool
-    from tui.loaders.progress import Report
     from tui.loaders.source import Source
     from tui.model.profile import Profile
+
+TOP: Final = 12
+"""The most names of a preview."""
+_EVERY_S: Final = 0.4
+"""Seconds between two previews."""
+_NAME_LIMIT: Final = 10_000
+"""The longest name of a preview, in characters; no screen is wider."""
+
+_SUMS: Final = pl.Schema({"name": pl.String, "calls": pl.Int64, "total_ns": pl.Float64})
+"""Implausible times are not dropped yet: no sum of them exceeds a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """GPU work of one name, as read until now."""
+
+    name: str
+    calls: int
+    total_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPreview:
+    """GPU work of one input, as read until now."""
+
+    names: tuple[PreviewRow, ...]
+    """The names with the most GPU time, at most `TOP`."""
+    distinct: int
+    """The number of names."""
+    calls: int
+    """Kernels, copies and memsets."""
+    total_ns: float
+    """The sum of their durations."""
+    span_ns: int | None
+    """The time from the first start to the last; None if there are several clocks."""
+    others: tuple[tuple[str, int], ...]
+    """Counts of other rows: a plural noun and the number."""
+
+
+def summed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sums of GPU work by name, for `PreviewBuilder.add`.
+
+    Args:
+        rows: With ``name`` (of any type), ``start_ns`` and ``duration_ns``; null if unknown.
+    """
+    return rows.group_by("name").agg(
+        calls=pl.len(),
+        total_ns=pl.col("duration_ns").cast(pl.Float64).sum(),
+        first_ns=pl.col("start_ns").min(),
+        last_ns=pl.col("start_ns").max(),
+    )
+
+
+class PreviewBuilder:
+    """Sums up the rows that a loader reads; used only in the loader's thread."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        """Whether previews are requested; otherwise nothing is summed."""
+        self._feeds: list[Callable[[], None]] = []
+        self._new: list[pl.DataFrame] = []
+        self._sums = pl.DataFrame(schema=_SUMS)
+        self._spans: dict[object, tuple[int, int]] = {}
+        self._others: Counter[str] = Counter()
+        self._looked = time.monotonic()
+        self.latest: LoadPreview | None = None
+        """The last preview."""
+
+    def watch(self, feed: Callable[[], None]) -> None:
+        """Register a function to call before each preview; it adds the rows since the last one."""
+        self._feeds.append(feed)
+
+    def add(self, sums: pl.DataFrame, *, clock: object = None) -> None:
+        """Add GPU work.
+
+        Args:
+            sums: From `summed`, with names as text.
+            clock: The clock of the start times; with several clocks there is no span.
+        """
+        if not self.is_wanted or sums.is_empty():
+            return
+        first, last = sums["first_ns"].min(), sums["last_ns"].max()
+        if isinstance(first, int) and isinstance(last, int):
+            before = self._spans.get(clock, (first, last))
+            self._spans[clock] = min(first, before[0]), max(last, before[1])
+        self._new.append(sums.select(pl.col(name).cast(dtype) for name, dtype in _SUMS.items()))
+
+    def count(self, what: str, number: int) -> None:
+        """Count other rows; ``what`` is a plural noun."""
+        if number:
+            self._others[what] += number
+
+    def look(self) -> LoadPreview | None:
+        """The current preview; None if none is requested or there are no rows yet."""
+        now = time.monotonic()
+        if not self.is_wanted or now - self._looked < _EVERY_S:
+            return self.latest
+        for feed in self._feeds:
+            feed()
+        if self._new:
+            self._sums = pl.concat([self._sums, *self._new]).group_by("name").agg(pl.col("calls", "total_ns").sum())
+            self._new.clear()
+        if self._sums.height or self._others:
+            self.latest = self._preview()
+        self._looked = time.monotonic()
+        return self.latest
+
+    def _preview(self) -> LoadPreview:
+        top = self._sums.top_k(TOP, by="total_ns").sort("total_ns", "name", descending=[True, False])
+        spans = list(self._spans.values())
+        return LoadPreview(
+            names=tuple(
+                PreviewRow((name or "")[:_NAME_LIMIT], calls, total_ns) for name, calls, total_ns in top.iter_rows()
+            ),
+            distinct=self._sums.height,
+            calls=int(self._sums["calls"].sum()),
+            total_ns=float(self._sums["total_ns"].sum()),
+            span_ns=spans[0][1] - spans[0][0] if len(spans) == 1 else None,
+            others=tuple(self._others.items()),
+        )
+
+
+WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "left out", "not read"
+"""The states of one of several files. Left out: unreadable, or no profile. Stopped:
+waiting when loading was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileProgress:
+    """The progress of one of several files."""
+
+    path: str
+    bytes_total: int
+    """Its size on disk."""
+    state: str = WAITING
+    """One of the five above."""
+    bytes_read: int = 0
+    rank: int | None = None
+    """Its rank, once known."""
+    why: str = ""
+    """Why it was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """The progress of a loader."""
+
+    source: str
+    """The path as given."""
+    bytes_read: int
+    """Bytes of the input read, as stored on disk (compressed or not)."""
+    bytes_total: int | None
+    """The size of the file; None for a pipe."""
+    rows: int
+    """The number of rows in all frames."""
+    preview: LoadPreview | None = None
+    """A preview, if the loader supports it."""
+    files: Sequence[FileProgress] = ()
+    """Each of several files, in display order; the other figures are then their sums."""
+
+
+Report = Callable[[LoadProgress], bool]
+"""Called with the progress a few times a second; if it returns False, loading stops and the profile is partial."""
+
+
+def keep_going(_progress: LoadProgress) -> bool:
+    """A `Report` that never stops a loader."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from tui.correlation.iteration_ranges import mark_steps
 from tui.correlation.launches import iteration_at, link_ops, with_launch
 from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, drop_outlier_times_of_sessions, dropped_times_text
+from tui.loaders.base import PreviewBuilder
 from tui.loaders.demangle import demangled
-from tui.loaders.progress import PreviewBuilder
 from tui.model.errors import path_text
 from tui.model.names import short_name
 from tui.model.profile import Profile, profile_of

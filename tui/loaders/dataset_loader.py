@@ -18,8 +18,7 @@ from tui.cache.entry import Identity, identity_of
 from tui.cache.frame_files import spooled
 from tui.cache.spill import bytes_of
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
-from tui.loaders.base import Format, ProfileCache
-from tui.loaders.progress import LoadProgress, Report, keep_going
+from tui.loaders.base import Format, LoadProgress, ProfileCache, Report, keep_going
 from tui.model.errors import ProftuiError, path_text
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, KINDS, OP_COLUMNS, conform, empty

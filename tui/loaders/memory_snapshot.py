@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import polars as pl
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model
 from tui.loaders.input_issues import size_text
-from tui.loaders.progress import Report, keep_going
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
 from tui.loaders.perfetto_tracks import (
     COUNTERS,
@@ -19,7 +19,6 @@ from tui.loaders.perfetto_tracks import (
     tracks,
     unpacked,
 )
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.protobuf import Integers, Kind, Parts, Wire
 from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.demangle import demangled
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import read_json
 from tui.model.errors import WHAT_OPENS, ProftuiError
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from tui.loaders.base import LoadProgress, PreviewBuilder, Report, keep_going
 from tui.loaders.input_issues import size_text
-from tui.loaders.progress import LoadProgress, PreviewBuilder, Report, keep_going
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

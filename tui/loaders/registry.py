@@ -12,6 +12,7 @@ import polars as pl
 from tui.correlation.graph_replays import has_replays, with_replayed_ops
 from tui.loaders.ascend_csv import ASCEND_CSV, AscendCommunicationLoader
 from tui.loaders.ascend_database import ASCEND_DATABASE
+from tui.loaders.base import Report, keep_going
 from tui.loaders.caffe import CAFFE
 from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
@@ -27,7 +28,6 @@ from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof.nvprof_database import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
 from tui.loaders.perfetto import PERFETTO
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.proton import ProtonLoader
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.rocprof import ROCPD, ROCPROF_CSV, ROCPROF_DATABASE, ROCPROFV3_CSV

@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 import zstandard
 
+from tui.loaders.base import Report, keep_going
 from tui.loaders.input_issues import FILE_CHANGED, Note, ended_early, later_results_left_out, long_line_cut, why_empty
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import STANDARD_INPUT, RawInput
 from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.block import Block as Block

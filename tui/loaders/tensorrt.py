@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.section import MAX_STRAY_LINES
 from tui.model.errors import WHAT_OPENS, ProftuiError

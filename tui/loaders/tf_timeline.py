@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
-from tui.loaders.progress import Report, keep_going
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES, NAME
 from tui.text import number_in

@@ -11,11 +11,10 @@ import polars as pl
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import iteration_at, nest, parents, with_launch
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.collector import Collector, Session, with_short_names
-from tui.loaders.progress import Report, keep_going
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES, NAME, RANGES
 from tui.text import number_in

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.protobuf import Fields, Integers, Kind, Messages, Wire
 from tui.loaders.xla_trace import LAUNCH, XlaEvents, convert
 from tui.model.errors import WHAT_OPENS, ProftuiError

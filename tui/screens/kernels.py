@@ -22,7 +22,7 @@ from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
-from tui.widgets.charts.sparkline import histogram_line
+from tui.widgets.charts.bars import histogram_line
 from tui.widgets.details import (
     Details,
     Line,

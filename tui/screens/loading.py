@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tui.loaders.progress import FileProgress, LoadPreview, LoadProgress
+    from tui.loaders.base import FileProgress, LoadPreview, LoadProgress
 
 
 _CALLS, _TIME, _SHARE = 12, 11, 7

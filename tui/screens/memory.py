@@ -53,7 +53,7 @@ from tui.screens.kernels import details_of_launch, work_details
 from tui.screens.linked_tables import Level, Row
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
-from tui.widgets.charts.sparkline import area
+from tui.widgets.charts.bars import area
 from tui.widgets.notices import sentence_lines
 
 if TYPE_CHECKING:

@@ -1,17 +1,28 @@
-"""What widgets ask of the application that they run in: its services, delayed calls, and the clipboard."""
+"""What widgets ask of the application that they run in: services, delayed calls, and the clipboard of the terminal.
+
+The terminal is sent an OSC 52 sequence (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Manipulate Selection
+Data"). It never answers: the user reads that the text was sent, not that it was copied.
+
+tmux passes the sequence on itself with ``set-clipboard on``, or lets it through wrapped in its own DCS with
+``allow-passthrough on``; both forms are sent, since only one of them has an effect. GNU screen lets a DCS through, in
+strings of at most 256 bytes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
+import tempfile
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from tui.clipboard import Clipboard
+from tui import terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from textual.app import App
     from textual.message_pump import MessagePump
@@ -20,6 +31,83 @@ if TYPE_CHECKING:
     from tui.state.workspace import Arrangements
     from tui.widgets.table.model import Key
     from tui.widgets.table.pane import TablePane
+
+LIMIT: Final = 74_994
+"""Bytes of base64: terminals (and what lies between) drop longer sequences."""
+
+TMUX_HINT: Final = "if it does not arrive: tmux set -g set-clipboard on"
+
+_ESC: Final = "\x1b"
+_ST: Final = "\x1b\\"
+_SCREEN_CHUNK: Final = 240
+
+
+def sequences(encoded: str, multiplexer: str) -> str:
+    r"""The escape sequences that put base64 text into the clipboard.
+
+    Args:
+        encoded: The text in base64.
+        multiplexer: tmux, screen or empty.
+
+    >>> sequences("aGk=", "")
+    '\x1b]52;c;aGk=\x07'
+    """
+    raw = f"{_ESC}]52;c;{encoded}\x07"
+    if multiplexer == "tmux":
+        return raw + f"{_ESC}Ptmux;{raw.replace(_ESC, _ESC + _ESC)}{_ST}"
+    if multiplexer == "screen":
+        chunks = [raw[start : start + _SCREEN_CHUNK] for start in range(0, len(raw), _SCREEN_CHUNK)]
+        return "".join(f"{_ESC}P{chunk}{_ST}" for chunk in chunks)
+    return raw
+
+
+class Clipboard:
+    """Copies texts, and reports the result.
+
+    Args:
+        send: Writes to the terminal; None where there is none (then every text goes to a file).
+        env: The environment.
+        directory: Where files are written; the system's temporary directory where it cannot be written to.
+    """
+
+    def __init__(self, send: Callable[[str], None] | None, env: Mapping[str, str], directory: Path) -> None:
+        can_send = send is not None and not terminal.obstacle(env, stdout_is_tty=True)
+        self._send = send if can_send else None
+        self._multiplexer = terminal.multiplexer(env)
+        self._directory = directory
+        self._hint = TMUX_HINT if self._multiplexer == "tmux" else ""
+
+    def copy(self, text: str) -> str:
+        """Send a text to the terminal's clipboard, or write it to a file where that cannot be.
+
+        Returns:
+            What happened, in words, for the user.
+        """
+        encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
+        characters = f"{len(text):,} character{'' if len(text) == 1 else 's'}"
+        if self._send is None:
+            return f"wrote {characters} to {self._to_file(text)}: this terminal has no clipboard"
+        if len(encoded) > LIMIT:
+            return f"wrote {characters} to {self._to_file(text)}: too long for a terminal clipboard"
+        self._send(sequences(encoded, self._multiplexer))
+        message = f"sent {characters} to the terminal clipboard"
+        if self._hint:
+            message, self._hint = f"{message} ({self._hint})", ""
+        return message
+
+    def _to_file(self, text: str) -> Path:
+        """Write to the first free ``proftui-copy-<n>.tsv``."""
+        writable = os.access(self._directory, os.W_OK)
+        directory = self._directory if writable else Path(tempfile.gettempdir())
+        for number in count(1):
+            path = directory / f"proftui-copy-{number}.tsv"
+            try:
+                with path.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
+                    file.write(text)
+            except FileExistsError:
+                continue
+            return path
+        raise AssertionError("numbers do not end")
 
 
 class AppServices:

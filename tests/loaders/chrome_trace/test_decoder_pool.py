@@ -24,8 +24,8 @@ from tui.loaders.source import Source
 from tui.loaders.worker_process import WorkerLostError
 
 if TYPE_CHECKING:
+    from tui.loaders.base import LoadProgress
     from tui.loaders.chrome_trace.event_batches import Trace
-    from tui.loaders.progress import LoadProgress
 
 EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n, "grid": [n % 3 + 1]}) for n in range(3000)]
 DOCUMENT = json.dumps({"traceEvents": EVENTS}, indent=1)

@@ -19,17 +19,17 @@ import pytest
 from tests.cache.keeping import a_cache, same
 from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES
+from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
 from tui.loaders.multi_file import read_files
 from tui.loaders.multi_file.load_together import left_out
 from tui.loaders.multi_file.read_files import Wanted
 from tui.loaders.multi_file.reader_process import ReaderProcess
-from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
 from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined
 
 if TYPE_CHECKING:
-    from tui.loaders.progress import FileProgress
+    from tui.loaders.base import FileProgress
     from tui.model.profile import Profile
 
 DDP = SAMPLES / "ddp_ranks"

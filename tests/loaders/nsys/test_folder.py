@@ -16,7 +16,7 @@ from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.progress import LoadProgress
+    from tui.loaders.base import LoadProgress
 
 FRAMES = ("activities", "api_calls", "ops", "ranges", "devices")
 

@@ -17,7 +17,7 @@ from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.progress import LoadProgress
+    from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
 
 HEAD = b"NVIDIA Tegra Profiler Report 2025@1@3@140-251\n" + bytes(200)

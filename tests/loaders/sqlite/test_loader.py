@@ -16,7 +16,7 @@ from tui.loaders.sqlite import database, read_rows
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.progress import LoadProgress
+    from tui.loaders.base import LoadProgress
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import tui.loaders.raw_input
 import tui.loaders.source
-from tui.loaders.base import Format
-from tui.loaders.progress import LoadProgress, keep_going
+from tui.loaders.base import Format, LoadProgress, keep_going
 from tui.loaders.source import Source
 from tui.loaders.text.block import Block, Cues
 from tui.loaders.text.text_log import TextLogLoader, is_text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from tui.loaders.base import keep_going
 from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, Decoding, Task, most_workers
 from tui.loaders.chrome_trace.event_batches import (
     NO_TEXT,
@@ -33,7 +34,6 @@ from tui.loaders.chrome_trace.stream import Block, Blocks, Lost, Slot, Stream, U
 from tui.loaders.chrome_trace.tolerant_parser import scan
 from tui.loaders.chrome_trace.untyped_events import batch_of
 from tui.loaders.input_issues import Note, size_text
-from tui.loaders.progress import keep_going
 from tui.loaders.text.lines import as_utf8, encoding_of
 from tui.loaders.worker_process import FileRange, run_together
 from tui.model.errors import ProftuiError
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tui.loaders.base import Report
     from tui.loaders.chrome_trace.event_batches import Split
-    from tui.loaders.progress import Report
     from tui.loaders.source import Source
 
     Codes = npt.NDArray[np.int32]

@@ -13,7 +13,7 @@ import polars as pl
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import iteration_at, link_ops, nest, parents
 from tui.correlation.plausible_times import drop_outlier_events
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going, summed
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
 from tui.loaders.kineto.events import (
@@ -44,7 +44,6 @@ from tui.loaders.kineto.kineto_activities import (
     session_facts,
 )
 from tui.loaders.kineto.ops import Ops, ops_of
-from tui.loaders.progress import Report, keep_going, summed
 from tui.loaders.worker_process import run_together
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_of, short_name

@@ -24,8 +24,7 @@ from tui.model.schema import conform
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tui.loaders.base import ProfileCache
-    from tui.loaders.progress import Report
+    from tui.loaders.base import ProfileCache, Report
 
 
 _MOST_NAMED: Final = 5

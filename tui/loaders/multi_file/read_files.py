@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.cache.secure_files import DamagedError
+from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
 from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess, unpack
-from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.source import compression_of
 from tui.loaders.worker_process import WorkerLostError, available_cores, memory_for_loading
@@ -23,9 +23,8 @@ from tui.model.errors import ProftuiError, path_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui.loaders.base import ProfileCache
+    from tui.loaders.base import ProfileCache, Report
     from tui.loaders.multi_file.reader_process import Progress
-    from tui.loaders.progress import Report
     from tui.model.profile import Profile
 
 

@@ -19,8 +19,8 @@ from tui.loaders.worker_process import share_cores
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from tui.loaders.base import LoadProgress
     from tui.loaders.multi_file.reader_process import Answer
-    from tui.loaders.progress import LoadProgress
     from tui.loaders.worker_process import Channel
 
 

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.ncu.ncu_csv import LONG
 from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, shaped
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.protobuf import Kind, Wire
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import WHAT_OPENS, ProftuiError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.base import summed
 from tui.loaders.cupti import COPY_KINDS
 from tui.loaders.nsys.export_tables import (
     CALLS,
@@ -28,14 +29,13 @@ from tui.loaders.nsys.export_tables import (
     tid_of,
     times,
 )
-from tui.loaders.progress import summed
 from tui.model.names import short_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.loaders.progress import PreviewBuilder
+    from tui.loaders.base import PreviewBuilder
 
 _COPY_KINDS: Final[Mapping[int, str]] = MappingProxyType({**COPY_KINDS, 11: "HtoD", 12: "DtoH", 13: "DtoD"})
 """Directions by ``copyKind``: CUPTI's numbers, and Nsight's own for copies by unified memory; 0 is unknown.

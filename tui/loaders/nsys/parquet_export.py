@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, LoadProgress, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, Seen, Types
 from tui.loaders.nsys.nsys_export import FEEDS, read_export
-from tui.loaders.progress import LoadProgress, Report, keep_going
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

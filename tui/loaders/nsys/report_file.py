@@ -13,12 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import Note
 from tui.loaders.nsys.export_tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
 from tui.loaders.nsys.nsys_export import FEEDS, NSYS_DATABASE, export_command, read_export
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.sqlite.database import Database
 from tui.loaders.sqlite.open_readonly import MAGIC as SQLITE_MAGIC

@@ -13,8 +13,8 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PolarsError
 
+from tui.loaders.base import summed
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
-from tui.loaders.progress import summed
 from tui.model.names import kind_of, short_name
 from tui.model.profile import compact_constants
 from tui.model.schema import NAME

@@ -13,9 +13,8 @@ import polars as pl
 from msgspec import Raw
 from polars.exceptions import PolarsError
 
-from tui.loaders.base import Format
+from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector, fit_to_model, link_run
-from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import read_bytes
 from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError

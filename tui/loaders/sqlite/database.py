@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import polars as pl
 
+from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import FILE_CHANGED, Note
-from tui.loaders.progress import keep_going
 from tui.loaders.sqlite.open_readonly import DAMAGE, opened
 from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
 from tui.loaders.sqlite.read_rows import Salvaged, TableBulkReader, Types, quoted, ranges, read_part, read_whole
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from tui.loaders.base import Format
-    from tui.loaders.progress import Report
+    from tui.loaders.base import Format, Report
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 from polars.exceptions import PolarsError
 
+from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.input_issues import size_text
-from tui.loaders.progress import keep_going
 from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import semicolons_in
 from tui.loaders.text.lines import tag_of
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.loaders.base import Format
-    from tui.loaders.progress import Report
+    from tui.loaders.base import Format, Report
     from tui.loaders.source import Source
     from tui.loaders.text.block import Block, Line
     from tui.loaders.text.csv_table import Semicolons

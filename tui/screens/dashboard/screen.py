@@ -26,8 +26,8 @@ from tui.screens.dashboard.entries import Link, link_of_fact
 from tui.screens.dashboard.panels import ChartPanel, Guidance, StatPanel, StatStrip
 from tui.text import plain
 from tui.widgets.charts.bar_list import BarList, SortableBarList
+from tui.widgets.charts.bars import BusyChart, BusyLane
 from tui.widgets.charts.iteration_chart import TimesChart
-from tui.widgets.charts.sparkline import BusyChart, BusyLane
 from tui.widgets.details import DetailPane
 from tui.widgets.input_bars import KeysReady
 from tui.widgets.panel import Columns, EdgePassed, Panel

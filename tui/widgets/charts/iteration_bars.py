@@ -16,8 +16,7 @@ from tui.fitting import clip, whole_pieces
 from tui.fmt import brief_duration
 from tui.model.aggregation import STEP_PHASES
 from tui.text import plain
-from tui.widgets.charts.bars import LOOKS, shared_cells
-from tui.widgets.charts.sparkline import LEVELS
+from tui.widgets.charts.bars import LEVELS, LOOKS, shared_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

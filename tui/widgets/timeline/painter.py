@@ -17,7 +17,7 @@ from tui.analysis.timeline.shown import within
 from tui.analysis.timeline.window import exactly, labeled, ruler
 from tui.fitting import clip, pad
 from tui.text import plain
-from tui.widgets.charts.sparkline import area
+from tui.widgets.charts.bars import area
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
