@@ -1,4 +1,4 @@
-"""Bars with labels and figures, parts of a whole as one bar, sparklines, and how each kind of work looks wherever drawn."""
+"""Bars with labels and figures, parts of a whole as one bar, sparklines, and how each kind of work is drawn."""
 
 from __future__ import annotations
 
