@@ -1,0 +1,107 @@
+"""``proftui baseline``, and ``proftui diff --baseline``: runs compared with the saved times of earlier ones."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tui.cli import console
+from tui.cli.console import write_data, write_text
+from tui.cli.headless import FOUND, check_input, load_files, style_of
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def baseline(options: Namespace) -> int:
+    """Save, list or remove baselines."""
+    from tui.dataset import baselines
+
+    if options.action == "list":
+        return _list(options.dir)
+    if options.action == "rm":
+        baselines.remove(options.dir, options.name)
+        console.info(f"removed {options.name} from {options.dir}")
+        return 0
+    from tui.loaders.dataset_loader import is_address
+
+    path = baselines.path_of(options.dir, options.name)
+    times = _times(options)
+    data = baselines.packed(times)
+    if is_address(path):
+        times.write_parquet(path, compression="zstd")
+    else:
+        from tui.output.export import write_file
+
+        def write_to(stream: IO[bytes]) -> None:
+            stream.write(data)
+
+        Path(options.dir).mkdir(parents=True, exist_ok=True)
+        write_file(write_to, Path(path), overwrite=options.overwrite)
+    known = times.filter(times["what"] == "iteration").height
+    runs = f"{len(options.files):,} run{'s' * (len(options.files) != 1)}"
+    console.info(f"saved {runs} with {known:,} iterations to {path} ({len(data):,} bytes)")
+    return 0
+
+
+def _list(folder: str) -> int:
+    from tui.dataset import baselines
+
+    found = [baselines.described(folder, name) for name in baselines.names(folder)]
+    for one in found:
+        write_text(f"{one.name}  {one.runs:,} runs, {one.iterations:,} iterations  {one.gpu}  {', '.join(one.files)}\n")
+    console.info(f"{len(found)} baseline{'s' * (len(found) != 1)} in {folder}")
+    return 0
+
+
+def _times(options: Namespace) -> pl.DataFrame:
+    """The times of the files, each a run.
+
+    Raises:
+        ProftuiError: One cannot be read, or has no times.
+    """
+    import polars as pl
+
+    from tui.analysis.compare.run_times import run_times
+
+    check_input(options.files)
+    runs = []
+    for number, file in enumerate(options.files):
+        profile, errors = load_files(Namespace(**{**vars(options), "files": [file]}))
+        if errors:
+            raise errors[0]
+        if profile.partial:
+            raise ProftuiError(f"{file}: a part of the run is missing: {profile.partial}", "record it again")
+        times = run_times(profile, number, Path(file).name)
+        if times.is_empty():
+            raise ProftuiError(f"{file}: no times of GPU work or iterations", "proftui inspect says what it holds")
+        runs.append(times)
+    return pl.concat(runs)
+
+
+def diff_with_baseline(options: Namespace) -> int:
+    """Print what changed since a baseline."""
+    from tui.analysis.compare.run_times import compared
+    from tui.dataset.baselines import read
+    from tui.output.baseline_diff import BaselineDiff
+
+    format_name = options.format or "text"
+    if format_name not in ("text", "markdown", "json") or options.frame is not None or options.output != "-":
+        raise ProftuiError("--baseline prints text, markdown or json", "without --frame and -o")
+    saved = read(options.dir, options.baseline)
+    comparison = compared(saved, _times(options))
+    if comparison is None:
+        raise ProftuiError("no verdict: the baseline and the files have no time in common", "inspect says what they hold")
+    names = [Path(file).name for file in options.files]
+    label = names[0] if len(names) == 1 else f"{len(names)} runs ({names[0]}, ...)"
+    found = BaselineDiff((f"baseline {options.baseline}", label), comparison, options.fail_on_regression)
+    if format_name == "text":
+        write_text(found.as_text(style_of(options.color)))
+    else:
+        write_data(found.as_markdown() if format_name == "markdown" else found.as_json())
+    if options.fail_on_regression is None:
+        return 0
+    console.info(*found.verdict())
+    return FOUND if found.slower else 0

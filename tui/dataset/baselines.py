@@ -1,0 +1,116 @@
+"""Baselines: the times of several runs under a name, each a small Parquet file in a folder or an object store."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from tui.analysis.compare.run_times import SCHEMA
+from tui.loaders.dataset_loader import FIRST_ANSWER, UNREADABLE, first_line, is_address
+from tui.model.errors import ProftuiError
+
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+MAX_BYTES: Final = 256 << 20
+"""The largest file that is taken for a baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a baseline holds, in short."""
+
+    name: str
+    runs: int
+    iterations: int
+    """Iterations of all runs."""
+    gpu: str
+    files: tuple[str, ...]
+
+
+def path_of(folder: str, name: str) -> str:
+    """The path or address of a baseline.
+
+    Raises:
+        ProftuiError: The name cannot be one of a baseline.
+    """
+    if not NAME.fullmatch(name):
+        raise ProftuiError(f"{name}: not a name for a baseline", "use letters, digits, _ . and -")
+    return f"{folder.rstrip('/')}/{name}.parquet"
+
+
+def packed(times: pl.DataFrame) -> bytes:
+    """A baseline as the bytes of its file: the same runs give the same bytes."""
+    buffer = io.BytesIO()
+    times.sort(times.columns, nulls_last=True).write_parquet(buffer, compression="zstd", compression_level=9)
+    return buffer.getvalue()
+
+
+def read(folder: str, name: str) -> pl.DataFrame:
+    """The times of a baseline, as `tui.analysis.compare.run_times.SCHEMA`.
+
+    Raises:
+        ProftuiError: There is none, or it cannot be read.
+    """
+    path = path_of(folder, name)
+    try:
+        if is_address(path):
+            # Without a region Polars determines it, with a warning that contains code.
+            warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
+            times = pl.read_parquet(path, storage_options=FIRST_ANSWER, glob=False)
+        else:
+            if Path(path).stat().st_size > MAX_BYTES:
+                raise ProftuiError(f"{path}: too large to be a baseline")
+            times = pl.read_parquet(Path(path).read_bytes())
+    except FileNotFoundError:
+        known = ", ".join(names(folder))
+        hint = f"there are: {known}" if known else f"proftui baseline save {name} FILE... --dir {folder}"
+        raise ProftuiError(f"{path}: no such baseline", hint) from None
+    except (OSError, *UNREADABLE) as error:
+        raise ProftuiError(f"{path}: cannot be read ({first_line(error)})") from error
+    if times.schema != SCHEMA or times.is_empty():
+        raise ProftuiError(f"{path}: not a baseline of this version", f"save it again: proftui baseline save {name}")
+    return times
+
+
+def names(folder: str) -> list[str]:
+    """The names of the baselines in a folder.
+
+    Raises:
+        ProftuiError: The folder is in an object store, which is not listed.
+    """
+    if is_address(folder):
+        raise ProftuiError(f"{folder}: an object store is not listed", "use the tool of the store")
+    return sorted(path.stem for path in Path(folder).glob("*.parquet") if NAME.fullmatch(path.stem))
+
+
+def described(folder: str, name: str) -> Baseline:
+    """What a baseline holds.
+
+    Raises:
+        ProftuiError: It cannot be read.
+    """
+    times = read(folder, name)
+    of_iterations = times.filter(pl.col("what") == "iteration").height
+    gpus = times["gpu"].drop_nulls().unique().sort().to_list()
+    files = times.select("run", "file").unique().sort("run")["file"].to_list()
+    return Baseline(name, times["run"].n_unique(), of_iterations, ", ".join(gpus), tuple(files))
+
+
+def remove(folder: str, name: str) -> None:
+    """Delete a baseline.
+
+    Raises:
+        ProftuiError: There is none, or it is in an object store.
+    """
+    path = path_of(folder, name)
+    if is_address(path):
+        raise ProftuiError(f"{path}: nothing is deleted in an object store", "use the tool of the store")
+    try:
+        Path(path).unlink()
+    except FileNotFoundError:
+        raise ProftuiError(f"{path}: no such baseline", "proftui baseline list") from None

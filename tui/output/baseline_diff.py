@@ -1,0 +1,179 @@
+"""Runs compared with a baseline, as text, Markdown or JSON: what changed, by how much, and how certain that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.analysis.compare.run_times import GPU, ITERATION, LEVEL, MIN_SHARE, RUN, Change, Comparison, Interval
+from tui.analysis.compare.verdict import DEFAULT_PCT
+from tui.fitting import cell_width, pad, shorten_symbol
+from tui.fmt import brief_duration, brief_percent, count
+from tui.output.export import json_line, markdown_cell, markdown_table
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.output.report import Style
+
+ROWS: Final = 15
+"""Rows of GPU work in a text or Markdown; JSON has all."""
+MAX_NAME: Final = 48
+HEADINGS: Final = ("", "Baseline", "Candidate", "Change", f"{LEVEL:.0%} interval", "")
+NOISE: Final = "may be noise"
+_WORDS: Final = {ITERATION: "Median iteration", RUN: "Whole run", GPU: "GPU work"}
+
+
+class BaselineDiff:
+    """A comparison with a baseline, and what is written of it.
+
+    Args:
+        labels: What the baseline and the candidate are called.
+        comparison: From `tui.analysis.compare.run_times.compared`.
+        than_pct: It fails where something is slower by more than so many per cent; None: the usual limit is shown.
+    """
+
+    def __init__(self, labels: tuple[str, str], comparison: Comparison, than_pct: float | None) -> None:
+        self._labels, self._comparison = labels, comparison
+        self._than_pct = DEFAULT_PCT if than_pct is None else than_pct
+        self.slower = comparison.slower(self._than_pct)
+        """What makes it fail."""
+
+    def verdict(self) -> tuple[str, ...]:
+        """PASS, FAIL or NO CHANGE with the reason; then what makes it fail."""
+        outcome = self._comparison.outcome(self._than_pct)
+        limit = f"{self._than_pct:g}%"
+        if self.slower:
+            first = f"{outcome}: slower by more than {limit} (the whole interval is above)"
+            return (first, *(f"{_name(one)} {_change(one)}" for one in self.slower[:ROWS]))
+        if any(not one.is_noise for one in (*self._comparison.totals, *self._comparison.work)):
+            return (f"{outcome}: nothing is slower by more than {limit} beyond noise",)
+        return (f"{outcome}: every difference may be noise",)
+
+    def as_text(self, style: Style) -> str:
+        """The verdict, then the figures and the GPU work that changed most."""
+        lines = [style.heading(" > ".join(plain(label) for label in self._labels)), ""]
+        lines += [line for sentence in (*self.verdict(), *self._notes()) for line in style.wrapped(f"{sentence}.")]
+        lines += ["", *_aligned([HEADINGS, *map(_cells, self._comparison.totals)])]
+        if work := self._shown():
+            lines += ["", style.heading(self._heading()), "", *_aligned([HEADINGS, *map(_cells, work)])]
+        return "\n".join(lines) + "\n"
+
+    def as_markdown(self) -> str:
+        """The same for a pull request."""
+        baseline, candidate = map(markdown_cell, self._labels)
+        right = [False, True, True, True, True, False]
+        text = f"## {baseline} → {candidate}\n\n"
+        text += "".join(f"- {markdown_cell(sentence)}.\n" for sentence in (*self.verdict(), *self._notes()))
+        text += "\n" + markdown_table(list(HEADINGS), [list(_cells(one)) for one in self._comparison.totals], right)
+        if work := self._shown():
+            text += f"\n### {markdown_cell(self._heading())}\n\n"
+            text += markdown_table(list(HEADINGS), [list(_cells(one)) for one in work], right)
+        return text
+
+    def as_json(self) -> str:
+        """All of it as one object on a line, in nanoseconds and per cent."""
+        found = self._comparison
+        content: dict[str, Any] = {
+            "baseline": self._labels[0],
+            "candidate": self._labels[1],
+            "runs": list(found.runs),
+            "samples": list(found.samples),
+            "per_iteration": found.per_iteration,
+            "verdict": {
+                "outcome": found.outcome(self._than_pct).value,
+                "than_pct": self._than_pct,
+                "slower": [_json(one) for one in self.slower],
+            },
+            "totals": [_json(one) for one in found.totals],
+            "work": [_json(one) for one in found.work],
+            "common_pct": found.common_pct,
+            "removed": list(found.unmatched[0]),
+            "new": list(found.unmatched[1]),
+        }
+        return json_line(content)
+
+    def _shown(self) -> tuple[Change, ...]:
+        return self._comparison.work[:ROWS]
+
+    def _heading(self) -> str:
+        number = len(self._comparison.work)
+        return f"GPU work of at least {MIN_SHARE:.0%} (first {ROWS} of {count(number)})" if number > ROWS else "GPU work"
+
+    def _notes(self) -> list[str]:
+        found = self._comparison
+        what = "iteration" if found.per_iteration else "run"
+        sides = [
+            f"{side} {count(runs)} run{'s' * (runs != 1)}, {count(samples)} {what}{'s' * (samples != 1)}"
+            for side, runs, samples in zip(("baseline", "candidate"), found.runs, found.samples, strict=True)
+        ]
+        notes = [f"Times per {what}, medians: {'; '.join(sides)}"]
+        if min(found.runs) == 1:
+            notes.append("Of a single run the interval does not hold how runs differ: use three or more a side")
+        if found.common_pct is not None:
+            change = _signed(found.common_pct)
+            notes.append(f"All GPU work changed by {change} in common; rows of single work are without that")
+        for words, names in zip(("Only in the baseline", "Only in the candidate"), found.unmatched, strict=True):
+            if names:
+                shown = ", ".join(shorten_symbol(plain(name), MAX_NAME) for name in names[:5])
+                notes.append(f"{words}: {shown}{f' and {len(names) - 5} more' if len(names) > 5 else ''}")
+        return notes
+
+
+def _json(one: Change) -> dict[str, Any]:
+    return {
+        "what": one.what,
+        "name": one.name or None,
+        "baseline_ns": _bounds(one.baseline),
+        "candidate_ns": _bounds(one.candidate),
+        "change_pct": _bounds(one.change_pct),
+        "may_be_noise": one.is_noise,
+    }
+
+
+def _bounds(interval: Interval) -> dict[str, float | None]:
+    values = {"median": interval.median, "low": interval.low, "high": interval.high}
+    return {name: value if abs(value) < float("inf") else None for name, value in values.items()}
+
+
+def _name(one: Change) -> str:
+    return shorten_symbol(plain(one.name), MAX_NAME) if one.name else _WORDS[one.what]
+
+
+def _change(one: Change) -> str:
+    return f"{_signed(one.change_pct.median)}, {_signed(one.change_pct.low)} to {_signed(one.change_pct.high)}"
+
+
+def _signed(value: float) -> str:
+    if abs(value) == float("inf"):
+        return "new" if value > 0 else "-∞"
+    return f"{'+' if value > 0 else '-' if value < 0 else ''}{brief_percent(abs(value))}"
+
+
+def _cells(one: Change) -> tuple[str, ...]:
+    low, high = _signed(one.change_pct.low), _signed(one.change_pct.high)
+    return (
+        _name(one),
+        _time(one.baseline),
+        _time(one.candidate),
+        _signed(one.change_pct.median),
+        f"{low} to {high}",
+        NOISE if one.is_noise else "",
+    )
+
+
+def _time(interval: Interval) -> str:
+    low, high = brief_duration(max(0.0, interval.low)), brief_duration(interval.high)
+    return f"{brief_duration(interval.median)} ({low} to {high})"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of columns: the first and the last to the left, the others to the right."""
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
+    last = len(widths) - 1
+    return [
+        "  ".join(
+            pad(cell, width, right=0 < place < last) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
