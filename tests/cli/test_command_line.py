@@ -44,7 +44,7 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["inspect", "a.log", "--gpu", "abacus"], "proftui: --gpu abacus: unknown GPU\n"),
         (["inspect", "no/such.log"], ""),
         (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
-        (["diff", "x"], "proftui: the following arguments are required: B\n         proftui diff --help\n"),
+        (["diff", "x"], "proftui: diff compares two files, A and B\n"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_status_2(

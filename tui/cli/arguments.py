@@ -15,6 +15,9 @@ EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf
 REPORT_FORMATS: Final = ("text", "markdown", "json", "html")
 """What `report` writes."""
 
+BASELINES: Final = "proftui-baselines"
+"""The folder of baselines, in the current one: small enough to be committed."""
+
 DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "findings", "memory", "figures")
 """The tables of `diff`."""
 
@@ -31,6 +34,7 @@ COMMANDS: Final = {
     "export": "write one table as csv, tsv, json, ndjson, parquet, xlsx, pdf or markdown",
     "sql": "run an SQL query over all tables; SHOW TABLES lists them",
     "diff": "compare two profiles; exits 1 on a regression above --fail-on-regression",
+    "baseline": "save, list or remove times of several runs, to compare later ones with: diff --baseline NAME",
     "check": "find what costs time; exits 1 if any finding reaches --fail-on",
     "convert": "write a Parquet dataset, which opens like a file, even if larger than memory: FILE... -o DIR",
     "inspect": "show what a file holds and which views it feeds, and what to record for the others",
@@ -105,6 +109,9 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     if command == "diff":
         _diff(parser)
         return parser
+    if command == "baseline":
+        _baseline(parser)
+        return parser
     _files(parser)
     if command == "convert":
         _convert(parser)
@@ -157,10 +164,17 @@ def _convert(parser: argparse.ArgumentParser) -> None:
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("baseline", metavar="A", help="the baseline")
     parser.add_argument(
-        "candidate", metavar="B", help="the candidate; default: A itself with --session-b or --iterations-b"
+        "files", nargs="+", metavar="FILE", help="A and B, the baseline and the candidate; with --baseline runs of B"
     )
+    parser.add_argument(
+        "--baseline",
+        metavar="NAME",
+        help="compare with the runs of this baseline: changes with 95%% intervals over runs and iterations; with "
+        "--fail-on-regression it fails only where the whole interval of the median iteration, of GPU work or of a "
+        "kernel of at least 1%% of GPU time is above",
+    )
+    _baseline_dir(parser)
     parser.add_argument(
         "--format",
         choices=("text", *EXPORT_FORMATS),
@@ -188,6 +202,29 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--session-b", type=int, metavar="N", help="session of B; default: as --session")
     parser.add_argument("--iterations-b", metavar="A:B", help="iterations of B; default: as --iterations")
     _common(parser)
+
+
+def _baseline(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    save = actions.add_parser("save", help="save the times of files, each a run of the same thing")
+    save.add_argument("name", metavar="NAME")
+    _files(save)
+    save.add_argument("--overwrite", action="store_true", help="replace a baseline of this name")
+    _common(save)
+    listed = actions.add_parser("list", help="list the baselines")
+    removed = actions.add_parser("rm", help="remove a baseline")
+    removed.add_argument("name", metavar="NAME")
+    for action in (save, listed, removed):
+        _baseline_dir(action)
+
+
+def _baseline_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dir",
+        metavar="DIR",
+        default=BASELINES,
+        help=f"the folder of baselines, also in an object store (s3://...); default: {BASELINES}",
+    )
 
 
 def _per_cent(text: str) -> float:

@@ -93,7 +93,9 @@ def diff_with_baseline(options: Namespace) -> int:
     saved = read(options.dir, options.baseline)
     comparison = compared(saved, _times(options))
     if comparison is None:
-        raise ProftuiError("no verdict: the baseline and the files have no time in common", "inspect says what they hold")
+        raise ProftuiError(
+            "no verdict: the baseline and the files have no time in common", "inspect says what they hold"
+        )
     names = [Path(file).name for file in options.files]
     label = names[0] if len(names) == 1 else f"{len(names)} runs ({names[0]}, ...)"
     found = BaselineDiff((f"baseline {options.baseline}", label), comparison, options.fail_on_regression)

@@ -36,7 +36,7 @@ def open_app(options: argparse.Namespace) -> int:
     if options.files:
         _refuse_mistyped(options.files[0])
     if known.obstacle:
-        options.view, options.format, options.notes = "dashboard", "text", False
+        options.view, options.format, options.notes, options.output = "dashboard", "text", False, "-"
         status = report(options)
         # Below the report, where it is seen on a terminal too; and only where there is one.
         sys.stdout.flush()

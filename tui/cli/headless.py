@@ -379,7 +379,9 @@ def diff(options: Namespace) -> int:
     from tui.analysis.compare.sides import sides
     from tui.output.diff import Diff
 
-    options.files = [options.baseline, options.candidate]
+    if len(options.files) != 2:
+        raise ProftuiError("diff compares two files, A and B", "or runs with a saved baseline: --baseline NAME FILE...")
+    options.baseline, options.candidate = options.files
     check_input(options.files)
     format_name = _diff_format(options)
     both: list[Profile] = []

@@ -125,7 +125,10 @@ def _run(arguments: list[str]) -> int:
         from tui.cli.explore import open_app
 
         return open_app(options)
-    options = command_parser(command).parse_intermixed_args(arguments[1:])
+    parser = command_parser(command)
+    # Intermixed arguments and subcommands do not go together.
+    parse = parser.parse_args if command == "baseline" else parser.parse_intermixed_args
+    options = parse(arguments[1:])
     _configure_libraries()
     if command == "formats":
         from tui.loaders.registry import formats
@@ -141,6 +144,14 @@ def _run(arguments: list[str]) -> int:
         from tui.cli.convert import convert
 
         return convert(options)
+    if command == "baseline":
+        from tui.cli.baseline import baseline
+
+        return baseline(options)
+    if command == "diff" and options.baseline is not None:
+        from tui.cli.baseline import diff_with_baseline
+
+        return diff_with_baseline(options)
     if command == "diff":
         from tui.cli.headless import diff
 

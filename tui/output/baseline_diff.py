@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.analysis.compare.headline import DEFAULT_PCT
 from tui.analysis.compare.run_times import GPU, ITERATION, LEVEL, MIN_SHARE, RUN, Change, Comparison, Interval
-from tui.analysis.compare.verdict import DEFAULT_PCT
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import brief_duration, brief_percent, count
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -98,7 +98,9 @@ class BaselineDiff:
 
     def _heading(self) -> str:
         number = len(self._comparison.work)
-        return f"GPU work of at least {MIN_SHARE:.0%} (first {ROWS} of {count(number)})" if number > ROWS else "GPU work"
+        return (
+            f"GPU work of at least {MIN_SHARE:.0%} (first {ROWS} of {count(number)})" if number > ROWS else "GPU work"
+        )
 
     def _notes(self) -> list[str]:
         found = self._comparison
@@ -173,7 +175,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     last = len(widths) - 1
     return [
         "  ".join(
-            pad(cell, width, right=0 < place < last) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            pad(cell, width, right=0 < place < last)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

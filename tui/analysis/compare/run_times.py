@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.compare.verdict import Outcome
+from tui.analysis.compare.headline import Outcome
 from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
 from tui.analysis.iterations.work import iteration_of_activities
@@ -42,7 +42,7 @@ SCHEMA: Final = pl.Schema(
 """A time of a run: of an iteration, or where ``iteration`` is null of the whole run."""
 
 LEVEL: Final = 0.95
-REPLICATES: Final = 2_000
+REPLICATES: Final = 1_000
 MAX_DRAWN: Final = 60
 """Iterations that are drawn of a run in a replicate."""
 SEED: Final = 20_261
@@ -111,7 +111,7 @@ def _whole_run_times(profile: Profile) -> list[pl.DataFrame]:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A median, and between what it lies with a certainty of `LEVEL`."""
+    """A median (the mean of those of several runs), and between what it lies with a certainty of `LEVEL`."""
 
     median: float
     low: float
@@ -195,7 +195,13 @@ def compared(baseline: pl.DataFrame, candidate: pl.DataFrame) -> Comparison | No
     counts = [side.select("run", "session", "iteration").unique().height for side in both]
     times, common_pct = _without_common_change([[_filled(side, *key) for key in common] for side in both])
     work = [
-        _change(*key, times[0][place], times[1][place], max(of[key] for of in shares))
+        _change(
+            *key,
+            times[0][place],
+            times[1][place],
+            max(of[key] for of in shares),
+            has_common=common_pct is None,
+        )
         for place, key in enumerate(common)
     ]
     work.sort(key=lambda one: (-abs(one.candidate.median - one.baseline.median), one.name))
@@ -259,21 +265,46 @@ def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[l
     return adjusted, 100 * (float(factors[runs:].mean() / factors[:runs].mean()) - 1)
 
 
-def _change(what: str, name: str, baseline: Sequence[Floats], candidate: Sequence[Floats], share: float) -> Change:
+def _change(
+    what: str,
+    name: str,
+    baseline: Sequence[Floats],
+    candidate: Sequence[Floats],
+    share: float,
+    *,
+    has_common: bool = True,
+) -> Change:
+    """A time on both sides, and by how much it changed.
+
+    Args:
+        what: What it is of.
+        name: The name of GPU work, else empty.
+        baseline: The times of each run.
+        candidate: The same.
+        share: Of the GPU time.
+        has_common: The times hold what runs have in common, as clocks: few runs say little of how that varies, so
+            that the interval is wider.
+    """
     one, other = _medians(baseline, SEED), _medians(candidate, SEED + 1)
-    before, now = float(np.median(np.concatenate(baseline))), float(np.median(np.concatenate(candidate)))
+    before, now = _median(baseline), _median(candidate)
     with np.errstate(divide="ignore", invalid="ignore"):
         replicates = np.nan_to_num(100 * (other / one - 1), nan=0.0, posinf=np.inf)
     change = 100 * (now / before - 1) if before else 0.0 if not now else float("inf")
-    spread = _widening(len(baseline) + len(candidate) - 2)
+    freedom = [len(baseline) - 1, len(candidate) - 1]
+    widenings = [_widening(of) if has_common else 1.0 for of in (*freedom, sum(freedom))]
     return Change(
         what,
         name,
-        _interval(before, one, _widening(len(baseline) - 1)),
-        _interval(now, other, _widening(len(candidate) - 1)),
-        _interval(change, replicates, spread),
+        _interval(before, one, widenings[0]),
+        _interval(now, other, widenings[1]),
+        _interval(change, replicates, widenings[2]),
         share,
     )
+
+
+def _median(runs: Sequence[Floats]) -> float:
+    """The mean over runs of the median of each."""
+    return float(np.mean([np.median(run) for run in runs]))
 
 
 def _widening(freedom: int) -> float:
@@ -291,7 +322,7 @@ def _interval(median: float, replicates: Floats, widening: float) -> Interval:
 
 
 def _medians(runs: Sequence[Floats], seed: int) -> Floats:
-    """The median of each bootstrap replicate: runs are drawn, then as many iterations of each, with replacement."""
+    """`_median` of each bootstrap replicate: runs are drawn, then as many iterations of each, with replacement."""
     random = np.random.default_rng(seed)
     drawn = min(MAX_DRAWN, max(map(len, runs)))
     lengths = np.array([len(run) for run in runs])
@@ -301,6 +332,6 @@ def _medians(runs: Sequence[Floats], seed: int) -> Floats:
     for _ in range(REPLICATES // BATCH):
         chosen = random.integers(len(runs), size=(BATCH, len(runs), 1))
         places = (random.random((BATCH, len(runs), drawn)) * lengths[chosen]).astype(np.int64) + starts[chosen]
-        parts.append(np.median(values[places].reshape(BATCH, -1), axis=1))
+        parts.append(np.median(values[places], axis=2).mean(axis=1))
     medians: Floats = np.concatenate(parts)
     return medians

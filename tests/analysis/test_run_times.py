@@ -1,0 +1,129 @@
+"""Runs of equal and of slower code: changes beyond noise are found, and noise is not taken for a change."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.profiles import SAMPLES, load_one
+from tui.analysis.compare.headline import Outcome
+from tui.analysis.compare.run_times import GPU, ITERATION, RUN, SCHEMA, compared, run_times
+from tui.analysis.iterations.iteration_table import iterations, with_iterations
+from tui.analysis.kernels import kernels
+
+KERNELS = {
+    "gemm": 4000, "attention": 1500, "softmax": 800, "norm": 900, "gelu": 600,
+    "adam": 700, "add": 300, "copy": 200, "dropout": 400, "loss": 100,
+}  # fmt: skip
+"""Microseconds an iteration."""
+
+
+def recorded(random: np.random.Generator, number: int, *, slow: str = "", host: float = 0.05) -> pl.DataFrame:
+    """A run of 30 iterations, with the noise of real ones.
+
+    Runs differ in their clock (0.5%), their kernels (0.3%) and in the time of the CPU; iterations vary by 1%, and
+    some take much longer.
+    """
+    count = 30
+    clock, cpu = np.exp(random.normal(0, 0.005)), np.exp(random.normal(0, host))
+    work = {
+        name: 1000 * time * (1.08 if name == slow else 1) * clock * np.exp(random.normal(0, 0.003))
+        * np.exp(random.normal(0, 0.01, count)) * np.where(random.random(count) < 0.02, 1.3, 1)
+        for name, time in KERNELS.items()
+    }  # fmt: skip
+    gpu = sum(work.values())
+    gaps = 2_500_000 * cpu * np.exp(random.normal(0, 0.1, count)) * np.where(random.random(count) < 0.03, 4, 1)
+    parts = [(ITERATION, None, gpu + gaps), (GPU, None, gpu), *(("kernel", name, time) for name, time in work.items())]
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "run": number, "file": f"run{number}", "gpu": "H100", "session": 0, "iteration": range(count),
+                "what": what, "name": name, "time_ns": np.asarray(times).round().astype(np.int64),
+            },
+            schema=SCHEMA,
+            strict=False,
+        )
+        for what, name, times in parts
+    )  # fmt: skip
+
+
+def runs(random: np.random.Generator, count: int = 3, *, slow: str = "", host: float = 0.05) -> pl.DataFrame:
+    return pl.concat(recorded(random, number, slow=slow, host=host) for number in range(count))
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))])
+def test_equal_code_passes_and_a_kernel_slower_by_8_percent_fails(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    before = runs(random)
+    equal = compared(before, runs(random))
+    slower = compared(before, runs(random, slow="attention"))
+    assert equal is not None
+    assert slower is not None
+    assert equal.slower(5) == ()
+    assert [one.name for one in slower.slower(5)] == ["attention"]
+    assert slower.outcome(5) is Outcome.FAIL
+    change = slower.slower(5)[0].change_pct
+    assert change.low < 8 < change.high or abs(change.median - 8) < 1
+
+
+def test_a_machine_with_slow_and_fast_runs_does_not_fail_equal_code() -> None:
+    random = np.random.default_rng(7)
+    for _ in range(2):
+        found = compared(runs(random, host=0.6), runs(random, host=0.6))
+        assert found is not None
+        assert found.slower(5) == ()
+
+
+def test_the_interval_is_the_same_each_time_and_holds_both_noises() -> None:
+    random = np.random.default_rng(3)
+    before, now = runs(random), runs(random)
+    first = compared(before, now)
+    assert first == compared(before, now)
+    assert first is not None
+    assert first.runs == (3, 3)
+    assert first.samples == (90, 90)
+    assert first.per_iteration
+    of_iteration, of_gpu = first.totals
+    assert (of_iteration.what, of_gpu.what) == (ITERATION, GPU)
+    width = [one.change_pct.high - one.change_pct.low for one in (of_iteration, of_gpu)]
+    assert width[0] > width[1], "the CPU's part varies more"
+    assert compared(before.head(0), now) is None
+
+
+def test_work_that_moved_to_another_kernel_is_no_regression() -> None:
+    random = np.random.default_rng(5)
+    before, now = runs(random), runs(random, slow="attention")
+    faster = now.with_columns(
+        pl.when(pl.col("name") == "gemm")
+        .then(pl.col("time_ns") // 2)
+        .when(pl.col("what").is_in([GPU, ITERATION]))
+        .then(pl.col("time_ns") - 2_000_000)
+        .otherwise("time_ns")
+        .alias("time_ns")
+    )
+    found = compared(before, faster)
+    assert found is not None
+    assert found.slower(5) == ()
+    assert found.outcome(5) is Outcome.PASS
+    gone = compared(before, now.filter(pl.col("name").ne_missing("gemm")))
+    assert gone is not None
+    assert gone.unmatched == (("gemm",), ())
+
+
+def test_the_times_of_a_run_are_those_of_its_views() -> None:
+    profile = with_iterations(load_one(str(SAMPLES / "mlp_modules.pt.trace.json.gz")))
+    times = run_times(profile, 0, "mlp")
+    of_iterations = times.filter(pl.col("what") == ITERATION)["time_ns"].sort().to_list()
+    counted = iterations(profile).drop_nulls(["iteration", "duration_ns"])
+    assert of_iterations == counted["duration_ns"].sort().to_list()
+    whole = times.filter(pl.col("iteration").is_null())
+    assert whole.filter(pl.col("what") == GPU)["time_ns"].sum() == kernels(profile)["total_ns"].sum()
+    assert whole.filter(pl.col("name").is_not_null())["time_ns"].sum() == kernels(profile)["total_ns"].sum()
+    summary = run_times(load_one(str(SAMPLES / "gpt_summary.nvprof.log")), 0, "log")
+    assert summary["iteration"].null_count() == summary.height, "a summary has no iterations"
+    found = compared(summary, summary)
+    assert found is not None
+    assert not found.per_iteration
+    assert found.outcome(5) is Outcome.NO_CHANGE
+    assert RUN not in summary["what"].to_list(), "nor start times"

@@ -1,0 +1,84 @@
+"""``proftui baseline`` and ``proftui diff --baseline``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.running import run
+from tests.profiles import SAMPLES
+from tui.dataset.baselines import names, packed, read
+from tui.model.errors import ProftuiError
+
+TRACE = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
+SUMMARY = str(SAMPLES / "gpt_summary.nvprof.log")
+
+
+def test_a_baseline_is_saved_listed_compared_and_removed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    status, _, err = run(capfd, "baseline", "save", "main", TRACE, TRACE)
+    path = tmp_path / "proftui-baselines" / "main.parquet"
+    assert status == 0
+    assert err == (
+        f"proftui: saved 2 runs with 6 iterations to proftui-baselines/main.parquet ({path.stat().st_size:,} bytes)\n"
+    )
+    assert path.stat().st_size < 20_000
+    assert run(capfd, "baseline", "save", "main", TRACE)[0] == 2, "it is there already"
+    status, out, err = run(capfd, "baseline", "list")
+    assert out.startswith("main  2 runs, 6 iterations  NVIDIA ")
+    assert err == "proftui: 1 baseline in proftui-baselines\n"
+
+    status, out, err = run(capfd, "diff", "--baseline", "main", TRACE, TRACE, "--fail-on-regression", "5%")
+    assert status == 0
+    assert err == "proftui: NO CHANGE: every difference may be noise\n"
+    assert out.startswith("baseline main > 2 runs (mlp_modules.pt.trace.json.gz, ...)\n\nNO CHANGE: ")
+    assert "95% interval" in out
+    assert "GPU work " in out
+    markdown = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "markdown")[1]
+    assert "- Of a single run the interval does not hold how runs differ: use three or more a side.\n" in markdown
+    assert "| Baseline | Candidate | Change | 95% interval |" in markdown
+
+    # Everything twice as fast before: it fails by all GPU work, and says by how much.
+    times = read("proftui-baselines", "main").with_columns(pl.col("time_ns") // 2)
+    path.write_bytes(packed(times))
+    status, out, err = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "json", "--fail-on-regression", "5%")
+    assert status == 1
+    assert err.startswith("proftui: FAIL: slower by more than 5% (the whole interval is above)\n")
+    content = json.loads(out)
+    assert content["runs"] == [2, 1]
+    assert content["verdict"]["outcome"] == "FAIL"
+    assert content["verdict"]["slower"][0]["what"] == "gpu work"
+    total = content["totals"][1]
+    assert total["change_pct"]["median"] == pytest.approx(100, abs=0.01)
+    assert total["change_pct"]["low"] > 5
+
+    assert run(capfd, "baseline", "rm", "main")[2] == "proftui: removed main from proftui-baselines\n"
+    assert not path.exists()
+    assert run(capfd, "diff", "--baseline", "main", TRACE)[2].startswith(
+        "proftui: proftui-baselines/main.parquet: no such baseline\n"
+    )
+
+
+def test_what_cannot_be_compared_is_refused_in_a_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(capfd, "baseline", "save", "../x", SUMMARY)[2].startswith("proftui: ../x: not a name for a baseline\n")
+    assert run(capfd, "diff", SUMMARY)[2].startswith("proftui: diff compares two files, A and B\n")
+    assert run(capfd, "diff", "--baseline", "a", SUMMARY, "--format", "csv")[0] == 2
+    folder = tmp_path / "proftui-baselines"
+    folder.mkdir()
+    pl.DataFrame({"run": ["x\x1b[31m"]}).write_parquet(folder / "a.parquet")
+    with pytest.raises(ProftuiError, match="not a baseline of this version"):
+        read(str(folder), "a")
+    (folder / "b.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ProftuiError, match="cannot be read"):
+        read(str(folder), "b")
+    with pytest.raises(ProftuiError, match="an object store is not listed"):
+        names("s3://bucket")
