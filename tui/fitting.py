@@ -78,6 +78,21 @@ def clip(text: str, width: int) -> str:
     return _fitting(text, width - 1) + mark
 
 
+def clip_path(text: str, width: int) -> str:
+    """The text cut at the front to a width in cells, so that the name of the file and what follows it stay.
+
+    >>> clip_path("/root/assignment/basics/model.py(31): main", 23), clip_path("/root/model.py(31): attention", 14)
+    ('…/model.py(31): main', 'model.py(31):…')
+    """
+    if cell_width(text) <= width:
+        return text
+    name = text[text.partition("(")[0].rfind("/") + 1 :]
+    if cell_width(name) >= width:
+        return clip(name, width)
+    end = _fitting(text[::-1], width - 1)[::-1]
+    return ELLIPSIS + end[max(0, end.find("/")) :]
+
+
 def clip_name(text: str, width: int) -> str:
     """The text cut at the end to a width in cells; one that is the name of an op gives its namespace first.
 

@@ -13,6 +13,7 @@ from tui.fitting import (
     cell_width,
     clip,
     clip_name,
+    clip_path,
     clip_sentence,
     shorten_symbol,
     symbol_forms,
@@ -48,6 +49,7 @@ class Cutter:
             there are more than `NAMES_COMPARED`, each is cut independently.
         are_symbols: They are C++ names, to be shortened as such.
         are_sentences: They quote names, which are shortened before the rest.
+        are_paths: They are cut at the front.
     """
 
     def __init__(
@@ -56,10 +58,13 @@ class Cutter:
         *,
         are_symbols: bool = False,
         are_sentences: bool = False,
+        are_paths: bool = False,
     ) -> None:
         self._names = names
         self._are_symbols = are_symbols
-        self._shorten = shorten_symbol if are_symbols else clip_sentence if are_sentences else clip
+        self._shorten = (
+            shorten_symbol if are_symbols else clip_sentence if are_sentences else clip_path if are_paths else clip
+        )
         self._labels: dict[int, Mapping[str, str]] = {}
 
     def cut(self, text: str, width: int) -> str:

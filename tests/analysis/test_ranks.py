@@ -13,6 +13,7 @@ from tests.corpus import recording_file
 from tests.profiles import load
 from tui.analysis.collectives import collectives, matched, matched_collectives, stragglers
 from tui.analysis.expert.findings import findings
+from tui.analysis.gpus import gpus
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.rank_summary import RANKS, rank_iterations, ranks, straggler_verdict, why_no_ranks
 from tui.screens.gpus import no_ranks
@@ -201,3 +202,15 @@ def test_all_sessions_are_offered_only_where_there_are_more() -> None:
     assert no_ranks(two.only_session(0)) == "one session of 2 is shown: press S for all"
     alone = no_ranks(profile(activities=[kernel("a", 5, start_ns=0)]))
     assert alone == "only one rank recorded: open the recordings of several ranks together"
+
+
+def test_a_gpu_that_another_rank_uses_has_one_row() -> None:
+    h200 = {"name": "NVIDIA H200"}
+    made = profile(
+        sessions=[{"session": 0, "rank": 0}, {"session": 1, "rank": 1}],
+        devices=[{"session": s, "device": device, **h200} for s in (0, 1) for device in (0, 1, 2)],
+        activities=[kernel("k", 5, start_ns=0, device=0), kernel("k", 5, start_ns=0, session=1, device=1)],
+    )
+    assert gpus(made).select("session", "device", "gpu_activity").rows() == [
+        (0, 0, "recorded"), (1, 1, "recorded"), (0, 2, "none recorded"),
+    ]  # fmt: skip

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from tests.analysis.frames import kernel, profile
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.devices import device_facts
 from tui.analysis.kernels import launches
 from tui.analysis.launch_config import launch_config
+from tui.analysis.needs import API_WORK, GPU_WORK, METRICS, UNIFIED_MEMORY
 
 SHAPE = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "device": 0}
 
@@ -49,3 +51,28 @@ def test_total_shared_memory_counts_like_its_parts() -> None:
     first, second = (launches(made, session=0, name="k").row(0, named=True) for made in (apart, together))
     assert first["occupancy_pct"] == second["occupancy_pct"] == 25.0
     assert first["limiter"] == second["limiter"] == "shared memory"
+
+
+def test_no_tool_of_nvidia_is_named_for_another_gpu() -> None:
+    amd = profile(
+        sessions=[{"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler"}],
+        api_calls=[{"name": "hipLaunchKernel", "start_ns": 0, "duration_ns": 1}],
+        activities=[kernel("k", 5)],
+    )
+    assert how_to_record(amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
+    of_perfetto = profile(
+        sessions=[{"session": 0, "format": "perfetto", "tool": "Perfetto"}], activities=[kernel("k", 5)]
+    )
+    assert how_to_record(of_perfetto, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
+    of_intel = profile(sessions=[{"session": 0, "format": "perfetto", "tool": "THAPI"}], activities=[kernel("k", 5)])
+    assert how_to_record(of_intel, API_WORK) == "record with unitrace -h ./app"
+    of_ascend = profile(sessions=[{"session": 0, "format": "ascend-db"}], activities=[kernel("k", 5)])
+    assert why_none(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not hold it"
+
+
+def test_the_work_of_a_tpu_is_in_the_ranges() -> None:
+    made = profile(
+        sessions=[{"session": 0, "format": "xplane"}],
+        ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
+    )
+    assert why_none(made, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"

@@ -215,14 +215,14 @@ async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_
         assert board.query_one("#missing-panel", ChartPanel).bars.can_focus
 
 
-async def test_the_cursor_is_seen_in_a_panel_that_is_longer_than_the_screen() -> None:
+async def test_the_cursor_is_seen_in_a_panel_below_the_screen() -> None:
     async with opened(PALEO, size=(60, 15)) as pilot:
         needs = panel(pilot, "missing")
-        assert needs.size.height > 13
+        assert needs.size.height > 8
         needs.bars.focus()
         await settled(pilot)
         for entry in needs.entries:
-            assert f"no {entry.row.key}" in screen_text(pilot.app)
+            assert f"no {entry.row.key.partition(',')[0]}" in screen_text(pilot.app)
             await press(pilot, "j")
 
 

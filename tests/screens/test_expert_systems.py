@@ -250,3 +250,10 @@ async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
     async with opened(TRAINING, size=(120, 40), color=color, view="expert-systems") as pilot:
         await press(pilot, "j", "i")
         assert_screen(pilot.app, snapshot, svg=True)
+
+
+async def test_on_a_narrow_screen_the_finding_under_the_cursor_stands_whole_below_the_table() -> None:
+    async with opened(TRAINING, size=(80, 24), view="expert-systems") as pilot:
+        lines = [line.strip() for line in screen_text(pilot.app).splitlines()[-6:-1]]
+        assert lines[0] == "GPU busy 38% (80 of 212 ms). For 112 ms of the idle time the CPU was outside"
+        assert lines[2].startswith("Do: Launch less: replay the step as a CUDA graph")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -12,6 +14,7 @@ from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts, no_text
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources
+from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import (
     API_TRACE,
     API_WORK,
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 """The value of a view that can be shown."""
 
+_OF_NVIDIA: Final = re.compile(r"(?:nvprof|nsys|ncu|dlprof)\b")
+"""Commands that record GPUs of NVIDIA alone."""
+_OF_GPUS: Final = frozenset({GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, COPIES})
 _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 """Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
 
@@ -135,9 +141,21 @@ def how_to_record(profile: Profile, need: Need) -> str:
 
 
 def _of_tools(profile: Profile, need: Need) -> Need:
-    """A need with the command of the tool that records it of these GPUs; metrics of AMD's are read by AMD's tool."""
-    of_amd = need == METRICS and amd_sessions(profile)
-    return need.with_tools((Tool.ROCPROF,) if of_amd else tools_to_record(profile))
+    """A need with the command of the tool that records it of these GPUs; tools of NVIDIA record none of AMD's."""
+    tools = tools_to_record(profile)
+    found = need.with_tools(tools)
+    if need in _OF_GPUS and tools == (Tool.XLA,) and _has_tpu(profile):
+        return replace(found, record="open Ranges: it shows the work of the TPU")
+    if not amd_sessions(profile) or not _OF_NVIDIA.match(found.record):
+        return found
+    return need.with_tools((Tool.ROCPROF,))
+
+
+@once_per_profile("ranges")
+def _has_tpu(profile: Profile) -> bool:
+    """Whether it holds work of a TPU, which is no GPU work."""
+    lanes = unique_values(profile["ranges"]["domain"])
+    return bool(lanes.cast(pl.String).str.starts_with("TPU").any())
 
 
 def _any(column: pl.Series) -> bool:

@@ -54,6 +54,8 @@ NONE_RECORDED: Final = "none recorded"
 def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """One row per GPU of each session that the session names or uses; those with work first.
 
+    A GPU without work that several ranks name has one row.
+
     Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, gpu_activity (whether
     work of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed
     durations of its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets), busy_ns,
@@ -99,8 +101,15 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
             pl.when(pl.col("wall_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("wall_ns")).alias("busy_pct"),
         )
         .sort(pl.col("gpu_activity") == NONE_RECORDED, maintain_order=True, nulls_last=False)
+        .filter(~_is_named_again())
         .select(column.name for column in GPUS.columns)
     )
+
+
+def _is_named_again() -> pl.Expr:
+    """A GPU without work that a row above names too, for another rank; rows with work stand above those without."""
+    first = pl.struct("host", "device", "gpu_name").is_first_distinct()
+    return ~first & pl.col("rank").is_not_null() & (pl.col("gpu_activity") == NONE_RECORDED).fill_null(value=False)
 
 
 def imbalance_pct(values: pl.Series) -> float | None:

@@ -25,6 +25,7 @@ class Tool(StrEnum):
     UNITRACE = "unitrace"
     PROTON = "Proton"
     ASCEND = "Ascend"
+    PERFETTO = "Perfetto"
 
 
 _SIGNS: Final = (
@@ -32,7 +33,7 @@ _SIGNS: Final = (
     (Tool.NCU, ("ncu", "nsight-compute", "nsight compute")),
     # TensorRT's own profile says nothing of kernels; Nsight Systems records those of trtexec.
     (Tool.NSYS, ("nsys", "nsight-systems", "nsight systems", "tensorrt")),
-    (Tool.UNITRACE, ("unitrace",)),
+    (Tool.UNITRACE, ("unitrace", "thapi")),
     (Tool.PROTON, ("proton",)),
     (Tool.ASCEND, ("ascend", "msprof")),
     (Tool.DLPROF, ("dlprof",)),
@@ -53,13 +54,17 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
 
     >>> tool_of("nsys-sqlite"), tool_of("chrome-trace", "PyTorch profiler"), tool_of("caffe")
     (<Tool.NSYS: 'Nsight Systems'>, <Tool.PYTORCH: 'PyTorch'>, <Tool.NVPROF: 'nvprof'>)
+    >>> tool_of("perfetto"), tool_of("perfetto", "rocprofv3")
+    (<Tool.PERFETTO: 'Perfetto'>, <Tool.ROCPROF: 'rocprof'>)
     """
-    for text in (format_name, tool):
+    # Many tools write traces of Perfetto: which one it was is told by its name.
+    is_perfetto = format_name == "perfetto"
+    for text in (tool,) if is_perfetto else (format_name, tool):
         lowered = (text or "").lower()
         for known, words in _SIGNS:
             if any(word in lowered for word in words):
                 return known
-    return Tool.NVPROF
+    return Tool.PERFETTO if is_perfetto else Tool.NVPROF
 
 
 def tools_of(profile: Profile) -> tuple[Tool, ...]:
@@ -98,7 +103,9 @@ class Need:
     def with_tools(self, tools: tuple[Tool, ...]) -> Need:
         """The same need with the command of the first of these tools that can record it."""
         fitting = [self.record if tool is Tool.NVPROF else self.commands.get(tool) for tool in tools]
-        command = next((known for known in fitting if known), "" if "" in fitting else self.record)
+        # No command of nvprof helps whoever records with another tool.
+        other = self.record if not tools or self.record.startswith("open ") else ""
+        command = next((known for known in fitting if known), "" if "" in fitting else other)
         return replace(self, record=command)
 
     def recordable(self, tools: tuple[Tool, ...]) -> bool:
@@ -131,6 +138,7 @@ _ROCPROF: Final = "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --ma
 _XLA: Final = "jax.profiler.trace(folder)"
 _UNITRACE: Final = "unitrace -t ./app"
 _ASCEND: Final = "torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])"
+_XPU: Final = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])"
 _NCU: Final = "ncu --set full --csv --page raw ./app"
 
 _TIMELINE: Final = {
@@ -144,6 +152,7 @@ _TIMELINE: Final = {
     Tool.UNITRACE: _UNITRACE,
     Tool.PROTON: _TORCH,
     Tool.ASCEND: _ASCEND,
+    Tool.PERFETTO: _NSYS,
 }
 """What records GPU work with its times."""
 
@@ -156,6 +165,8 @@ _NAMED_PHASES: Final = {
     Tool.ROCPROF: "rocprofv3 --marker-trace, with roctx ranges in the program",
     Tool.XLA: "jax.profiler.TraceAnnotation(name) around the phases",
     Tool.PROTON: "proton.scope(name) around the phases",
+    Tool.UNITRACE: "torch.profiler, with record_function(name) around the phases",
+    Tool.PERFETTO: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges in the program",
     Tool.ASCEND: "torch_npu.profiler, with record_function(name) around the phases",
 }
 
@@ -190,7 +201,10 @@ API_RESULTS: Final = Need(
     "results of API calls",
     "which calls failed",
     "nsys profile --trace=cuda ./app",
-    {Tool.NSYS: "nsys profile --trace=cuda ./app", Tool.PYTORCH: _NSYS},
+    {
+        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU), "nsys profile --trace=cuda ./app"),
+        **dict.fromkeys((Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PROTON, Tool.PERFETTO), _NSYS),
+    },
     unknown="return codes of API calls not recorded: unknown whether any failed",
 )
 METRICS: Final = Need(
@@ -198,10 +212,9 @@ METRICS: Final = Need(
     "hardware metrics of each kernel",
     "nvprof --metrics all",
     {
-        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PYTORCH, Tool.DLPROF, Tool.XLA), _NCU),
+        **dict.fromkeys(_TIMELINE, _NCU),
         Tool.ROCPROF: "rocprofv3 --pmc SQ_WAVES -f csv -- ./app",
         Tool.UNITRACE: "unitrace -q ./app",
-        Tool.PROTON: _NCU,
         Tool.ASCEND: "torch_npu.profiler, with experimental_config=_ExperimentalConfig(aic_metrics=...)",
     },
 )
@@ -236,8 +249,10 @@ UNIFIED_MEMORY: Final = Need(
     "page migrations and page faults",
     "nvprof --unified-memory-profiling per-process-device",
     {
-        Tool.NSYS: "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true ./app",
-        Tool.PYTORCH: "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true ./app",
+        **dict.fromkeys(
+            (Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PYTORCH, Tool.DLPROF, Tool.XLA, Tool.PERFETTO),
+            "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true ./app",
+        ),
     },
 )
 OTHER_SUMMARIES: Final = Need(
@@ -268,7 +283,10 @@ ITERATIONS: Final = Need(
     {
         Tool.NSYS: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
         Tool.NSYS_STATS: f"{_NSYS_EXPORT}, with NVTX ranges step 0, step 1, ... in the program",
-        Tool.NCU: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
+        **dict.fromkeys(
+            (Tool.NCU, Tool.PERFETTO),
+            "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
+        ),
         Tool.PYTORCH: "torch.profiler, with prof.step() at the end of each step",
         Tool.DLPROF: "dlprof --mode=pytorch --key_node=NAME python train.py",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges step 0, step 1, ...",
@@ -283,8 +301,11 @@ OPS: Final = Need(
     "the op that launched each kernel",
     "nvprof -o run.nvprof ./app, with NVTX ranges around the operations",
     {
-        **dict.fromkeys((Tool.NSYS, Tool.NCU), _NSYS_SHAPES),
-        Tool.PYTORCH: _TORCH,
+        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PERFETTO), _NSYS_SHAPES),
+        **dict.fromkeys((Tool.PYTORCH, Tool.PROTON), _TORCH),
+        Tool.XLA: _XLA,
+        Tool.UNITRACE: _XPU,
+        Tool.ASCEND: _ASCEND,
         Tool.DLPROF: "dlprof --mode=pytorch python train.py, with nvidia_dlprof_pytorch_nvtx.init() in the program",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges around the operations",
     },
@@ -295,9 +316,10 @@ SHAPES: Final = Need(
     "tensor shapes and types of each op",
     "nvprof -o run.nvprof ./app, under torch.autograd.profiler.emit_nvtx(record_shapes=True)",
     {
-        **dict.fromkeys((Tool.NSYS, Tool.NCU), _NSYS_SHAPES),
-        Tool.ROCPROF: "open a PyTorch trace recorded with record_shapes=True",
-        Tool.PYTORCH: "torch.profiler.profile(record_shapes=True)",
+        **dict.fromkeys((Tool.NSYS, Tool.NSYS_STATS, Tool.NCU, Tool.PERFETTO), _NSYS_SHAPES),
+        **dict.fromkeys((Tool.ROCPROF, Tool.DLPROF), "open a PyTorch trace recorded with record_shapes=True"),
+        **dict.fromkeys((Tool.PYTORCH, Tool.PROTON, Tool.UNITRACE), "torch.profiler.profile(record_shapes=True)"),
+        Tool.ASCEND: "torch_npu.profiler.profile(record_shapes=True)",
     },
 )
 STACKS: Final = Need(

@@ -34,7 +34,11 @@ FOOTER_KEYS: Final = 6
 """Keys that the footer shows where it has 80 cells."""
 MORE_KEY_CELLS: Final = 14
 """Cells that each further key takes."""
-_LAST: Final = ("views_menu", "help", "leave")
+FROM_CELLS: Final = 100
+"""What works everywhere, beside the menu of views, is named in a footer this wide."""
+FAR: Final = 20
+"""From this place on an action waits for such a footer."""
+_LAST: Final = ("compare", "command_line", "reload", "views_menu", "help", "leave")
 """What works everywhere stands behind what works here."""
 
 
@@ -51,12 +55,15 @@ def footer_keys(methods: Sequence[str], width: int = 80) -> list[str]:
     ['open_row', 'find', 'filter', 'sort_column', 'help', 'leave']
     >>> footer_keys(["open_row", "find", "filter", "sort_column", "fold_level", "next_grouping", "leave", "help"])
     ['open_row', 'filter', 'fold_level', 'next_grouping', 'help', 'leave']
+    >>> footer_keys(["compare", "leave", "help"]), footer_keys(["compare", "leave", "help"], width=120)
+    (['help', 'leave'], ['compare', 'help', 'leave'])
     """
     places: dict[str, int] = {}
     for action in ACTIONS:
         if action.footer:
             places[action.method] = max(action.footer, places.get(action.method, 0))
-    shown = sorted(methods, key=lambda method: places.get(method, 1))
+    fitting = [method for method in methods if width >= FROM_CELLS or places.get(method, 1) < FAR]
+    shown = sorted(fitting, key=lambda method: places.get(method, 1))
     shown = shown[: FOOTER_KEYS + max(0, width - 80) // MORE_KEY_CELLS]
     return sorted(
         (method for method in methods if method in shown),

@@ -108,6 +108,7 @@ EVERYWHERE: Final = (
         "Compare with another file, session or iterations; or compare two marked iterations.",
         A,
         WORK,
+        footer=20,
     ),
     Action(
         "app.resume",
@@ -119,7 +120,7 @@ EVERYWHERE: Final = (
         WORK,
         shown_keys="'",
     ),
-    Action("app.reload", "r", "reload", "reload", "Read the file again and keep the place.", A, WORK),
+    Action("app.reload", "r", "reload", "reload", "Read the file again and keep the place.", A, WORK, footer=22),
     Action(
         "app.command",
         "colon",
@@ -128,6 +129,7 @@ EVERYWHERE: Final = (
         "Open the command line, as in :kernels gemm total>1ms.",
         A,
         WORK,
+        footer=21,
         at_once=True,
         shown_keys=":",
     ),

@@ -195,7 +195,8 @@ class PerfettoLoader:
             slices["track_name"].str.contains(r"AGENT \[").any()
             or slices["category"].cast(pl.String).str.contains("hip|hsa").any()
         )
-        session.facts.update(tool="rocprofv3" if is_rocprof else "Perfetto")
+        is_thapi = not is_rocprof and calls["name"].cast(pl.String).str.contains("^ze[A-Z]").any()
+        session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
         found = link_run(
             work, calls if calls.height else None, ranges if ranges.height else None, session, collector, kind="slice"
         )

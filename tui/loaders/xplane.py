@@ -451,7 +451,7 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
     collector.add_frame("ranges", placed.select("name", "domain", "start_ns", "duration_ns", "tid"))
     reason = "the file has no GPU: what ran on other accelerators (TPU) is shown as ranges"
     if space.events.gpu.is_empty():
-        collector.issue("warning", None, "", reason)
+        collector.issue("info", None, "", reason)
 
 
 def _tell(space: Space, wire: Wire, collector: Collector) -> None:

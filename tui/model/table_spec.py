@@ -58,6 +58,8 @@ class Column:
     """A difference: more is written with a plus sign."""
     is_prose: bool = False
     """Its texts are sentences: they are cut at the end, after quoted names are shortened."""
+    is_path: bool = False
+    """Its texts are paths with a line: they are cut at the front."""
     sign: str = ""
     """What its heading on a screen shows after the title, in addition to the unit."""
     only_above_zero: bool = False

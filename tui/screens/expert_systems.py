@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
+from textual.content import Content
+from textual.widgets import Static
 
 from tui.analysis.expert.findings import EXPERT, FOLDED, IDLE_RULES, OURS, expert_rows, findings, gap_of, spec_for
 from tui.analysis.expert.rule import State
@@ -21,6 +23,7 @@ from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.dashboard.entries import Link
 from tui.screens.tabs import TabbedTables
+from tui.text import plain
 from tui.views import view
 from tui.widgets.details import DetailPane, Details, sections, whole_value
 from tui.widgets.table.pane import TablePane
@@ -190,14 +193,20 @@ class ExpertSystemsScreen(ViewScreen):
         "Your own rules.toml changes thresholds and severities."
     )
 
+    DEFAULT_CSS = """
+    ExpertSystemsScreen #whole-finding { display: none; height: 5; padding: 0 1; background: $surface; }
+    ExpertSystemsScreen.-narrow #whole-finding { display: block; }
+    """
+
     def __init__(self) -> None:
         super().__init__()
         self._unfolded = False
         self._has_shown_details = False
 
     def compose_body(self) -> Iterable[Widget]:
-        """The table."""
+        """The table, and below it the finding under the cursor where there is no room for all details."""
         yield TablePane(EXPERT, id="table")
+        yield Static(id="whole-finding")
 
     def rows(self) -> pl.DataFrame:
         """The findings."""
@@ -219,6 +228,14 @@ class ExpertSystemsScreen(ViewScreen):
             self._unfolded = True
             self.populate()
         super().show_only(query)
+
+    @on(TablePane.RowHighlighted)
+    def _show_whole_finding(self, event: TablePane.RowHighlighted) -> None:
+        row = event.row or {}
+        parts = [Content(plain(row.get("message") or ""))]
+        if row.get("recommendation"):
+            parts.append(Content.assemble(("Do: ", "$text-muted"), plain(row["recommendation"])))
+        self.query_one("#whole-finding", Static).update(Content("\n").join(parts))
 
     @on(TablePane.RowHighlighted)
     def _show_details_first(self, event: TablePane.RowHighlighted) -> None:

@@ -52,7 +52,7 @@ class SqlEditor(PlainEditor):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "run", "run", key_display="enter"),
         Binding("right", "cursor_right", "complete", key_display="right"),
-        Binding("up", "cursor_up", "before", key_display="up"),
+        Binding("up", "cursor_up", "previous", key_display="up"),
         Binding("escape", "leave", "to the rows", key_display="esc"),
         Binding("tab", "leave", "to the rows", show=False),
     ]

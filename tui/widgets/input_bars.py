@@ -200,7 +200,7 @@ class _Line(EnteredLine):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "run", key_display="enter"),
         Binding("right", "cursor_right", "complete", key_display="right"),
-        Binding("up", "recall(-1)", "before", key_display="up"),
+        Binding("up", "recall(-1)", "previous", key_display="up"),
         Binding("down", "recall(1)", "after", key_display="down", show=False),
         # As in a shell; from here it leads to no other pane.
         Binding("tab", "cursor_right", "complete", show=False),

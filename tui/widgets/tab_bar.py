@@ -20,6 +20,8 @@ HINT: Final = ", . parts"
 """The keys that go from part to part."""
 LEAST: Final = 6
 """Cells that a title keeps."""
+MORE: Final = 5
+"""Cells of the number of parts that are left out."""
 
 
 class TabBar(Widget):
@@ -69,10 +71,23 @@ class TabBar(Widget):
     def _room(self, hint: str) -> int:
         return self.content_size.width - cell_width(hint) - 1
 
-    def _parts(self) -> list[tuple[str, str]]:
-        """Text and style of each part."""
+    def _shown(self, room: int) -> list[int]:
+        """The places of the titles: those without data give way, the ones furthest from the present part first."""
+        shown = list(range(len(self._titles)))
+        unfed = [place for place in shown if not self._fed[place] and place != self._current]
+        for place in sorted(unfed, key=lambda place: (-abs(place - self._current), -place)):
+            if sum(cell_width(self._titles[one]) + 3 for one in shown) <= room - MORE:
+                break
+            shown.remove(place)
+        return shown
+
+    def _parts(self) -> list[tuple[int | None, str, str]]:
+        """Place, text and style of each part; at last how many are left out."""
         room = self._room(self._shown_hint())
-        widths = [cell_width(title) for title in self._titles]
+        shown = list(range(len(self._titles))) if self._wanted() <= room else self._shown(room)
+        left_out = len(self._titles) - len(shown)
+        room -= MORE if left_out else 0
+        widths = [cell_width(self._titles[place]) for place in shown]
         most = max(widths)
         # The longest titles give way first.
         while most > LEAST and sum(min(width, most) + 3 for width in widths) > room:
@@ -80,20 +95,21 @@ class TabBar(Widget):
         # Dim twice, it could hardly be read; the sixteen colors have no gray, and some terminals show nothing as dim.
         unfed_style = "dim" if self.app.native_ansi_color else "$text-muted"
         unfed_signs = "()" if services_of(self).color == "none" else "  "
-        parts = []
-        for place, title in enumerate(self._titles):
+        parts: list[tuple[int | None, str, str]] = []
+        for place in shown:
+            title = self._titles[place]
             if place == self._current:
                 (left, right), style = "[]", "bold $accent"
             else:
                 (left, right), style = ("  ", "") if self._fed[place] else (unfed_signs, unfed_style)
-            parts.append((f"{left}{clip(title, most)}{right}", style))
-        return parts
+            parts.append((place, f"{left}{clip(title, most)}{right}", style))
+        return [*parts, (None, f" +{left_out}", unfed_style)] if left_out else parts
 
     def render(self) -> Content:
         """The titles, and the keys at the right."""
         pieces: list[Content] = []
         used = 0
-        for text, style in self._parts():
+        for _, text, style in self._parts():
             pieces += [Content.styled(text, style), Content(" ")]
             used += cell_width(text) + 1
         hint = self._shown_hint()
@@ -106,8 +122,9 @@ class TabBar(Widget):
         if at is None:
             return
         left = 0
-        for place, (text, _style) in enumerate(self._parts()):
+        for place, text, _style in self._parts():
             left += cell_width(text) + 1
             if at.x < left:
-                self.post_message(self.Chosen(place))
+                if place is not None:
+                    self.post_message(self.Chosen(place))
                 return

@@ -170,7 +170,7 @@ def test_the_cost_of_cudas_start_is_what_its_calls_take() -> None:
 def test_recorded_data_is_not_advised_for_long_gaps() -> None:
     for made, words in (
         (with_calls(launched(0, MS, 0, US, 1), launched(90 * MS, MS, 89 * MS, US, 2)), " name it."),
-        (traced(run(0, MS), run(90 * MS, MS)), " and record API calls name it."),
+        (traced(run(0, MS), run(90 * MS, MS)), " and recorded API calls name it."),
     ):
         result = ask("U2", made)
         assert isinstance(result, Found)

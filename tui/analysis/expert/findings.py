@@ -6,7 +6,7 @@ import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ from tui.analysis.expert.rule import (
     cause_of,
     declared_rules,
 )
+from tui.analysis.expert.words import in_terms_of
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.timeline.lookup import Gap
@@ -222,6 +223,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
     }  # fmt: skip
     note = case.iterations_are if needs.iterations in rule.needs else ""
     verdict = _unless_negligible(rule, verdict, case)
+    said = partial(in_terms_of, case.vendor)
     match verdict:
         case Found():
             cost_pct = _cost_pct(verdict, case)
@@ -230,12 +232,12 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
             values |= {
                 "state": State.FOUND.value,
                 "severity": limits.severity(rule.id, severity).value,
-                "problem": f"{verdict.problem} Iterations are {note}." if note else verdict.problem,
-                "recommendation": verdict.advice,
+                "problem": said(f"{verdict.problem} Iterations are {note}." if note else verdict.problem),
+                "recommendation": said(verdict.advice),
                 "cause": verdict.cause or cause_of(rule.id, rule.name),
                 "cost_ns": verdict.cost_ns,
                 "cost_pct": cost_pct,
-                "cost_basis": verdict.basis or None,
+                "cost_basis": said(verdict.basis) or None,
                 "numbers": _json(dict(verdict.numbers)),
                 "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
                 "view": verdict.view or None,
@@ -244,11 +246,11 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "line": evidence["line"].first() if evidence is not None and "line" in evidence.columns else None,
             }
         case CannotTell():
-            values |= {"state": State.NOT_APPLICABLE.value, "reason": verdict.reason}
+            values |= {"state": State.NOT_APPLICABLE.value, "reason": said(verdict.reason)}
         case Clean():
             values |= {
                 "state": State.CLEAN.value,
-                "reason": f"{verdict.why}; iterations are {note}" if note else verdict.why,
+                "reason": said(f"{verdict.why}; iterations are {note}" if note else verdict.why),
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
     return tuple(values.get(column) for column in FINDINGS)
@@ -400,7 +402,7 @@ EXPERT: Final = TableSpec(
     ),
     key=("state", "rule", "message", "session"),
     pinned="message",
-    pinned_least=52,
+    pinned_least=48,
 )
 
 

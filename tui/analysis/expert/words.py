@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,6 +74,40 @@ def _three(text: str) -> str:
     digits = max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
     written = f"{value:,.{digits}f}"
     return f"{written.rstrip('0').rstrip('.') if '.' in written else written} {unit}"
+
+
+_TERMS: Final = {
+    "AMD": {
+        r"CUDA graph": "HIP graph",
+        r"cudaMallocHost|cudaHostAlloc": "hipHostMalloc",
+        r"cuda(?=[A-Z])": "hip",
+        r"CUDA_LAUNCH_BLOCKING": "HIP_LAUNCH_BLOCKING",
+        r" CUDA_MODULE_LOADING=EAGER loads at the start\.": "",
+        r"CUDA(?= start)": "HIP",
+        r"NVTX": "roctx",
+        r"nvidia-smi topo -m": "rocm-smi --showtopo",
+        r"nvidia-smi -q": "rocm-smi",
+        r"-Xptxas -v, ncu": "-Rpass-analysis=kernel-resource-usage, rocprof-compute",
+        r"(?<=estimated )SM(?= )|(?<=Estimated )SM(?= )|\bSM(?= time)|\bSM(?=s\b)": "CU",
+    },
+    "Huawei": {r"CUDA graph": "NPU graph", r"NVTX ranges": "mstx ranges", r"\bSMs\b": "cores"},
+    "Intel": {r"CUDA graph": "SYCL graph", r"NVTX ranges": "ITT ranges", r"\bSMs\b": "Xe cores"},
+}
+"""What NVIDIA's terms are called by other manufacturers."""
+
+
+def in_terms_of(vendor: str, text: str) -> str:
+    """A sentence with the terms of a manufacturer; names of the profile, which are quoted, stay as they are.
+
+    >>> in_terms_of("AMD", "`cudaMalloc` waits: replay a CUDA graph, use cudaMallocAsync.")
+    '`cudaMalloc` waits: replay a HIP graph, use hipMallocAsync.'
+    >>> in_terms_of("NVIDIA", "Replay a CUDA graph.")
+    'Replay a CUDA graph.'
+    """
+    parts = text.split("`")
+    for pattern, term in _TERMS.get(vendor, {}).items():
+        parts[::2] = [re.sub(pattern, term, part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def share_of(part_ns: float, whole_ns: float) -> str:

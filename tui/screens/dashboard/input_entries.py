@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +46,8 @@ def need_text(need: Need) -> Details:
     return Details(((4, heading), (4, Content(f"  {plain(need.record)}"))))
 
 
+_OP_FRAME: Final = re.compile(r"at::_ops::(\w+)::call|wrapper_CUDA_(\w+)\(")
+"""The frame of a C++ call stack that names the op."""
 SESSION_ROWS: Final = 6
 """Sessions that the dashboard shows; the menu of sessions shows all."""
 ISSUE_ROWS: Final = 3
@@ -115,13 +119,25 @@ def memory_entries(profile: Profile) -> list[Entry]:
             free = f"{gpu} free memory, fragmented"
             entries.append(Entry(BarRow(f"free {gpu}", free, apart / 100, percent(apart)), link, row))
     for number, row in enumerate(memory_peak(profile).head(_STACKS).iter_rows(named=True), 1):
-        name = PurePath(row["call_site"]).name if row["call_site"] else "call stack not recorded"
+        name = PurePath(row["call_site"]).name if row["call_site"] else _innermost_op(row["stack"])
         figure = f"{size(row['size_bytes'])}  {percent(row['peak_pct'])}"
         entries.append(Entry(BarRow(f"stack {number}", plain(name), row["peak_pct"] / 100, figure), link, row))
     failed = profile["memory_events"].filter(pl.col("action").cast(pl.String) == "oom").height
     if failed:
         entries.append(Entry(BarRow("oom", "Out of memory", None, counted(failed, "time")), link))
     return entries
+
+
+def _innermost_op(stack: str | None) -> str:
+    """What allocated memory without a line of Python, as the backward pass does.
+
+    >>> _innermost_op("RegisterCUDA.cpp(?): at::(anonymous namespace)::wrapper_CUDA_bmm(at::Tensor const&)")
+    'bmm (C++, no Python frame)'
+    """
+    if not stack:
+        return "call stack not recorded"
+    op = _OP_FRAME.search(stack)
+    return f"{op[1] or op[2]} (C++, no Python frame)" if op else "no Python frame"
 
 
 def _gpu_of(row: Mapping[str, Any], *, several: bool) -> str:
@@ -220,11 +236,17 @@ def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[
         needs: What is missing.
         reasons: Why rules do not apply, as far as that has been computed.
     """
-    entries = [
-        Entry(
-            BarRow(need.name, need.missing, None, ""),
-            link_of_reason(need.missing) if need.missing in reasons else None,
+    by_command: dict[str, list[Need]] = {}
+    for need in needs:
+        by_command.setdefault(need.record, []).append(need)
+    entries, texts = [], []
+    for same in by_command.values():
+        links = [link_of_reason(need.missing) for need in same if need.missing in reasons]
+        need = (
+            same[0]
+            if len(same) == 1
+            else replace(same[0], name=", ".join(need.name for need in same), gives="", unknown="")
         )
-        for need in needs
-    ]
-    return entries, [need_text(need) for need in needs]
+        entries.append(Entry(BarRow(need.name, need.missing, None, ""), links[0] if links else None))
+        texts.append(need_text(need))
+    return entries, texts

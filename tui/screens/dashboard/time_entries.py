@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from tui.analysis.dashboard import Advice, IterationCourse
     from tui.model.profile import Profile
 
-SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}
+SIGNS: Final = {"error": ("!!", "bold $error"), "warning": ("! ", "bold $warning"), "info": ("i ", "$text-muted")}
 """How grave a finding is, where there is no room for words; what has no severity is the tool's."""
 LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
 """What each use of wall time is drawn as."""
-TOOLS_OWN: Final = ">"
+TOOLS_OWN: Final = ("> ", "$text-muted")
 MAX_SEPARATE: Final = 3
 """Of so many sessions each one's use of its time is shown in full; of more, a line."""
 WORK_CELLS: Final = 30
@@ -50,11 +50,17 @@ def finding_entries(advice: Advice, *, several: bool) -> list[Entry]:
     for row in advice.top_findings.iter_rows(named=True):
         sign = SIGNS.get(row["severity"] or "", TOOLS_OWN)
         where = f"session {row['session']}: " if several and row["session"] is not None else ""
-        label = f"{sign:2} {where}{row['problem']}"
         cost = brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else ""
         lines.append(
             Entry(
-                BarRow(f"{row['rule']} {row['problem']}", label, None, cost, sentence=True),
+                BarRow(
+                    f"{row['rule']} {row['problem']}",
+                    f"{where}{row['problem']}",
+                    None,
+                    cost,
+                    sign=sign,
+                    sentence=True,
+                ),
                 link_of_finding(row),
                 {
                     name: row[name]

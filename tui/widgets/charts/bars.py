@@ -94,6 +94,8 @@ class BarRow:
     part: int | str | None = None
     """Which part of a `stacked_bar` it is, as `tui.widgets.charts.bars.look_of` takes it: the label has its color
     before the label."""
+    sign: tuple[str, str] | None = None
+    """What stands before the label, and its color."""
     sentence: bool = False
     """The label is a sentence: it is cut at its end, however alike others begin; without a figure it has all the line.
     """
@@ -124,7 +126,7 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     value = max((cell_width(row.value) for row in rows), default=0)
     share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
     label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
-    swatch = SWATCH if any(row.part is not None for row in rows) else 0
+    swatch = SWATCH if any(row.part is not None for row in rows) else _sign_cells(rows)
     room = width - swatch - value - 1 - (share + 1 if share else 0)
     if all(row.share is None for row in rows):
         return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
@@ -152,12 +154,23 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
         **distinct_labels(others, columns.label),
         **distinct_symbols(symbols, columns.label),
     }
+    signs = _sign_cells(rows)
     return [
-        Content(pad(clip(name, columns.line), columns.line))
+        Content.assemble(_sign(row, signs), pad(clip(name, columns.line), columns.line))
         if row.sentence and not row.value
-        else _bar_line(labels[name], row, columns, bar_style=bar_style)
+        else Content.assemble(_sign(row, signs), _bar_line(labels[name], row, columns, bar_style=bar_style))
         for name, row in zip(names, rows, strict=True)
     ]
+
+
+def _sign_cells(rows: Sequence[BarRow]) -> int:
+    """Cells of the signs before the labels, with a blank."""
+    return max((cell_width(row.sign[0]) + 1 for row in rows if row.sign is not None), default=0)
+
+
+def _sign(row: BarRow, cells: int) -> Content:
+    text, color = row.sign or ("", "")
+    return Content.assemble((text, color), " " * (cells - cell_width(text)))
 
 
 def _bar_line(label: str, row: BarRow, columns: BarColumns, *, bar_style: str) -> Content:

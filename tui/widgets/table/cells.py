@@ -79,11 +79,12 @@ class CellWriter:
         self.column = column
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         # Pieces of other texts, as of lines of the input or of shapes, would mean nothing by themselves.
-        are_distinct = (is_pinned and not column.is_prose) or column.kind is ColumnKind.SYMBOL
+        are_distinct = (is_pinned and not (column.is_prose or column.is_path)) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
             (lambda: _few_names(facts)) if are_distinct else tuple,
             are_symbols=self._shortens,
             are_sentences=column.is_prose,
+            are_paths=column.is_path,
         )
         self._fitted: dict[tuple[str, int], str] = {}
         self.filled: dict[tuple[int, bool], dict[object, str]] = {}

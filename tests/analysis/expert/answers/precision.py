@@ -162,6 +162,6 @@ ANSWERS: Final = (
         multiplied(5 * MS),
         {"saved_pct": pytest.approx(87.4, abs=0.1), "covered_pct": 100.0},
         multiplied(500 * US),
-        says="At 70 % of the roof, ops would take 4.",
+        says="At 70% of the roof, ops would take 4.",
     ),
 )

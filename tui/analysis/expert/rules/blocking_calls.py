@@ -121,6 +121,8 @@ def launch_blocking(case: Case) -> Verdict:
             if (_does(case) & _LAUNCHES).any()
             else "calls that launch single kernels are not recorded"
         )
+    if launches < case.limit("A13", "launches"):
+        return CannotTell(f"only {counted(launches, 'launch', 'launches')} recorded")
     share, most = 100 * followed / launches, case.limit("A13", "launches_pct")
     numbers = {"launches": launches, "followed_pct": share}
     if share <= most:

@@ -60,10 +60,10 @@ def long_gaps(case: Case) -> Verdict:
         )
     evidence = _with_lines(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= least))
     first = evidence.row(0, named=True)
-    more = "" if needs.api_trace(case) == "" else " and record API calls"
     cause, advice = _long_gap_cause(
         case,
-        f"Check what the program does there: input, logging, checkpoints, allocation. NVTX ranges{more} name it.",
+        "Check what the program does there: input, logging, checkpoints, allocation. "
+        + ("NVTX ranges name it." if needs.api_trace(case) == "" else "NVTX ranges and recorded API calls name it."),
     )
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "

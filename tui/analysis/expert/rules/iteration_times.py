@@ -46,7 +46,7 @@ def no_iterations(case: Case) -> Verdict:
         if not number
         else "Only one iteration: there is nothing to compare it with.",
         (missing.partition(": ")[2] or "record several steps")[:1].upper()
-        + (missing.partition(": ")[2] or "record several steps")[1:]
+        + (missing.partition(": ")[2] or "record several steps")[1:].removesuffix("...")
         + ".",
         {"iterations": number},
         None,

@@ -212,7 +212,9 @@ def hotspot(case: Case) -> Verdict:
     calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{called(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
-        f"Optimize this kernel first. {_what_limits(case)}",
+        "The HIP runtime copies and sets memory with it: copy less often, and more at a time."
+        if str(first["name"]).startswith("__amd_rocclr_")
+        else f"Optimize this kernel first. {_what_limits(case)}",
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
@@ -292,18 +294,18 @@ def below_roof(case: Case) -> Verdict:
         "covered_pct": case.share(total(known["gpu_ns"])),
     }
     if case.share(saved) < case.limit("P14", "saved_pct"):
-        return Clean(f"at 70 % of the roof, ops would take {percent(case.share(saved))} less GPU time", numbers)
+        return Clean(f"at 70% of the roof, ops would take {percent(case.share(saved))} less GPU time", numbers)
     first = gains.row(0, named=True)
     iterations = case.iterations.height
     each = f", {duration(saved / iterations)} an iteration" if iterations > 1 else ""
     return Found(
-        f"At 70 % of the roof, ops would take {duration(saved)} less GPU time{each}; most: {called(first['op'])} at "
+        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}; most: {called(first['op'])} at "
         f"{percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
         "Start with the ops that save most: other shapes (multiples of 64), layouts, types or libraries; fuse those "
         "bound by memory.",
         numbers,
         saved,
-        "GPU time above 70 % of the roof, inferred from shapes and types; ops can overlap",
+        "GPU time above 70% of the roof, inferred from shapes and types; ops can overlap",
         gains.filter(pl.col("saved_ns") > 0)
         .select("op", "shapes", "calls", "gpu_ns", "roof_pct", "bound", "saved_ns")
         .head(EVIDENCE_ROWS),
