@@ -232,9 +232,9 @@ class ExpertSystemsScreen(ViewScreen):
     @on(TablePane.RowHighlighted)
     def _show_whole_finding(self, event: TablePane.RowHighlighted) -> None:
         row = event.row or {}
-        parts = [Content(plain(row.get("message") or ""))]
-        if row.get("recommendation"):
-            parts.append(Content.assemble(("Do: ", "$text-muted"), plain(row["recommendation"])))
+        parts = [Content(plain(str(row.get("message") or "")))]
+        if advice := row.get("recommendation"):
+            parts.append(Content.assemble(("Do: ", "$text-muted"), plain(str(advice))))
         self.query_one("#whole-finding", Static).update(Content("\n").join(parts))
 
     @on(TablePane.RowHighlighted)
