@@ -212,7 +212,7 @@ def hotspot(case: Case) -> Verdict:
     calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{called(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
-        "The HIP runtime copies and sets memory with it: copy less often, and more at a time."
+        "It is how the HIP runtime copies and fills memory: copy less often, and more at a time."
         if str(first["name"]).startswith("__amd_rocclr_")
         else f"Optimize this kernel first. {_what_limits(case)}",
         numbers,
