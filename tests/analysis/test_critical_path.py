@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,16 +10,19 @@ import polars as pl
 import pytest
 
 from tests.analysis.frames import copy, kernel, profile
-from tests.corpus import recording_file
+from tests.corpus import corpus_file, recording_file
 from tests.profiles import load
 from tui.analysis.critical_path import (
     COLUMN_OF_KIND,
+    Window,
     base_profile,
     critical_paths,
+    frame_of,
     path_segments,
     paths,
     representative,
     traces,
+    walk,
     why_no_path,
     without_calls,
 )
@@ -276,3 +280,40 @@ def test_paths_of_recordings_cover_their_iterations(name: str) -> None:
     sums = path_segments(found).group_by("iteration", maintain_order=True).agg(length=pl.col("duration_ns").sum())
     assert sums["length"].to_list() == of_steps
     assert_graphs_hold(found)
+
+
+def path_between(name: str, begin: int, end: int) -> list[tuple[int, str]]:
+    """Begin, in microseconds since another one, and kind of the segments of the path to the work that ends last."""
+    found, _ = load((corpus_file(name),))
+    assert found is not None
+    whole = base_profile(found)
+    (trace,) = traces(whole).values()
+    last = trace.end.index(end * US)
+    segments = walk({0: trace}, 0, begin * US, end * US, last, US)[::-1]
+    rows = frame_of(whole, [(Window(0, 0, begin * US, end * US, last), segments)])
+    return [(start // US - begin, kind) for start, kind in rows.select("start_ns", "path_kind").iter_rows()]
+
+
+HTA_ADD = (
+    *(0, 10, 46, 51, 55, 20228, 20244, 20262, 20282, 20296, 20319, 20329, 20334, 20349, 20366, 20372, 20393, 20407),
+    *(20416, 42730, 47850, 47876, 47914, 47951, 53772),
+)
+"""The nodes but the last of the path that HTA 0.5.0 finds in ``[param|torch.add|0|0|0|measure|forward]``."""
+
+
+def test_every_node_of_hta_is_here() -> None:
+    rows = path_between("kineto/benchmark_simple_add_trace.json.gz", 19_678_706, 19_732_481)
+    assert tuple(start for start, _ in rows) == HTA_ADD
+    assert [kind for _, kind in rows[-2:]] == ["launch delay", "kernel"]
+
+
+def test_streams_wait_for_each_other_as_in_hta() -> None:
+    """Its path in AlexNet has 149 nodes at 146 moments; one edge goes from one stream to another."""
+    name = "kineto/benchmark_result_2869224_1695835535_trace.json.gz"
+    rows = path_between(name, 43_346_703, 43_382_728)
+    assert len(rows) == 145
+    kinds = Counter(kind for _, kind in rows)
+    assert kinds["kernel gap"] == 32
+    assert kinds["kernel"] + kinds["copy"] == 34
+    assert (kinds["launch delay"], kinds["synchronization"]) == (1, 1)
+    assert [start for start, kind in rows if kind == "synchronization"] == [32_801]

@@ -235,7 +235,9 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     begins = joined["start_ns"].to_numpy() + shift
     ends = begins + np.maximum(joined["duration_ns"].to_numpy(), 0)
     nesting = nested(thread, 2 * begins, 2 * ends, slack=2 * SLACK_NS)
-    threads, bounds = np.concatenate((thread, thread)), np.concatenate((begins, ends))
+    lasts = ends > begins
+    threads = np.concatenate((thread[lasts], thread[lasts]))
+    bounds = np.concatenate((begins[lasts], ends[lasts]))
     order = np.lexsort((bounds, threads))
     numbers = timed[0]["op"].extend_constant(None, timed[1].height)
     return CpuItems(nesting, threads[order], bounds[order], joined["name"], timed[0].height, numbers)
@@ -303,7 +305,6 @@ def _trace(
     ready = np.maximum(arrived, ended)
     streams = pl.Series(_stream_codes(work))
     _add_stream_waits(
-        work,
         calls,
         streams.to_numpy(),
         start,
@@ -317,6 +318,7 @@ def _trace(
         decided,
         before,
         inferred,
+        previous,
     )
     bursts = _bursts(ops, calls, np.unique(thread[launch > _EARLIEST]), shift)
     return Trace(
@@ -367,7 +369,6 @@ def _turn_in_launch(call: npt.NDArray[np.int32]) -> Ints:
 
 
 def _add_stream_waits(
-    work: pl.DataFrame,
     calls: pl.DataFrame,
     streams: Ints,
     start: Ints,
@@ -381,16 +382,11 @@ def _add_stream_waits(
     decided: Ints,
     before: Ints,
     inferred: npt.NDArray[np.bool_],
+    previous: Ints,
 ) -> None:
-    """Where an activity waited for one of another stream: as recorded, else by times after a call of such a wait."""
+    """Infer where an activity waited for one of another stream: after a call of such a wait, by times."""
     is_wait = calls["name"].cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False).to_numpy()
-    recorded = np.zeros(calls.height, bool)
-    if "event_record" in calls.columns:
-        recorded = is_wait & calls["event_record"].is_not_null().to_numpy() & calls["stream"].is_not_null().to_numpy()
-        _add_recorded_waits(
-            work, calls.filter(pl.Series(recorded)), calls, start, end, launch, ready, shift, decided, before
-        )
-    waits = np.flatnonzero(is_wait & ~recorded)
+    waits = np.flatnonzero(is_wait)
     by_end = np.argsort(end, kind="stable")
     ends = end[by_end]
     same_launch = np.flatnonzero(_turn_in_launch(call) > 0)
@@ -407,7 +403,7 @@ def _add_stream_waits(
                 np.searchsorted(wait_threads, thread[at], "right"),
             )
             place = low + int(np.searchsorted(wait_times[low:high], launch[at])) - 1
-            own = _previous_launch(at, streams, launch, start)
+            own = launch[previous[at]] if previous[at] >= 0 else _EARLIEST
             if place >= low and wait_times[place] > own:
                 unexplained.add(at)
     for at in sorted(unexplained):
@@ -420,52 +416,6 @@ def _add_stream_waits(
             if streams[other] != streams[at] and (launch[other] < launch[at] or same):
                 decided[at], before[at], inferred[at] = Start.WAIT, other, True
                 break
-
-
-def _previous_launch(at: int, streams: Ints, launch: Ints, start: Ints) -> int:
-    """When the work before one on its stream was launched."""
-    for other in range(at - 1, max(at - 1 - _MOST_STEPS_BACK, -1), -1):
-        if streams[other] == streams[at]:
-            return int(launch[other])
-    return _EARLIEST
-
-
-def _add_recorded_waits(
-    work: pl.DataFrame,
-    waits: pl.DataFrame,
-    calls: pl.DataFrame,
-    start: Ints,
-    end: Ints,
-    launch: Ints,
-    ready: Ints,
-    shift: int,
-    decided: Ints,
-    before: Ints,
-) -> None:
-    """Waits of streams for events, which the profiler joined with the calls that recorded the events."""
-    if waits.is_empty():
-        return
-    records = (
-        calls.select(event_record="correlation", recorded_ns="start_ns")
-        .drop_nulls()
-        .unique("event_record", keep="first")
-    )
-    pairs = waits.join(records, on="event_record", how="inner")
-    by_stream: dict[int, Ints] = {}
-    for stream in set(pairs["stream"].to_list()) | set(pairs["event_stream"].to_list()):
-        of = np.flatnonzero((work["stream"] == stream).fill_null(False).to_numpy() & (launch > _EARLIEST))
-        by_stream[stream] = of[np.argsort(launch[of], kind="stable")]
-    for stream, event_stream, waited, recorded in pairs.select(
-        "stream", "event_stream", "start_ns", "recorded_ns"
-    ).iter_rows():
-        sources, targets = by_stream[event_stream], by_stream[stream]
-        source = int(np.searchsorted(launch[sources], recorded + shift)) - 1
-        target = int(np.searchsorted(launch[targets], waited + shift))
-        if source < 0 or target >= len(targets):
-            continue
-        first, second = int(sources[source]), int(targets[target])
-        if ready[second] < end[first] <= start[second] and launch[first] < launch[second]:
-            decided[second], before[second], ready[second] = Start.WAIT, first, end[first]
 
 
 def _blocked_calls(
@@ -724,8 +674,8 @@ def paths(profile: Profile) -> dict[tuple[int, int], tuple[Window, list[Segment]
     return made
 
 
-def _frame(profile: Profile, parts: Sequence[tuple[Window, Sequence[Segment]]]) -> pl.DataFrame:
-    """Segments with names; those of the CPU are cut where ops and calls begin and end."""
+def frame_of(profile: Profile, parts: Sequence[tuple[Window, Sequence[Segment]]]) -> pl.DataFrame:
+    """Segments with names, as `path_segments`; those of the CPU are cut where ops and calls begin and end."""
     flat = [segment for _, path in parts for segment in path]
     if not flat:
         return pl.DataFrame(schema=_SEGMENTS)
@@ -813,14 +763,14 @@ def path_segments(profile: Profile) -> pl.DataFrame:
     on_session), duration_ns, on_session (where it ran: another rank's where a collective waited for it), activity,
     op, is_inferred.
     """
-    return _frame(base_profile(profile), shown_paths(profile))
+    return frame_of(base_profile(profile), shown_paths(profile))
 
 
 def segments_of(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
     """`path_segments` of one iteration."""
     whole = base_profile(profile)
     found = paths(whole).get((session, iteration))
-    return _frame(whole, [found] if found is not None else [])
+    return frame_of(whole, [found] if found is not None else [])
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
