@@ -62,7 +62,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
     members = pl.col("said").str.extract(r"Process group ranks: ([^;]+)")
     arguments = arguments.select(
         "arguments",
-        pl.col("said").str.extract(r"Collective name: ([^;]+)").alias("told"),
+        pl.col("said").str.extract(r"Collective name: ([^;]+)").alias("recorded"),
         pl.concat_str(group, members, separator=" ", ignore_nulls=True).alias("communicator"),
         number_in(pl.col("said"), r"Group size: ([0-9]{1,9})").alias("group_size"),
     )
@@ -75,10 +75,10 @@ def collectives(profile: Profile) -> pl.DataFrame:
         rows.join(arguments, on="arguments", how="left", maintain_order="left")
         .join(by_name, on="name", how="left", maintain_order="left")
         .with_columns(
-            pl.coalesce("told", pl.col("of_name").str.to_lowercase()).alias("collective"),
+            pl.coalesce("recorded", pl.col("of_name").str.to_lowercase()).alias("collective"),
             pl.col("communicator").fill_null(""),
         )
-        .drop("told", "of_name")
+        .drop("recorded", "of_name")
     )
 
 

@@ -88,8 +88,8 @@ def is_mapped(series: pl.Series) -> bool:
     there = physical.is_not_null().arg_max() if physical.null_count() < len(physical) else None
     if there is None:
         return False
-    place = physical.slice(there, 1).to_numpy(allow_copy=False).ctypes.data
-    return any(first <= place < end for first, end, _ in tuple(_MAPPED.values()))
+    position = physical.slice(there, 1).to_numpy(allow_copy=False).ctypes.data
+    return any(first <= position < end for first, end, _ in tuple(_MAPPED.values()))
 
 
 def null_column(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
@@ -117,7 +117,7 @@ class ColumnFile(Protocol):
 
 
 class ColumnWriter:
-    """Writes a column part by part: its values, then a bit for each row that tells whether it has one.
+    """Writes a column part by part: its values, then a bit for each row: whether it has one.
 
     Args:
         name: The column.
@@ -348,25 +348,25 @@ def _array(values: np.ndarray) -> np.ndarray:
 
 def _columns(columns: list[pl.Series]) -> list[pl.Series]:
     """Spill columns to one file: every mapped file counts against the limit of open files."""
-    large = {place: series for place, series in enumerate(columns) if _must_spill(series)}
+    large = {position: series for position, series in enumerate(columns) if _must_spill(series)}
     found = list(columns)
     if not large:
         return found
     with unnamed_file() as file:
         lying = {
-            place: write_column(file, series.to_physical() if series.dtype == NAME else series)
-            for place, series in large.items()
+            position: write_column(file, series.to_physical() if series.dtype == NAME else series)
+            for position, series in large.items()
             if not _is_all_null(series)
         }
         file.flush()
         data = mapped(file.fileno()) if lying else None
-    for place, series in large.items():
-        if data is None or place not in lying:
-            found[place] = null_column(series.name, len(series), series.dtype)
+    for position, series in large.items():
+        if data is None or position not in lying:
+            found[position] = null_column(series.name, len(series), series.dtype)
             continue
         numbers = pl.UInt32() if series.dtype == NAME else series.dtype
-        there = mapped_column(data, lying[place], len(series), numbers)
-        found[place] = there.cat.to(NAME) if series.dtype == NAME else there
+        there = mapped_column(data, lying[position], len(series), numbers)
+        found[position] = there.cat.to(NAME) if series.dtype == NAME else there
     return found
 
 

@@ -195,14 +195,14 @@ def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
 
 def _nodes(sequence: _Sequence, names: list[int]) -> Ints:
     """Which node each kernel of a replay is: the n-th of a name is the n-th of it in the capture."""
-    places: dict[int | None, list[int]] = {}
-    for place, name in enumerate(sequence.names):
-        places.setdefault(name, []).append(place)
+    positions: dict[int | None, list[int]] = {}
+    for position, name in enumerate(sequence.names):
+        positions.setdefault(name, []).append(position)
     turn: Counter[int | None] = Counter()
     found = []
     for name in names:
-        of = name if name in places else None
-        found.append(places[of][turn[of]])
+        of = name if name in positions else None
+        found.append(positions[of][turn[of]])
         turn[of] += 1
     return np.array(found, np.int64)
 
@@ -255,8 +255,8 @@ def _with_ops(
             continue
         if id(sequence) not in above:
             above[id(sequence)] = _with_parents(sequence.ops, parent)
-        source, own_parent, place = above[id(sequence)]
-        at = place[nodes]
+        source, own_parent, position = above[id(sequence)]
+        at = position[nodes]
         known = at >= 0
         op[rows[known]] = height + at[known]
         joined_rows.append(rows[known])
@@ -311,5 +311,5 @@ def _with_parents(ops: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
     while len(more := np.setdiff1d(parent[wanted][parent[wanted] >= 0], wanted)):
         wanted = np.union1d(wanted, more)
     above = parent[wanted]
-    places = np.where(above >= 0, np.searchsorted(wanted, above), -1)
-    return wanted, places, np.where(ops >= 0, np.searchsorted(wanted, ops), -1)
+    positions = np.where(above >= 0, np.searchsorted(wanted, above), -1)
+    return wanted, positions, np.where(ops >= 0, np.searchsorted(wanted, ops), -1)

@@ -26,7 +26,7 @@ STEP_SCHEMA: Final = pl.Schema(
         "captured_batch": pl.Int64,
     }
 )
-"""What the name of a step tells; null: it does not. ``kv_tokens`` are the keys that the queries attend to, and
+"""What the name of a step says; null: it does not. ``kv_tokens`` are the keys that the queries attend to, and
 ``captured_batch`` is what a graph is recorded for."""
 
 _SUMS: Final = r"sq(?P<{0}_sq>[0-9]{{1,15}})sk(?P<{0}_sk>[0-9]{{1,15}})sqsq[0-9]{{1,18}}sqsk[0-9]{{1,18}}"
@@ -138,7 +138,7 @@ _NOT_A_STEP: Final = re.compile(r"nccl|optimizer|zero_grad|dataloader|scheduler|
 """Ranges of parts of iterations, although their names may contain ``step`` (``Optimizer.step#SGD.step``)."""
 
 _SERVER: Final = "server step"
-"""The family of the steps of servers, in whose names requests and tokens are counted: they are numbered by place."""
+"""The family of the steps of servers, in whose names requests and tokens are counted: they are numbered by position."""
 
 _SERVER_RANK: Final = -1
 """They are the surest."""
@@ -230,9 +230,9 @@ def _rank(family: str) -> int | None:
 def _numbers(names: pl.Series, family: str) -> pl.Series:
     """The first number in the ordered names that increases with each; otherwise their positions."""
     parts = names.str.extract_all(r"[0-9]+")
-    places = 0 if family == _SERVER else min(parts.list.len().to_list(), default=0)
-    for place in range(places):
-        numbers = parts.list.get(place).cast(pl.Int32, strict=False)
+    least_count = 0 if family == _SERVER else min(parts.list.len().to_list(), default=0)
+    for position in range(least_count):
+        numbers = parts.list.get(position).cast(pl.Int32, strict=False)
         if numbers.null_count() == 0 and (numbers.diff().drop_nulls() > 0).all():
             return numbers
     return pl.Series(range(len(names)), dtype=pl.Int32)

@@ -439,7 +439,7 @@ def one_session_a_run(profiles: Sequence[Profile]) -> list[Profile]:
     tables = [one for one in profiles if set(one["sessions"]["format"]) <= _OF_A_RUN and one["sessions"].height == 1]
     if len(tables) < 2 or sum(one["activities"].height > 0 for one in tables) > 1:
         return list(profiles)
-    main = next((place for place, one in enumerate(tables) if one["activities"].height), 0)
+    main = next((position for position, one in enumerate(tables) if one["activities"].height), 0)
     run = joined(tables)
     origins = run["sessions"]["origin_ns"]
     zero = origins.min()

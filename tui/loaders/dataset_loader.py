@@ -316,8 +316,10 @@ class DamagedPartError(Exception):
 def files_in_order(part: Part) -> list[PartFile]:
     """The files of a part: frames that others refer to first, runs in order."""
     first = ("sessions", "devices", "ops", "activities")
-    places = {name: place for place, name in enumerate((*first, *(name for name in FRAMES if name not in first)))}
-    return sorted(part.files, key=lambda file: (places[file.frame], file.run))
+    positions = {
+        name: position for position, name in enumerate((*first, *(name for name in FRAMES if name not in first)))
+    }
+    return sorted(part.files, key=lambda file: (positions[file.frame], file.run))
 
 
 def check(store: Store, part: Part) -> None:

@@ -96,7 +96,7 @@ def final_digits(data: Bytes, ends: Places) -> tuple[Places, Places]:
 def first_digits(data: Bytes, begins: Places) -> tuple[Places, Places]:
     """The integers that begin at offsets, and their number of digits: 0 to 16.
 
-    Sixteen bytes of the text follow each place.
+    Sixteen bytes of the text follow each position.
     """
     numbers, count = _leading(data, begins)
     full = np.flatnonzero(count == CELL)

@@ -230,9 +230,9 @@ class Stacks:
         known = self._numbers.get(key)
         if known is None:
             known = self._numbers[key] = len(self._texts)
-            told = [self._frame(frame) for frame in frames if isinstance(frame, dict)]
-            self._texts.append(";".join(line for line, _ in told if line) or None)
-            self._sites.append(next((line for line, is_users in told if is_users), None))
+            lines = [self._frame(frame) for frame in frames if isinstance(frame, dict)]
+            self._texts.append(";".join(line for line, _ in lines if line) or None)
+            self._sites.append(next((line for line, is_users in lines if is_users), None))
         return known
 
     def columns(self, numbers: Sequence[int]) -> tuple[pl.Series, pl.Series]:

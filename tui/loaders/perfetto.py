@@ -51,9 +51,9 @@ def render_stages(packets: Packets) -> pl.DataFrame:
     shapes = {}
     for shape, number in (("grid", 1), ("block", 2)):
         sizes = wire.messages(*_first(launch.parts(number), launch.count), _XYZ)
-        for place, axis in enumerate("xyz", 1):
+        for position, axis in enumerate("xyz", 1):
             shapes[f"{shape}_{axis}"] = pl.select(
-                pl.when(pl.Series(sizes.has(place))).then(pl.Series(sizes.ints(place)))
+                pl.when(pl.Series(sizes.has(position))).then(pl.Series(sizes.ints(position)))
             ).to_series()
     frame = pl.DataFrame(
         {
@@ -90,13 +90,13 @@ def gpu_counters(packets: Packets) -> tuple[pl.DataFrame, int]:
     events = wire.messages(begins, ends, {1: Kind.PART, 2: Kind.PART, 3: Kind.INT})
     heads = events.parts(1)
     specs = wire.messages(heads.begin, heads.end, {1: Kind.PART}).parts(1)
-    told = wire.messages(specs.begin, specs.end, {1: Kind.INT, 2: Kind.PART, 3: Kind.PART})
+    described = wire.messages(specs.begin, specs.end, {1: Kind.INT, 2: Kind.PART, 3: Kind.PART})
     declared = pl.DataFrame(
         {
             "device": events.ints(3)[heads.owner[specs.owner]],
-            "id": told.ints(1),
-            "metric": pl.Series(wire.texts(*told.parts(2).first(told.count)), dtype=pl.String),
-            "description": pl.Series(wire.texts(*told.parts(3).first(told.count)), dtype=pl.String),
+            "id": described.ints(1),
+            "metric": pl.Series(wire.texts(*described.parts(2).first(described.count)), dtype=pl.String),
+            "description": pl.Series(wire.texts(*described.parts(3).first(described.count)), dtype=pl.String),
         }
     ).unique(["device", "id"], keep="last", maintain_order=True)
     parts = events.parts(2)
@@ -232,7 +232,7 @@ def _only(values: pl.Series) -> int | None:
 
 def _placed(slices: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     """Slices with the track that each is on, and whether that is of a GPU or of calls."""
-    placed = slices.join(
+    of_devices = slices.join(
         named.select(track="uuid", track_name="name", track_path="path", pid="pid", track_tid="tid"),
         on="track",
         how="left",
@@ -248,7 +248,7 @@ def _placed(slices: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     )
     is_call = category.str.contains(_API_CATEGORY) | ((category == "") & name.str.contains(_API_NAME))
     in_name = pl.col("track_name").str.extract(r"(?i)^thread .*?\(?([0-9]+)\)?$", 1).cast(pl.Int64, strict=False)
-    return placed.with_columns(on_gpu=on_gpu, tid=pl.coalesce("tid", "track_tid", in_name)).with_columns(
+    return of_devices.with_columns(on_gpu=on_gpu, tid=pl.coalesce("tid", "track_tid", in_name)).with_columns(
         is_call=is_call & ~pl.col("on_gpu")
     )
 
@@ -260,8 +260,8 @@ def _activities(slices: pl.DataFrame) -> pl.DataFrame:
     is_copy = category.str.contains("memory_copy|memcpy") | name.str.contains(_COPY)
     kind = pl.when(is_copy).then(pl.lit("memcpy")).when(name.str.contains(_SET)).then(pl.lit("memset"))
     ends = [
-        name.str.extract(rf"(?i)_{place}(HOST|DEVICE)", 1).str.to_uppercase().replace(_ENDS)
-        for place in ("COPY_", "TO_")
+        name.str.extract(rf"(?i)_{position}(HOST|DEVICE)", 1).str.to_uppercase().replace(_ENDS)
+        for position in ("COPY_", "TO_")
     ]
     short = by_value(slices["name"], short_name, NAME)
     return slices.with_columns(short_name=short).select(
@@ -285,11 +285,11 @@ def _activities(slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _times() -> tuple[pl.Expr, pl.Expr]:
-    """Start and duration: as the writer says them beside the slice, else those of the slice."""
-    told = pl.col("begin_ns").is_not_null() & (pl.col("end_ns") >= pl.col("begin_ns"))
+    """Start and duration: as the writer gives them beside the slice, else those of the slice."""
+    is_given = pl.col("begin_ns").is_not_null() & (pl.col("end_ns") >= pl.col("begin_ns"))
     return (
-        pl.when(told).then("begin_ns").otherwise("start_ns").alias("start_ns"),
-        pl.when(told).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns").alias("duration_ns"),
+        pl.when(is_given).then("begin_ns").otherwise("start_ns").alias("start_ns"),
+        pl.when(is_given).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns").alias("duration_ns"),
     )
 
 

@@ -322,11 +322,11 @@ class Wire:
         value = (byte & 127).astype(np.uint64)
         behind = at + 1
         more = np.flatnonzero(byte >= 128)
-        for place in range(1, _LONGEST_VARINT):
+        for position in range(1, _LONGEST_VARINT):
             if not len(more):
                 break
-            byte = self.octets[np.minimum(at[more] + place, self.size)]
-            value[more] |= (byte & 127).astype(np.uint64) << np.uint64(7 * place)
+            byte = self.octets[np.minimum(at[more] + position, self.size)]
+            value[more] |= (byte & 127).astype(np.uint64) << np.uint64(7 * position)
             behind[more] += 1
             more = more[byte >= 128]
         return value.view(np.int64), behind
@@ -356,6 +356,6 @@ def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Parts:
     """Parts by their owners, those of one in the order of the input."""
     if not found:
         return _NO_PARTS
-    owner, begin, end = (np.concatenate([one[place] for one in found]) for place in range(3))
+    owner, begin, end = (np.concatenate([one[position] for one in found]) for position in range(3))
     order = np.lexsort((begin, owner))
     return Parts(owner[order], begin[order], end[order])

@@ -161,9 +161,9 @@ class RawInput:
 
 def _is_made_by_system(status: os.stat_result) -> bool:
     """Whether a file without a size is on /proc or /sys."""
-    for place in ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing"):
+    for folder in ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing"):
         with suppress(OSError):
-            if Path(place).stat().st_dev == status.st_dev:
+            if Path(folder).stat().st_dev == status.st_dev:
                 return True
     return False
 

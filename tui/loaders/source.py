@@ -199,7 +199,7 @@ def is_replaced(path: str, before: os.stat_result) -> bool:
 
 
 HEAD_SIZE: Final = 1 << 16
-"""Bytes at the beginning that formats are told by."""
+"""Bytes at the beginning that formats are recognized by."""
 BLOCK_SIZE: Final = 16 << 20
 """Bytes: large enough for what is done once for each block to cost nothing, small enough to report progress."""
 LINE_LIMIT: Final = 1 << 20
@@ -210,14 +210,14 @@ _BLOCK_EVERY: Final = 0.5
 _READ_SIZE: Final = 1 << 20
 """A piece that stays in the cache until it is put into its block."""
 _LINE_SIZE: Final = 1 << 14
-"""Most lines are shorter: so near behind every place a line ends."""
+"""Most lines are shorter: so near behind every position a line ends."""
 BOMB_SIZE: Final = 1 << 30
 BOMB_RATIO: Final = 500
 """No profile packs as well as this: what unpacks to more than both is read no further."""
 _LARGEST_PAGE: Final = 1 << 24
 """Bytes: no page of HTML that a person has written is larger."""
 _QUOTED: Final = 1000
-"""Bytes of a line that is told of; a message shows fewer."""
+"""Bytes of a line that an issue keeps; a message shows fewer."""
 _SNIFF_SIZE: Final = 512
 """Bytes that tell how an input is compressed; a pipe may give fewer at a time."""
 

@@ -96,15 +96,15 @@ def _with_places(trace: Trace) -> pl.DataFrame:
     Names of nodes are without the prefix for waiting.
     """
     called = trace.names.filter(pl.col("name") == "process_name").select(pl.col("pid").cast(pl.String), "value")
-    place = pl.col("value")
-    places = (
+    process = pl.col("value")
+    processes = (
         called.unique("pid", keep="first", maintain_order=True)
-        .filter(place.str.ends_with(" Compute"))
+        .filter(process.str.ends_with(" Compute"))
         .select(
             "pid",
-            number_in(place, _DEVICE, dtype=pl.Int32).alias("device"),
-            place.str.extract(_STREAM, 1).str.to_lowercase().alias("stream"),
-            place.str.ends_with("/memcpy Compute").alias("is_memcpy"),
+            number_in(process, _DEVICE, dtype=pl.Int32).alias("device"),
+            process.str.extract(_STREAM, 1).str.to_lowercase().alias("stream"),
+            process.str.ends_with("/memcpy Compute").alias("is_memcpy"),
         )
     )
     node = pl.coalesce(pl.col("node").cast(pl.String), pl.col("name").cast(pl.String)).str.replace(_EDGE, "")
@@ -117,7 +117,7 @@ def _with_places(trace: Trace) -> pl.DataFrame:
             op.cast(NAME).alias("op_type"),
         )
         .drop("op")
-        .join(places, on="pid", how="inner", maintain_order="left")
+        .join(processes, on="pid", how="inner", maintain_order="left")
     )
 
 

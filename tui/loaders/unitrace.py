@@ -148,11 +148,11 @@ class _Table:
         if len(cells) != len(self._columns) + 1:
             return False
         values = dict(zip(self._columns, map(str.strip, cells[1:]), strict=True))
-        places = {"Device", "SubDeviceId", ""}
+        no_arguments = {"Device", "SubDeviceId", ""}
         self._add_metrics(
             line,
             _bare(cells[0].strip()),
-            ((name, value) for name, value in values.items() if name not in places),
+            ((name, value) for name, value in values.items() if name not in no_arguments),
             device=values.get("Device"),
         )
         return True

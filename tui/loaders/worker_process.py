@@ -69,7 +69,7 @@ def available_cores() -> int:
 
 
 _SHARE: Final[list[int]] = []
-"""How many cores this process may use, where it was told."""
+"""How many cores this process may use, where it was limited."""
 
 
 def share_cores(cores: int) -> None:
@@ -78,7 +78,7 @@ def share_cores(cores: int) -> None:
 
 
 def shared_cores() -> int | None:
-    """How many cores this process may use, where it was told."""
+    """How many cores this process may use, where it was limited."""
     return _SHARE[0] if _SHARE else None
 
 

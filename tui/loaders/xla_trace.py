@@ -88,11 +88,11 @@ def sort_out(trace: Trace, *, called: str) -> XlaEvents:
     )
     near = drop_outlier_events({"all": trace.complete}, called=called)[0]["all"]
     events = near.with_columns(pl.col("pid", "tid").cast(pl.String))
-    placed = events.join(gpus, on="pid", how="left", maintain_order="left").join(
+    of_devices = events.join(gpus, on="pid", how="left", maintain_order="left").join(
         streams, on=["pid", "tid"], how="left", maintain_order="left"
     )
-    on_gpu = placed.filter(pl.col("device").is_not_null())
-    host = placed.filter(pl.col("device").is_null()).with_columns(pl.col("pid", "tid").cast(pl.Int64, strict=False))
+    on_gpu = of_devices.filter(pl.col("device").is_not_null())
+    host = of_devices.filter(pl.col("device").is_null()).with_columns(pl.col("pid", "tid").cast(pl.Int64, strict=False))
     is_python = pl.col("name").cast(pl.String).str.starts_with(_PYTHON)
     python = host.select(is_python.fill_null(False).alias("is_python")).to_series()
     return XlaEvents(
@@ -166,10 +166,10 @@ def _kernel_columns() -> list[pl.Expr]:
     is_clear = registers.is_not_null()
     axes = [
         pl.when(is_clear)
-        .then(number_in(pl.col("text"), rf"\b{shape}:([0-9]+),([0-9]+),([0-9]+)", place, pl.Int32))
+        .then(number_in(pl.col("text"), rf"\b{shape}:([0-9]+),([0-9]+),([0-9]+)", position, pl.Int32))
         .alias(f"{shape}_{axis}")
         for shape in ("grid", "block")
-        for place, axis in enumerate("xyz", 1)
+        for position, axis in enumerate("xyz", 1)
     ]
     return [
         registers.alias("registers"),
@@ -503,7 +503,7 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
         framework="JAX" if is_jax else None,
         iteration_source=steps.source if marks.height else None,
     )
-    # Where the launch is not known, nothing but the time on the GPU tells the iteration.
+    # Where the launch is not known, only the time on the GPU shows the iteration.
     at_ns = activities.select(pl.coalesce("launch_ns", "start_ns")).to_series()
     op_iterations = ops.with_columns(iteration_at(marks, ops["start_ns"]))
     collector.add_frames(

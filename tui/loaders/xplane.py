@@ -118,7 +118,7 @@ def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
     devices: list[dict[str, Any]] = []
     origin_ns = None
     python_calls = 0
-    for begin, end in zip(*(places.tolist() for places in space.of(_SPACE_PLANES)), strict=True):
+    for begin, end in zip(*(positions.tolist() for positions in space.of(_SPACE_PLANES)), strict=True):
         if not keep_going(begin):
             break
         parts = wire.split(begin, end, keep_going)
@@ -173,10 +173,10 @@ def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
 
 
 def _op_of_annotation() -> pl.Expr:
-    """The op of TensorFlow, ``path:type``, which older versions tell in an annotation alone."""
-    told = pl.col("annotation").cast(pl.String).str.extract(r"^([^#:]+:[A-Za-z_]\w*)", 1)
-    told = pl.when(pl.col("hlo_op").is_null() & ~told.str.starts_with("Thunk:")).then(told)
-    return pl.coalesce("tf_op", told.cast(NAME)).alias("tf_op")
+    """The op of TensorFlow, ``path:type``, which older versions have in an annotation alone."""
+    op = pl.col("annotation").cast(pl.String).str.extract(r"^([^#:]+:[A-Za-z_]\w*)", 1)
+    op = pl.when(pl.col("hlo_op").is_null() & ~op.str.starts_with("Thunk:")).then(op)
+    return pl.coalesce("tf_op", op.cast(NAME)).alias("tf_op")
 
 
 _SCHEMA: Final = {
@@ -257,7 +257,7 @@ def _lines(
     wire: Wire, plane: _Plane, parts: Fields, keep_going: Callable[[int], bool]
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """The lines of a plane: what each is called, and its events; a long line comes in pieces."""
-    for begin, end in zip(*(places.tolist() for places in parts.of(_PLANE_LINES)), strict=True):
+    for begin, end in zip(*(positions.tolist() for positions in parts.of(_PLANE_LINES)), strict=True):
         line = wire.split(begin, end, keep_going)
         names = (*wire.texts(*line.of(_LINE_SHOWN)), *wire.texts(*line.of(_LINE_NAME)))
         name = next((text for text in names if text), "")
@@ -300,7 +300,7 @@ def _rounded(ps: Integers) -> Integers:
 
 
 def _named(names: Sequence[str | None], codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
-    """Names by their place; null where it is -1."""
+    """Names by their position; null where it is -1."""
     values = pl.Series([*names, None], dtype=pl.String).cast(NAME)
     return values.gather(pl.Series(np.where(codes < 0, len(names), codes)))
 
@@ -327,9 +327,9 @@ def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Ser
                 found = _codes(plane, stats, hit, vocabulary) if is_text else _ints(stats, hit)
                 if is_type:
                     by_type = np.full(plane.events.count + 1, -1, np.int64)
-                    told = np.zeros(plane.events.count + 1, np.bool_)
-                    by_type[owner[hit]], told[owner[hit]] = found, True
-                    rows = np.flatnonzero(~has & told[types])
+                    is_given = np.zeros(plane.events.count + 1, np.bool_)
+                    by_type[owner[hit]], is_given[owner[hit]] = found, True
+                    rows = np.flatnonzero(~has & is_given[types])
                     values[rows], has[rows] = by_type[types[rows]], True
                 else:
                     rows = owner[hit]
@@ -355,12 +355,12 @@ def _ints(stats: Messages, hit: Integers) -> Integers:
 
 
 def _codes(plane: _Plane, stats: Messages, hit: Integers, vocabulary: dict[str, int]) -> Integers:
-    """Texts of stats by their place in a vocabulary, which grows; numbers are written as text."""
+    """Texts of stats by their position in a vocabulary, which grows; numbers are written as text."""
     codes = np.empty(len(hit), np.int64)
     is_ref = stats.has(7)[hit]
-    refs, places = np.unique(stats.ints(7)[hit[is_ref]], return_inverse=True)
+    refs, positions = np.unique(stats.ints(7)[hit[is_ref]], return_inverse=True)
     said = [vocabulary.setdefault(plane.stats.get(ref, ""), len(vocabulary)) for ref in refs.tolist()]
-    codes[is_ref] = np.array(said, np.int64)[places]
+    codes[is_ref] = np.array(said, np.int64)[positions]
     own = hit[~is_ref]
     texts = plane.wire.texts(*(ends[own] for ends in stats.parts(5).first(stats.count)))
     numbers = _ints(stats, own).tolist()
@@ -444,11 +444,11 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
     lines = rows["thread"].unique(maintain_order=True)
     # Lines of a device are no threads: numbers tell them apart from those of the CPU.
     numbers = pl.Series(range(-len(lines), 0), dtype=pl.Int64)
-    placed = rows.with_columns(
+    ranges = rows.with_columns(
         pl.col("thread").cast(NAME).alias("domain"),
         tid=pl.col("thread").replace_strict(lines, numbers, return_dtype=pl.Int64),
     )
-    collector.add_frame("ranges", placed.select("name", "domain", "start_ns", "duration_ns", "tid"))
+    collector.add_frame("ranges", ranges.select("name", "domain", "start_ns", "duration_ns", "tid"))
     reason = "the file has no GPU: what ran on other accelerators (TPU) is shown as ranges"
     if space.events.gpu.is_empty():
         collector.issue("info", None, "", reason)

@@ -124,20 +124,20 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
     look = ItemKind(int(lane.looks[item]))
     glyphs = in_short(view.signs.glyphs(look))
     if lane.on_gpu:
-        told = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
+        details = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:
         frame = screen.profile[lane.frame]
-        told = row_details(ITEM, frame.row(row, named=True), frame_columns=frame.columns)
-    labels = max((indent for indent, _ in told.lines), default=0)
+        details = row_details(ITEM, frame.row(row, named=True), frame_columns=frame.columns)
+    labels = max((indent for indent, _ in details.lines), default=0)
     drawn = sections([("", [("Drawn as".ljust(labels - LABEL_GAP), glyphs, TITLES[look])])])
-    told = Details((*told.lines, *drawn.lines))
+    details = Details((*details.lines, *drawn.lines))
     if view.is_on_item or len(items_at(lane, first, last)) == 1:
-        return told
+        return details
     return Details(
         (
             *_in_cell(screen, lane, first, last).lines,
             *sections([("Longest", [("", "", "")])]).lines,
-            *told.lines,
+            *details.lines,
         )
     )
 
@@ -160,17 +160,17 @@ def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[L
 
 
 def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
-    """What the CPU did in a gap of a GPU, where API calls tell."""
+    """What the CPU did in a gap of a GPU, where API calls show it."""
     if not lane.on_gpu:
         return []
-    told = calls_during(profile, session=lane.session, start_ns=gap.start_ns, end_ns=gap.end_ns)
-    if told is None:
+    calls = calls_during(profile, session=lane.session, start_ns=gap.start_ns, end_ns=gap.end_ns)
+    if calls is None:
         return []
-    if told["cpu_in"] == NO_CALL:
-        return [("CPU", "outside CUDA", f"CUDA calls: {duration(told['api_ns'])} of it" if told["api_ns"] else "")]
-    if told["call"] is None:
-        return [("CPU", told["cpu_in"], "")]
-    return [("CPU", told["call"], f"{told['cpu_in']}, {duration(told['call_ns'])}")]
+    if calls["cpu_in"] == NO_CALL:
+        return [("CPU", "outside CUDA", f"CUDA calls: {duration(calls['api_ns'])} of it" if calls["api_ns"] else "")]
+    if calls["call"] is None:
+        return [("CPU", calls["cpu_in"], "")]
+    return [("CPU", calls["call"], f"{calls['cpu_in']}, {duration(calls['call_ns'])}")]
 
 
 def _in_cell(screen: ViewScreen, lane: Lane, first_ns: int, last_ns: int) -> Details:

@@ -161,11 +161,11 @@ def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
         .filter(pl.col("session").is_in(follow.implode()), pl.col("correlation").is_not_null())
         .group_by(keys)
         .agg(pl.col("iteration").min().alias("first"), pl.col("iteration").max().alias("last"))
-        .with_columns(pl.lit(True).alias("told"))
+        .with_columns(pl.lit(True).alias("is_launched"))
         .collect()
     )
     of_work = calls.select(keys).join(launched, on=keys, how="left", maintain_order="left")
-    has_iteration = of_work["told"].is_not_null()
+    has_iteration = of_work["is_launched"].is_not_null()
     return began.zip_with(~has_iteration, of_work["first"]), began.zip_with(~has_iteration, of_work["last"])
 
 

@@ -34,7 +34,7 @@ def with_phases(profile: Profile, steps: pl.DataFrame) -> pl.DataFrame:
 
     Columns added: step_phase (prefill, decode, mixed or capture), requests, prefill_requests, decode_requests,
     query_tokens (of the step), prefill_tokens, decode_tokens, kv_tokens (keys that they attend to), captured_batch
-    (what a graph is recorded for), phase_by (``annotation``: the name of the step tells; ``inferred from shapes``: the
+    (what a graph is recorded for), phase_by (``annotation``: the name of the step; ``inferred from shapes``: the
     attention of an iteration has one query token in decode and several in prefill). All are null in iterations of
     other programs.
 
@@ -43,9 +43,9 @@ def with_phases(profile: Profile, steps: pl.DataFrame) -> pl.DataFrame:
         steps: session, iteration and name of each.
     """
     names = steps["name"].cast(pl.String).unique()
-    told = pl.DataFrame({"name": names}).hstack(server_steps(names).rename({"phase": "step_phase"}))
+    by_name_of_step = pl.DataFrame({"name": names}).hstack(server_steps(names).rename({"phase": "step_phase"}))
     rows = steps.with_columns(pl.col("name").cast(pl.String).alias("_name")).join(
-        told, left_on="_name", right_on="name", how="left", nulls_equal=True, maintain_order="left"
+        by_name_of_step, left_on="_name", right_on="name", how="left", nulls_equal=True, maintain_order="left"
     )
     by_name = pl.when(pl.col("step_phase").is_not_null()).then(pl.lit(ANNOTATION))
     shapes = _phases_by_shapes(profile)

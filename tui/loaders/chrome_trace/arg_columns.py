@@ -60,12 +60,14 @@ class Keys:
 
     def __init__(self, args: Sequence[Arg]) -> None:
         self.args = args
-        self.places = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
-        """Column and place among its spellings, by the key in lower case."""
+        self.positions = {
+            key: (column, position) for column, arg in enumerate(args) for position, key in enumerate(arg.keys)
+        }
+        """Column and position among its spellings, by the key in lower case."""
 
     def column(self, key: bytes) -> int | None:
         """The column of a key of ASCII, if it is wanted."""
-        found = self.places.get(key.decode().lower())
+        found = self.positions.get(key.decode().lower())
         return None if found is None else found[0]
 
     def can_be_number(self, key: bytes) -> bool:
@@ -117,31 +119,31 @@ class Pattern:
         """Which arguments are written so; None if none are."""
         text = args.text
         at = np.arange(len(args.begins))
-        place = args.begins
+        position = args.begins
         numbers: list[Ints] = []
         for head in self._heads:
-            good = matches_at(text, place, head)
-            place = np.minimum(place + len(head), len(text) - _ROOM)
-            number, digits = first_digits(text, place)
-            good &= is_number(text, place, digits)
-            place = place + digits
+            good = matches_at(text, position, head)
+            position = np.minimum(position + len(head), len(text) - _ROOM)
+            number, digits = first_digits(text, position)
+            good &= is_number(text, position, digits)
+            position = position + digits
             numbers.append(number)
             if not good.all():
-                at, place, numbers = at[good], place[good], [one[good] for one in numbers]
+                at, position, numbers = at[good], position[good], [one[good] for one in numbers]
                 if not len(at):
                     return None
         end = args.ends[at] - len(CLOSES)
-        after = text[place]
+        after = text[position]
         good = (after == _COMMA) | (after == _SPACE) | (after == _NEWLINE)
         if self._last:
             number, digits = final_digits(text, end)
             end = end - digits - len(self._last)
             good &= is_number(text, end + len(self._last), digits) & matches_at(text, end, self._last)
             numbers.append(number)
-        good &= place <= end
+        good &= position <= end
         if not good.any():
             return None
-        return Match(at[good], [one[good] for one in numbers], place[good], end[good])
+        return Match(at[good], [one[good] for one in numbers], position[good], end[good])
 
     @property
     def size_bytes(self) -> int:
@@ -211,7 +213,7 @@ class _Middles(dict[bytes, int]):
         return code
 
     def columns(self, data: bytes, begins: Ints, ends: Ints, rows: Ints, texts: Texts) -> list[Values]:
-        """What the arguments of these rows have, whose middles lie between places of a text."""
+        """What the arguments of these rows have, whose middles lie between positions of a text."""
         if (begins == ends).all():
             codes = np.full(len(rows), self[b""], np.int64)
         else:
@@ -231,18 +233,18 @@ class _Middles(dict[bytes, int]):
 
     def _local(self, codes: npt.NDArray[np.int32], texts: Texts) -> npt.NDArray[np.int32]:
         used = np.flatnonzero(np.bincount(codes))
-        place = np.empty(len(self._known.all), np.int32)
-        place[used] = [texts[self._known.all[code]] for code in used.tolist()]
-        return place[codes]
+        position = np.empty(len(self._known.all), np.int32)
+        position[used] = [texts[self._known.all[code]] for code in used.tolist()]
+        return position[codes]
 
     def _chosen(self, members: Mapping[str, Raw]) -> dict[int, Raw]:
         """Of each wanted column the value whose key comes first among its spellings."""
         best: dict[int, tuple[int, Raw]] = {}
         for key, value in members.items():
-            if (found := self._keys.places.get(key.lower())) is not None and bytes(value) != b"null":
-                column, place = found
-                if column not in best or place < best[column][0]:
-                    best[column] = (place, value)
+            if (found := self._keys.positions.get(key.lower())) is not None and bytes(value) != b"null":
+                column, position = found
+                if column not in best or position < best[column][0]:
+                    best[column] = (position, value)
         return {column: value for column, (_, value) in best.items()}
 
     def _converted(self, raw: Raw, kind: ArgKind) -> int | float:
@@ -287,7 +289,7 @@ class ArgsDecoder:
     def __init__(self, args: Sequence[Arg]) -> None:
         self._args = args
         self._keys = Keys(args)
-        self._wanted = self._keys.places
+        self._wanted = self._keys.positions
         self._patterns: list[Pattern] = []
         self._known = Texts()
         """The texts of all patterns."""
@@ -361,11 +363,11 @@ class ArgsDecoder:
         spelt: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
         columns = tuple(zip(*map(msgspec.structs.astuple, events), strict=True))
         for key, index in self._fields:
-            column, place = self._wanted[key.lower()]
+            column, position = self._wanted[key.lower()]
             values = self._column(self._args[column].kind, self._types[key], columns[index], texts)
             has = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
             if has.any():
-                spelt.setdefault(column, []).append((-place, values, has))
+                spelt.setdefault(column, []).append((-position, values, has))
         found = []
         for column, spellings in spelt.items():
             spellings.sort(key=lambda one: one[0])

@@ -99,9 +99,9 @@ class EventPrefixes(dict[bytes, int]):
             self._bytes = 0
         numbers = np.fromiter(map(self.__getitem__, heads), np.int64, len(heads))
         used = np.flatnonzero(np.bincount(numbers, minlength=1))
-        place = np.zeros(len(self._events) or 1, np.int64)
-        place[used] = np.arange(len(used))
-        which = place[numbers]
+        position = np.zeros(len(self._events) or 1, np.int64)
+        position[used] = np.arange(len(used))
+        which = position[numbers]
         events = [self._events[number] for number in used.tolist()]
         cat, name, pid, tid = (
             np.array([texts[getattr(event, column)] for event in events], np.int32)[which]

@@ -57,7 +57,7 @@ class Anomaly(Enum):
         """info, warning or error."""
         return self.value[0]
 
-    def told(self, count: int) -> str:
+    def reason(self, count: int) -> str:
         """The reason, for so many events."""
         if count == 1:
             return f"1 {self.value[1]}"
@@ -125,7 +125,7 @@ class Anomalies:
         for kind in Anomaly:
             if kind in self.found:
                 found = self.found[kind]
-                yield Note(kind.severity, found.line, found.text, kind.told(found.count))
+                yield Note(kind.severity, found.line, found.text, kind.reason(found.count))
 
 
 NO_TEXT: Final = -1
@@ -176,12 +176,12 @@ class EventRows:
         """The rows for which ``keep`` is true."""
         if keep.all():
             return self
-        place = np.cumsum(keep) - 1
+        position = np.cumsum(keep) - 1
 
         def kept(column: npt.NDArray[Any] | None) -> Any:
             return None if column is None else column[keep]
 
-        args = [Values(one.column, place[one.rows[keep[one.rows]]], one.values[keep[one.rows]]) for one in self.args]
+        args = [Values(one.column, position[one.rows[keep[one.rows]]], one.values[keep[one.rows]]) for one in self.args]
         return EventRows(
             cat=kept(self.cat),
             name=kept(self.name),
@@ -196,12 +196,12 @@ class EventRows:
         )
 
 
-def merged(parts: Sequence[EventRows], places: Sequence[Ints]) -> EventRows:
-    """Events of one kind in the order of their places, which no two share."""
+def merged(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRows:
+    """Events of one kind in the order of their positions, which no two share."""
     filled = [index for index, part in enumerate(parts) if len(part)]
     if len(filled) <= 1:
         return parts[filled[0] if filled else 0]
-    order = np.argsort(np.concatenate(places), kind="stable")
+    order = np.argsort(np.concatenate(positions), kind="stable")
     row = np.empty(len(order), np.int64)
     row[order] = np.arange(len(order))
     ends = np.cumsum([len(part) for part in parts]).tolist()
@@ -253,7 +253,7 @@ class PackedRows:
 
 @dataclass(slots=True)
 class PackedBatch:
-    """The events of a part of a file, told apart, and in as few bytes as possible."""
+    """The events of a part of a file, by kind, and in as few bytes as possible."""
 
     new_texts: list[str]
     """What the codes mean that were not in use before."""
@@ -277,7 +277,7 @@ class PackedBatch:
 
 
 WHOLE: Final = ""
-"""The part that all events belong to where none are told apart."""
+"""The part that all events belong to where kinds are not separated."""
 _MOST_TEXT: Final = 1 << 25
 """Characters of all texts that have codes; where there are more, codes begin anew."""
 

@@ -18,7 +18,7 @@ NULL: Final = -(1 << 63)
 """What stands for null among whole numbers."""
 
 EXACT_BELOW_US: Final = float(1 << 43)
-"""Below it a float64 of microseconds tells nanoseconds apart; the epoch in microseconds is far above."""
+"""Below it a float64 of microseconds distinguishes nanoseconds; the epoch in microseconds is far above."""
 
 _LARGEST_US: Final = 9 * 10**15
 """About 285 years; what is later does not fit into 64 bits of nanoseconds."""

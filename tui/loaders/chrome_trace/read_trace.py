@@ -72,7 +72,7 @@ class Assembly:
 
         Args:
             args: Which arguments are wanted.
-            split: What the batches are told apart by.
+            split: What separates the batches.
             watch: Called with each stretch of a part of ``split`` as it comes.
         """
         self._texts = _TextTable()

@@ -174,7 +174,7 @@ class Unpacker:
         except OSError:
             os.close(self._ring)
             raise
-        with suppress(WorkerLostError):  # the first answer tells
+        with suppress(WorkerLostError):  # the first answer shows it
             self._process.send(Order(packed, source.compression, skip, self._path, slots, SLOT_BYTES))
 
     def next(self) -> Slot | None:
@@ -409,12 +409,12 @@ class Stream:
                 return self._given(len(self._text)), False
 
     def _opening(self, at: int) -> int | None:
-        """Where the list begins: where what stands before it makes sense, or at the first place that looks so."""
-        places = [found.span() for found in islice(LIST.finditer(self._text, at), _TRIES)]
-        for start, end in places if len(places) > 1 else ():
+        """Where the list begins: where what stands before it makes sense, or at the first position that looks so."""
+        matches = [found.span() for found in islice(LIST.finditer(self._text, at), _TRIES)]
+        for start, end in matches if len(matches) > 1 else ():
             if members(bytes(self._text[:start]))[1]:
                 return end
-        return places[0][1] if places else None
+        return matches[0][1] if matches else None
 
     def blocks(self, size: Callable[[], int]) -> Iterator[tuple[bytes | Lost, bool]]:
         """The list in blocks that end after an event, most likely, and whether one is the last.
@@ -495,11 +495,11 @@ class Ranges:
     """Cuts what is left of a file, from its end of what has been read on."""
 
     def __init__(self, source: Source, begin: int, *, seam: int) -> None:
-        """Cut from a place on, which is the beginning of an event.
+        """Cut from a position on, which is the beginning of an event.
 
         Args:
             source: Of which `Source.position` is known.
-            begin: The place.
+            begin: The position.
             seam: How many bytes before the size that is wanted a range may end.
         """
         self._source = source

@@ -50,7 +50,7 @@ TOLERANT: Final = json.JSONDecoder(
 
 
 def repaired(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
-    """What an event says that is no JSON, and what was wrong with it; None where it cannot be told.
+    """What an event says that is no JSON, and what was wrong with it; None where that is unknown.
 
     Raises:
         RecursionError: It is nested too deep.

@@ -36,12 +36,12 @@ _LARGEST_US: Final = 9 * 10**15
 
 
 def slices_of(data: bytes, begins: Ints, ends: Ints) -> list[bytes]:
-    """The pieces of a text between places."""
+    """The pieces of a text between positions."""
     return [data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
 def matches_at(text: Bytes, at: Ints, what: bytes) -> Mask:
-    """Whether something stands at places."""
+    """Whether something stands at positions."""
     last = len(text) - len(what)
     if len(at) and int(at.max()) > last:
         found: Mask = at <= last
@@ -62,7 +62,7 @@ def _matches_short(text: Bytes, at: Ints, what: bytes) -> Mask:
 
 
 def is_number(text: Bytes, begins: Ints, digits: Ints) -> Mask:
-    """Which places begin a whole number as JSON has it, of which so many digits were found."""
+    """Which positions begin a whole number as JSON has it, of which so many digits were found."""
     first = text[np.minimum(begins, len(text) - 1)]
     good: Mask = (digits > 0) & (digits <= _MOST_DIGITS) & ((digits == 1) | (first != _ZERO))
     return good
@@ -164,18 +164,18 @@ def find_torch_flows(data: bytes, text: Bytes, begins: Ints, opens: Ints, closes
     at, first = at[good], first[good]
     phase = text[first + len(_PHASE)]
     good = _one_of(phase, FLOW)
-    place = first + len(_PHASE) + 1
+    position = first + len(_PHASE) + 1
     numbers = []
     for before in _NUMBERS:
-        good &= matches_at(text, place, before)
-        place = place + len(before)
-        number, digits = first_digits(text, np.minimum(place, len(text) - 16))
-        good &= is_number(text, place, digits)
-        place = place + digits
+        good &= matches_at(text, position, before)
+        position = position + len(before)
+        number, digits = first_digits(text, np.minimum(position, len(text) - 16))
+        good &= is_number(text, position, digits)
+        position = position + digits
         numbers.append(number)
     end = begins[opens[at] + 2] - 2
-    good &= matches_at(text, place, _FLOW_TIME) & (text[end] == _COMMA) & (place + len(_FLOW_TIME) <= end)
-    start_ns, is_time = nanoseconds(text, np.minimum(place + len(_FLOW_TIME), end), end)
+    good &= matches_at(text, position, _FLOW_TIME) & (text[end] == _COMMA) & (position + len(_FLOW_TIME) <= end)
+    start_ns, is_time = nanoseconds(text, np.minimum(position + len(_FLOW_TIME), end), end)
     found = np.flatnonzero(good & is_time)
     second = opens[at[found]] + 2
     tail, tails = _tails(data, text, begins[second], begins[second + 1])
@@ -331,7 +331,7 @@ def _of_lines(text: Bytes, begins: Ints, length: Ints, opens: Ints, closes: Ints
 
 
 def _times(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Mask]:
-    """Start and duration on lines, and which lines are such a pair; ``ends`` are the places of the commas."""
+    """Start and duration on lines, and which lines are such a pair; ``ends`` are the positions of the commas."""
     begins = begins + len(_TIME)
     middle = np.zeros(len(begins), np.int64)
     left = np.flatnonzero(matches_at(text, begins - len(_TIME), _TIME))

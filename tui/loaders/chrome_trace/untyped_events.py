@@ -81,7 +81,9 @@ class GatheredArgs:
 
     def __init__(self, args: Sequence[Arg], texts: Texts) -> None:
         self._args = args
-        self._keys = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
+        self._keys = {
+            key: (column, position) for column, arg in enumerate(args) for position, key in enumerate(arg.keys)
+        }
         self._texts = texts
         self._values: dict[int, tuple[list[int], list[Any]]] = {}
 
@@ -91,9 +93,9 @@ class GatheredArgs:
         for key, value in args.items():
             found = self._keys.get(key.lower())
             if found is not None and value is not None:
-                column, place = found
-                if column not in chosen or place < chosen[column][0]:
-                    chosen[column] = (place, value)
+                column, position = found
+                if column not in chosen or position < chosen[column][0]:
+                    chosen[column] = (position, value)
         for column, (_, value) in chosen.items():
             rows, values = self._values.setdefault(column, ([], []))
             rows.append(row)

@@ -114,7 +114,7 @@ def part_of(text: str) -> str | None:
 
 def _without_filling(cells: list[str], *, least: int = 0) -> list[str]:
     """Cells without empty ones at the end; at least ``least`` cells."""
-    filled = max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
+    filled = max((position for position, cell in enumerate(cells, 1) if cell.strip()), default=0)
     return cells[: max(filled, least)]
 
 

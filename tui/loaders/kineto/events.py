@@ -37,7 +37,7 @@ def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
         rows: With ``start_ns`` and ``duration_ns``, none of them null, and ``external_id``.
 
     Returns:
-        The places of the rows; None where they are in order as they stand.
+        The positions of the rows; None where they are in order as they stand.
     """
     start = rows["start_ns"].to_numpy()
     # Profilers write nearly in order: this sort sees that.
@@ -59,7 +59,7 @@ def in_order(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
 
     So no more than one column is there twice, where nobody else holds them. One of them has values at least.
     """
-    places = None if order is None else pl.Series(order.astype(np.uint32))
+    positions = None if order is None else pl.Series(order.astype(np.uint32))
     names = [column.name for column in columns]
     columns.reverse()
     made: list[pl.Series] = []
@@ -69,7 +69,7 @@ def in_order(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
         if len(column) and column.null_count() == len(column):  # stays one value for all rows
             empty.append(pl.lit(None, column.dtype).alias(column.name))
         else:
-            made.append(column.rechunk() if places is None else column.gather(places))
+            made.append(column.rechunk() if positions is None else column.gather(positions))
     return pl.DataFrame(made).with_columns(empty).select(names)
 
 
@@ -188,7 +188,7 @@ EVENT: Final = r"^\[memory\]$"
 """The name of such an event."""
 
 OUT_OF_MEMORY: Final = r"^\[OutOfMemory\]$"
-"""The name of one that tells of an allocation for which there was no room."""
+"""The name of an event of an allocation for which there was no room."""
 
 CPU: Final = 0
 """The number of the CPU among PyTorch's types of devices; memory of all others is of GPUs."""
@@ -365,7 +365,7 @@ _ROLES: Final = {
 _BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset"}
 """Whatever stands before it: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
 _REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|sync|event)")
-"""What tells nothing more: annotations put on the GPU's rows, waits that calls stand for."""
+"""What adds no information: annotations put on the GPU's rows, waits that calls stand for."""
 _FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
 
 GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")

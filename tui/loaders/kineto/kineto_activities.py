@@ -139,14 +139,14 @@ def _rate() -> pl.Expr:
 def _arguments(work: pl.DataFrame) -> pl.Series:
     """What a collective operation is and works on, as ``key: value; ...``."""
     columns = [arg.column for arg in COLLECTIVE]
-    told = work.select(columns).with_row_index("row").filter(pl.col("collective").is_not_null())
-    distinct = told.select(columns).unique()
+    operations = work.select(columns).with_row_index("row").filter(pl.col("collective").is_not_null())
+    distinct = operations.select(columns).unique()
     titles = {arg.column: arg.keys[0].capitalize() for arg in COLLECTIVE}
     texts = [
         "; ".join(f"{titles[column]}: {value}" for column, value in row.items() if value not in (None, "", "[]"))
         for row in distinct.cast(pl.String).iter_rows(named=True)
     ]
-    lines = told.join(
+    lines = operations.join(
         distinct.with_columns(pl.Series("arguments", texts, dtype=pl.String).cast(NAME)), on=columns, nulls_equal=True
     ).select("row", "arguments")
     rows = pl.DataFrame({"row": pl.int_range(work.height, dtype=pl.UInt32, eager=True)})
@@ -301,7 +301,7 @@ def is_amd(metadata: Mapping[str, Any]) -> bool:
 
 
 def is_of_cuda(metadata: Mapping[str, Any], calls: pl.DataFrame) -> bool:
-    """Whether what ran is work of CUDA, as far as anything tells; PyTorch for HIP keeps some names of CUDA's calls."""
+    """Whether what ran is work of CUDA, as far as is known; PyTorch for HIP keeps some names of CUDA's calls."""
     if is_amd(metadata) or matching(calls["name"], _HIP_CALL).any():
         return False
     return calls.is_empty() or matching(calls["name"], _CUDA_CALL).any()
@@ -358,15 +358,15 @@ def _host(file_name: str, pid: int | None) -> str | None:
     return match[1] if match and pid is not None and match[2] == str(pid) else None
 
 
-def _cuda_version(told: object) -> str | None:
-    """How people write it.
+def _cuda_version(version: object) -> str | None:
+    """A version as people write it.
 
     >>> _cuda_version(12040), _cuda_version("12.4"), _cuda_version(4)
     ('12.4', '12.4', None)
     """
-    if isinstance(told, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", told):
-        return told
-    number = _whole(told, range(1000, 1_000_000))
+    if isinstance(version, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", version):
+        return version
+    number = _whole(version, range(1000, 1_000_000))
     return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
 
 
@@ -427,7 +427,7 @@ def _report_failed_allocations(trace: Trace, collector: Collector) -> None:
 
 
 def report_unread(roles: Roles, collector: Collector) -> None:
-    """Note of which events nothing was made."""
+    """Report the events of which nothing was made."""
     left = roles.not_read()
     if not left:
         return
@@ -435,8 +435,8 @@ def report_unread(roles: Roles, collector: Collector) -> None:
     names = [f"`{name[:40]}`" for name, _ in left if name is not None]
     others = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     none = ["no category"] if len(names) < len(left) else []
-    told = ", ".join(names[:_MOST_NAMED] + others + none)
-    reason = f"{_left_out(count, 'event')}: not known as ops, calls or work of a GPU ({told})"
+    listed = ", ".join(names[:_MOST_NAMED] + others + none)
+    reason = f"{_left_out(count, 'event')}: not known as ops, calls or work of a GPU ({listed})"
     collector.issue("info", None, "", reason)
 
 

@@ -105,8 +105,8 @@ def _of_label(rows: pl.DataFrame, label: str) -> pl.DataFrame:
 
 def _of_rank(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
     """What stands beside the events, in which the rank is that of the first part."""
-    told = metadata.get("distributedInfo")
-    info = {key: value for key, value in told.items() if key != "rank"} if isinstance(told, dict) else {}
+    recorded = metadata.get("distributedInfo")
+    info = {key: value for key, value in recorded.items() if key != "rank"} if isinstance(recorded, dict) else {}
     rank = _RANK.fullmatch(label)
     return {**metadata, "distributedInfo": info | ({"rank": int(rank[1])} if rank else {})}
 
@@ -276,7 +276,7 @@ _SURE: Final = re.compile(
 
 
 _OTHERS: Final = MappingProxyType({"op": "CPU ops", "python": "Python functions", "call": "API calls"})
-"""What stands beside GPU work, mostly before it: what is told of it while the rest is read."""
+"""What stands beside GPU work, mostly before it: what the preview shows while the rest is read."""
 
 
 class KinetoLoader:

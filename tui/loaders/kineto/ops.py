@@ -88,7 +88,7 @@ class Paths:
         for codes in reversed(by_level[1:]):
             needed[self.parent[codes[needed[codes]]]] = True
         parts: list[pl.Series] = []
-        place = np.full(len(self.parent), NONE, np.int64)
+        position = np.full(len(self.parent), NONE, np.int64)
         size = count = 0
         cut = self.cut
         above_at = 0
@@ -98,18 +98,18 @@ class Paths:
                 break
             last = names.gather(self.name[codes])
             if level:
-                before = parts[-1].gather(place[self.parent[codes]] - above_at)
+                before = parts[-1].gather(position[self.parent[codes]] - above_at)
                 joined = last + separator + before if innermost_first else before + separator + last
                 fits = (joined.str.len_bytes() <= LONGEST_PATH) & (size < _MOST_TEXT)
                 cut = cut or not fits.all()
                 last = joined.zip_with(fits, before)
-            place[codes] = count + np.arange(len(codes))
+            position[codes] = count + np.arange(len(codes))
             above_at = count
             count += len(codes)
             size += int(last.str.len_bytes().sum())
             parts.append(last)
         texts = pl.concat(parts) if parts else pl.Series([], dtype=pl.String)
-        return texts.gather(place[wanted]), cut
+        return texts.gather(position[wanted]), cut
 
 
 def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
@@ -145,11 +145,11 @@ def _distinct(keys: Ints, below: int) -> tuple[Ints, Ints]:
     if below > _LARGE_TABLE + len(keys):
         distinct, which = np.unique(keys, return_inverse=True)
         return distinct, which
-    place = np.zeros(below, np.int64)
-    place[keys] = 1
-    distinct = np.flatnonzero(place)
-    place[distinct] = np.arange(len(distinct))
-    return distinct, place[keys]
+    position = np.zeros(below, np.int64)
+    position[keys] = 1
+    distinct = np.flatnonzero(position)
+    position[distinct] = np.arange(len(distinct))
+    return distinct, position[keys]
 
 
 _MODULE: Final = "nn.Module: "
@@ -174,7 +174,7 @@ def groups_of(events: KinetoEvents, marks: pl.Series) -> Texts:
     """
     is_module = matching(events.python["name"], rf"^{re.escape(_MODULE)}")
     modules = _paths_around(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
-    listed = map_names(events.ops["modules"], lambda told: "/".join(reversed(told.strip(";").split(";"))) or None)
+    listed = map_names(events.ops["modules"], lambda path: "/".join(reversed(path.strip(";").split(";"))) or None)
     around = _ranges_and_ops(events.ops, events.ranges.filter(~marks))
     texts = pl.select(pl.coalesce(modules.texts, listed, around.texts)).to_series()
     return Texts(texts, modules.cut or around.cut)
@@ -183,7 +183,7 @@ def groups_of(events: KinetoEvents, marks: pl.Series) -> Texts:
 def stacks_of(events: KinetoEvents) -> Texts:
     """The Python functions that called each op, innermost first: those around it, else those that its args name."""
     around = _paths_around(events.python, events.ops, ";", innermost_first=True)
-    listed = map_names(events.ops["call_stack"], lambda told: told.rstrip(";") or None)
+    listed = map_names(events.ops["call_stack"], lambda stack: stack.rstrip(";") or None)
     return Texts(pl.select(pl.coalesce(around.texts, listed)).to_series(), around.cut)
 
 
@@ -212,13 +212,13 @@ def _ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Texts:
 def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
     """The nesting of rows in another order; what it is made of is held by nobody else, and so not for long."""
 
-    def placed(values: Ints) -> Ints:
+    def in_order(values: Ints) -> Ints:
         return values if order is None else values[order]
 
     return nested(
-        placed(thread_codes(rows["pid"], rows["tid"])),
-        placed(rows["start_ns"].to_numpy()),
-        placed(rows["start_ns"].to_numpy() + rows["duration_ns"].to_numpy()),
+        in_order(thread_codes(rows["pid"], rows["tid"])),
+        in_order(rows["start_ns"].to_numpy()),
+        in_order(rows["start_ns"].to_numpy() + rows["duration_ns"].to_numpy()),
         slack=SLACK_NS,
     )
 
@@ -253,10 +253,10 @@ def _texts(found: Paths, names: pl.Series, wanted: Ints, separator: str, *, inne
     is_wanted[wanted[wanted != NONE]] = True
     distinct = np.flatnonzero(is_wanted)
     texts, cut = found.texts(names, distinct, separator, innermost_first=innermost_first)
-    # The last place is that of `NONE`.
-    place = np.full(len(is_wanted) + 1, len(distinct), np.uint32)
-    place[distinct] = np.arange(len(distinct))
-    return Texts(texts.cast(NAME).extend_constant(None, 1).gather(place[wanted]), cut)
+    # The last position is that of `NONE`.
+    position = np.full(len(is_wanted) + 1, len(distinct), np.uint32)
+    position[distinct] = np.arange(len(distinct))
+    return Texts(texts.cast(NAME).extend_constant(None, 1).gather(position[wanted]), cut)
 
 
 _BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch::autograd::AccumulateGrad"
@@ -370,7 +370,7 @@ def _forward(
     makers = _numbered(rows.select("pid", "tid", "sequence"), has_sequence & ~is_backward)
     key = ("pid", "forward_thread", "sequence")
     by_arrow = _arrows(rows, nesting, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
-    # A number that two threads have used tells nothing: which of them is meant is not in the file.
+    # A number that two threads have used is ambiguous: the file does not say which of them is meant.
     by_number = (
         makers.group_by("pid", "sequence")
         .agg(
@@ -399,9 +399,9 @@ def _has_sequence(rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _numbered(columns: pl.DataFrame, chosen: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Some rows, with the place of each as ``row``."""
-    places = pl.Series("row", np.flatnonzero(chosen))
-    return columns.select(pl.all().gather(places)).with_columns(places)
+    """Some rows, with the position of each as ``row``."""
+    positions = pl.Series("row", np.flatnonzero(chosen))
+    return columns.select(pl.all().gather(positions)).with_columns(positions)
 
 
 def _arrows(rows: pl.DataFrame, nesting: Nesting, flows: pl.DataFrame) -> pl.DataFrame:

@@ -53,7 +53,7 @@ def load_together(
         The profile, or None if nothing could be read; and an error for each path that could not be read.
     """
     wanted: list[Wanted] = []
-    places: list[range] = []
+    positions: list[range] = []
     errors: list[ProftuiError] = []
     folders: list[str] = []
     seen: set[str] = set()
@@ -73,7 +73,7 @@ def load_together(
         folders.append(path if found != [Wanted(path)] else "")
         found = [one for one in found if one.path not in again]
         seen.update(_file_of(one.path) for one in found)
-        places.append(range(len(wanted), len(wanted) + len(found)))
+        positions.append(range(len(wanted), len(wanted) + len(found)))
         wanted += found
     if not wanted:
         return None, errors
@@ -82,8 +82,8 @@ def load_together(
         outcomes = _with_file_names(wanted, outcomes)
     profiles: list[Profile] = []
     issues: list[dict[str, str]] = []
-    for folder, place in zip(folders, places, strict=True):
-        own = {wanted[at].path: outcomes[at] for at in place}
+    for folder, position in zip(folders, positions, strict=True):
+        own = {wanted[at].path: outcomes[at] for at in position}
         try:
             if folder:
                 profiles.append(join_folder(folder, own))

@@ -39,9 +39,9 @@ def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
     for at, name in enumerate(names):
         if ranks[at] is None:
             by_pattern[tuple(_NUMBER.split(name)[::2])].append(at)
-    for places in by_pattern.values():
-        numbers = _counting([_NUMBER.findall(names[at]) for at in places])
-        for at, number in zip(places, numbers, strict=True):
+    for positions in by_pattern.values():
+        numbers = _counting([_NUMBER.findall(names[at]) for at in positions])
+        for at, number in zip(positions, numbers, strict=True):
             ranks[at] = number
     return ranks
 

@@ -149,10 +149,10 @@ def _verdict() -> list[pl.Expr]:
     )
     # The first that applies, also if inconclusive: weaker evidence must not override stronger.
     uses = rank = by = pl.lit(None)
-    for applies, verdict, metric, place in reversed(evidence):
+    for applies, verdict, metric, position in reversed(evidence):
         chosen = pl.when(applies.fill_null(False))
         uses = chosen.then(verdict).otherwise(uses)
-        rank = chosen.then(pl.lit(place)).otherwise(rank)
+        rank = chosen.then(pl.lit(position)).otherwise(rank)
         by = chosen.then(metric).otherwise(by)
     return [uses.cast(pl.Boolean).alias("uses"), rank.alias("rank"), by.alias("by")]
 
@@ -225,8 +225,8 @@ def shaped(rows: pl.DataFrame) -> pl.DataFrame:
     shapes = []
     for shape in ("grid", "block"):
         parts = rows[shape].str.extract_groups(_SHAPE.pattern)
-        for place, axis in enumerate("xyz"):
-            shapes.append(parts.struct.field(str(place + 1)).cast(pl.Int32, strict=False).alias(f"{shape}_{axis}"))
+        for position, axis in enumerate("xyz"):
+            shapes.append(parts.struct.field(str(position + 1)).cast(pl.Int32, strict=False).alias(f"{shape}_{axis}"))
     return rows.drop("grid", "block").with_columns(
         *shapes,
         number_in(pl.col("device"), r"^([0-9]+)$", dtype=pl.Int32),

@@ -148,7 +148,7 @@ class _Reading:
             self.damage = str(error)
 
     def _end(self, at: int, what: str) -> int:
-        """Where the message ends whose size stands at a place."""
+        """Where the message ends whose size stands at a position."""
         if at + _SIZE.size > self._wire.size:
             raise _CutError(f"it ends within the {what} at byte {at:,}")
         (size,) = _SIZE.unpack(self._wire.data[at : at + _SIZE.size])
@@ -167,13 +167,13 @@ class _Reading:
         stop = at + header.ints.get(_PAYLOAD, 0)
         first = header.ints.get(_SOURCES, 0)
         last = first + header.ints.get(_RESULTS, 0)
-        place = 0
+        position = 0
         while at < min(stop, self._wire.size):
             end = self._end(at, "entry")
             # Sources, which come first, are most of the bytes.
-            if first <= place < last:
+            if first <= position < last:
                 self.results.append(self._result(self._wire.split(at + _SIZE.size, end)))
-            place, at = place + 1, end
+            position, at = position + 1, end
         if stop > self._wire.size:
             raise _CutError("its last block is cut")
         return stop
@@ -313,7 +313,7 @@ def _whole(text: str) -> str:
 
 
 def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
-    """The grid in blocks: some reports count threads there, and the metric of the whole tells which."""
+    """The grid in blocks: some reports count threads there, and the metric of the whole shows which."""
     blocks = rows.filter(pl.col("metric") == "launch__grid_size").select(
         "id", pl.col("value").cast(pl.Float64, strict=False).alias("_blocks")
     )

@@ -145,9 +145,9 @@ def _evict_exports(folder: Path, *, keep: Path) -> None:
         reverse=True,
     )
     size = keep.stat().st_size
-    for place, (status, file) in enumerate(exports, start=1):
+    for position, (status, file) in enumerate(exports, start=1):
         size += status.st_size
-        if place >= _MAX_EXPORTS or size > _MAX_EXPORT_BYTES:
+        if position >= _MAX_EXPORTS or size > _MAX_EXPORT_BYTES:
             with contextlib.suppress(OSError):
                 file.unlink()
 

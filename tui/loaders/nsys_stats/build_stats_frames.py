@@ -132,7 +132,7 @@ def _lower(values: pl.Series) -> pl.Series:
 
 
 def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.DataFrame:
-    """Sizes that are printed in MB to three decimals, as exactly as the row tells them."""
+    """Sizes that are printed in MB to three decimals, as exactly as the row has them."""
     if report.header.unit("bytes") is None:
         return rows
     exact = (pl.col("throughput") * pl.col("duration_ns") * 1e-9).round()
@@ -300,7 +300,7 @@ def _feed(
     collector.add_frame("summary", rows.select(*columns, pl.lit(section).alias("section")))
     for report, frame in candidates[1:]:
         if report.kind == "nvtx_gpu_proj_sum":
-            # What it alone tells is in the figures.
+            # What it alone has is in the figures.
             continue
         reason = f"{report.title} covers the same time as {chosen.title} in line {chosen.line}, which is counted"
         totals = frame["total_ns"].sum(), rows["total_ns"].sum()

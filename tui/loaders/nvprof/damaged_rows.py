@@ -59,8 +59,8 @@ class RowFragment:
         if self.kinds not in other.kinds:
             return False
         width = len(self.cells)
-        places = range(len(other.cells) - width + 1)
-        if not any(other.cells[place : place + width] == self.cells for place in places):
+        indices = range(len(other.cells) - width + 1)
+        if not any(other.cells[index : index + width] == self.cells for index in indices):
             return False
         return not self.name or (bool(other.name) and self.name.startswith(other.name))
 
@@ -197,29 +197,29 @@ class _TornRows:
                 return end, solved
         return start + 1, None
 
-    def _solve(self, places: Sequence[int], height: int) -> list[SummaryRow] | None:
+    def _solve(self, indices: Sequence[int], height: int) -> list[SummaryRow] | None:
         """The consistent rows that fragments with the cells of ``height`` rows form, or None."""
-        pieces = [self._pieces[place] for place in places]
+        pieces = [self._pieces[index] for index in indices]
         choices = (_starts(piece.kinds, named=bool(piece.name)) for piece in pieces)
         ways = itertools.islice(itertools.product(*choices), _MAX_READINGS)
         tried = (_read(pieces, way, height) for _, way in zip(self._tries, ways, strict=False))
         return next((rows for rows in tried if rows), None)
 
-    def _solve_without_copy(self, places: Sequence[int], extra: AbstractSet[_Shape]) -> list[SummaryRow] | None:
+    def _solve_without_copy(self, indices: Sequence[int], extra: AbstractSet[_Shape]) -> list[SummaryRow] | None:
         """The consistent rows that fragments form without a duplicate one.
 
         Args:
-            places: The indices of the fragments.
+            indices: The indices of the fragments.
             extra: The possible shapes of a duplicate fragment.
         """
-        for copy in places:
+        for copy in indices:
             if self._shapes[copy] not in extra:
                 continue
             for other in self._repeated_by(copy):
-                if other not in places:
+                if other not in indices:
                     continue
-                others = [place for place in places if place != copy]
-                rows = self._solve(others, sum(self._shapes[place][0] for place in others))
+                others = [index for index in indices if index != copy]
+                rows = self._solve(others, sum(self._shapes[index][0] for index in others))
                 if rows is not None:
                     for row in rows:
                         if row.name == self._pieces[other].name and self._pieces[copy].name:
@@ -234,7 +234,7 @@ class _TornRows:
         if found is None:
             near = range(max(0, copy - MAX_WINDOW + 1), min(copy + MAX_WINDOW, len(self._pieces)))
             piece = self._pieces[copy]
-            found = [place for place in near if place != copy and piece.repeats(self._pieces[place])]
+            found = [index for index in near if index != copy and piece.repeats(self._pieces[index])]
             self._repeated[copy] = found
         return found
 

@@ -360,8 +360,8 @@ def with_underscores(name: str, known: Sequence[str]) -> str:
 
 def _begins(known: Sequence[str], word: str, end: str) -> bool:
     """Whether one of the sorted words is a word, or begins with it and ``end``."""
-    place = bisect.bisect_left(known, word + end)
-    return place < len(known) and (known[place].startswith(word + end) if end else known[place] == word)
+    position = bisect.bisect_left(known, word + end)
+    return position < len(known) and (known[position].startswith(word + end) if end else known[position] == word)
 
 
 def identifiers(name: str) -> set[str]:

@@ -70,7 +70,7 @@ _WORDS: Final = ("src_memory", "dst_memory", "device")
 def can_read_text_bulk(layout: TextLayout) -> bool:
     """Whether `TextBulk` can read a layout."""
     widths = np.diff((len(layout.lead) - 1, *layout.edges))
-    words = [place for place, column in enumerate(layout.columns) if column in _WORDS]
+    words = [position for position, column in enumerate(layout.columns) if column in _WORDS]
     side_by_side = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
     return layout.lead.isascii() and int(widths.min()) >= _NARROWEST and layout.edges[0] >= CELL and side_by_side
 
@@ -119,8 +119,8 @@ class TextBulk(TraceBulkReader):
         start, duration = read.column(0), read.column(1)
         # Only the start may begin without a blank: it is the first column.
         good = start.good & duration.good & ~start.dash & (cells[:, start_edge] == ord(" "))
-        for place, sign in enumerate(self._lead):
-            good &= cells[:, place] == sign
+        for position, sign in enumerate(self._lead):
+            good &= cells[:, position] == sign
         if units:
             start.unit[:], duration.unit[:] = (len(str(NS_PER_UNIT[units[name]])) - 1 for name in ("start", "duration"))
         return start, duration, good
@@ -226,10 +226,10 @@ class Words:
     """Adjacent columns of words (kinds of memory, the device); each distinct text is parsed once."""
 
     def __init__(self, layout: TextLayout) -> None:
-        places = [place for place, column in enumerate(layout.columns[:-1]) if column in _WORDS]
-        self.columns = tuple(layout.columns[place] for place in places)
-        self._edges = [layout.edges[place] for place in places]
-        self._left = layout.edges[places[0] - 1] if places else 0
+        positions = [position for position, column in enumerate(layout.columns[:-1]) if column in _WORDS]
+        self.columns = tuple(layout.columns[position] for position in positions)
+        self._edges = [layout.edges[position] for position in positions]
+        self._left = layout.edges[positions[0] - 1] if positions else 0
         self._known = Dictionary()
         self._rows: list[tuple[str | None, ...]] = []
         self._frame = pl.DataFrame()
@@ -277,32 +277,32 @@ def read_cells(
     columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {}
     read_words, good = words.read(cells, shift)
     columns.update(read_words)
-    places = {
+    positions = {
         column: (left + shift, edge + shift)
         for column, left, edge in zip(layout.columns[2:-1], layout.edges[1:], layout.edges[2:], strict=False)
     }
-    for column, (begin, end) in places.items():
+    for column, (begin, end) in positions.items():
         if column not in _WORDS:
             good &= cells[:, begin] == ord(" ")
             if column in ("um", "address"):
                 good &= (cells[:, end - 1] == ord("-")) & blank(cells, begin, end - 1)
             elif column not in _FIGURES:
                 good &= cells[:, end - 1] != ord(" ")
-    grids = [column for column in ("grid", "block") if column in places]
+    grids = [column for column in ("grid", "block") if column in positions]
     if grids:
-        parts, fits = dimensions(cells, [places[column] for column in grids])
+        parts, fits = dimensions(cells, [positions[column] for column in grids])
         good &= fits.all(axis=0)
         columns.update({f"{grid}_{axis}": parts[i, j] for i, grid in enumerate(grids) for j, axis in enumerate("xyz")})
     # Columns with the same kind of unit are read together.
     together: dict[bytes, list[str]] = {}
     for column in _FIGURES:
-        if column in places and column not in ("grid", "block"):
+        if column in positions and column not in ("grid", "block"):
             suffix = b"" if column in _WHOLE or column in layout.units else b"B/s" if column == "throughput" else b"B"
             together.setdefault(suffix, []).append(column)
     for suffix, names in together.items():
-        all_read = figures(cells, [places[column] for column in names], suffix)
-        for place, column in enumerate(names):
-            read = all_read.column(place)
+        all_read = figures(cells, [positions[column] for column in names], suffix)
+        for position, column in enumerate(names):
+            read = all_read.column(position)
             good &= read.good
             if column in _WHOLE:
                 good &= read.decimals == 0

@@ -315,9 +315,15 @@ class Figures:
     good: Mask
     """The cell is a number with its unit, or ``-``."""
 
-    def column(self, place: int) -> Figures:
+    def column(self, position: int) -> Figures:
         """The figures of one column of several."""
-        return Figures(self.digits[place], self.decimals[place], self.unit[place], self.dash[place], self.good[place])
+        return Figures(
+            self.digits[position],
+            self.decimals[position],
+            self.unit[position],
+            self.dash[position],
+            self.good[position],
+        )
 
     def as_float(self) -> npt.NDArray[np.float64]:
         """The numbers without units, NaN for ``-``."""
@@ -384,17 +390,17 @@ def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
     shapes = []
     for found in range(256):
         last = CELL - 1 if found >> (CELL - 1) else CELL
-        first = next((place for place in range(last) if not found >> place & 1), last)
-        point = next((place for place in range(first, last) if found >> place & 1), first - 1)
+        first = next((position for position in range(last) if not found >> position & 1), last)
+        point = next((position for position in range(first, last) if found >> position & 1), first - 1)
         fits = first < last and found >> (point + 1) & (1 << (last - point - 1)) - 1 == 0
         others = b" " * first + b"0" * (CELL - first)
         if point >= first:
             others = others[:point] + b"." + others[point + 1 :]
-        places = range(CELL)
+        positions = range(CELL)
         shapes.append(
             (
-                _bytes_where(first <= place < point for place in places),
-                _bytes_where(point < place < last for place in places),
+                _bytes_where(first <= position < point for position in positions),
+                _bytes_where(point < position < last for position in positions),
                 int.from_bytes(bytes(sign if sign != ord("0") else 0 for sign in others), "little") if fits else _NEVER,
                 last - point - 1 if point >= first else 0,
             )
@@ -438,8 +444,8 @@ def figures(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> 
         if rest:
             dash[column] = good[column] & (word == _BLANKS) & blank(cells, before_rest, end - 1)
             dash[column] &= cells[:, end - 1] == ord("-")
-            for place, sign in enumerate(rest, before_rest):
-                good[column] &= cells[:, place] == sign
+            for position, sign in enumerate(rest, before_rest):
+                good[column] &= cells[:, position] == sign
     if not rest:
         dash = good & (words == _DASH)
     if suffix:

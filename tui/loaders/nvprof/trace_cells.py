@@ -246,7 +246,7 @@ def csv_header(text: str) -> CsvLayout | None:
     if match is None:
         return None
     headings = csv_cells(text[match.end("lead") :])
-    columns = tuple(CSV_HEADINGS.get(heading, f"{OTHER}{place}") for place, heading in enumerate(headings))
+    columns = tuple(CSV_HEADINGS.get(heading, f"{OTHER}{number}") for number, heading in enumerate(headings))
     if not _are_of_a_trace(columns) or "name" not in columns:
         return None
     lead = match["lead"].strip()

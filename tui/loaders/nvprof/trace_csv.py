@@ -196,8 +196,8 @@ class CsvBulk(TraceBulkReader):
         units = self._layout.units
         for column in _SIZES:
             if column in made:
-                place = SIZE_UNITS.index(units.get(column, "B").removesuffix("/s"))
-                made[f"{column}_power"] = pl.when(made[column].is_not_null()).then(place)
+                position = SIZE_UNITS.index(units.get(column, "B").removesuffix("/s"))
+                made[f"{column}_power"] = pl.when(made[column].is_not_null()).then(position)
         if "um" in self._columns and "um" in units:
             # The column also holds program counters and counts of pages.
             size = pl.when(pl.col("um").str.contains(".", literal=True)).then("um")

@@ -56,8 +56,8 @@ def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
         key = (parts["name"], domain)
         if parts["what"] == "Range end":
             if opened.get(key):
-                place = opened[key].pop()
-                durations[place] = start - starts[place]
+                position = opened[key].pop()
+                durations[position] = start - starts[position]
                 open_count -= 1
             else:
                 alone, first_alone = alone + 1, first_alone or line
@@ -93,7 +93,7 @@ UNKNOWN: Final = -1
 _BASES: Final = (1024, 1000)
 _NEAR: Final = 0.008
 """The tolerance of size / duration = throughput that decides the base; 1024 and 1000 differ by three times as much."""
-_MIN_TELLING: Final = 1e-4
+_MIN_DECISIVE: Final = 1e-4
 """Smaller numbers are too imprecise to decide the base: with six decimals, 0.000012 GB/s may be 4% off."""
 _LARGEST: Final = float(2**62)
 
@@ -169,24 +169,24 @@ def _bytes(column: str, base: int) -> pl.Expr:
 
 def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector) -> int:
     """Decide between 1024 and 1000 by rows whose size and rate have different units: size / duration = rate."""
-    telling = cells.with_row_index("code").filter(
-        pl.col("size") >= _MIN_TELLING,
-        pl.col("throughput") >= _MIN_TELLING,
+    decisive = cells.with_row_index("code").filter(
+        pl.col("size") >= _MIN_DECISIVE,
+        pl.col("throughput") >= _MIN_DECISIVE,
         pl.col("size_power") != pl.col("throughput_power"),
     )
-    if telling.is_empty():
+    if decisive.is_empty():
         return _BASES[0]
     # A few thousand rows suffice; a log of copies has millions.
-    is_telling = np.zeros(cells.height, np.bool_)
-    is_telling[telling["code"]] = True
-    places = np.flatnonzero(is_telling[codes])[:4096]
+    is_decisive = np.zeros(cells.height, np.bool_)
+    is_decisive[decisive["code"]] = True
+    positions = np.flatnonzero(is_decisive[codes])[:4096]
     power = pl.col("throughput_power") - pl.col("size_power")
     ratio = pl.col("size") / (pl.col("duration_ns") * 1e-9) / pl.col("throughput")
     found = (
-        rows[places]
-        .with_columns(code=pl.Series(codes[places], dtype=pl.UInt32))
+        rows[positions]
+        .with_columns(code=pl.Series(codes[positions], dtype=pl.UInt32))
         .filter(pl.col("duration_ns") > 0)
-        .join(telling, on="code", how="left", maintain_order="left")
+        .join(decisive, on="code", how="left", maintain_order="left")
         .select("line", base=ratio.pow(1 / power.cast(pl.Float64)))
     )
     binary, decimal = (found.filter((pl.col("base") / base - 1).abs() < _NEAR) for base in _BASES)
@@ -302,7 +302,7 @@ class RowStore:
         """All rows (line, start_ns, duration_ns, correlation) and their codes; empties the store."""
         self._parts.append(self._take_waiting())
         line, start, duration, correlation, code = (
-            np.concatenate([part[place] for part in self._parts]) for place in range(len(_ROW_TYPES))
+            np.concatenate([part[position] for part in self._parts]) for position in range(len(_ROW_TYPES))
         )
         self._parts.clear()
         self.count = self._looked_at = 0
@@ -393,7 +393,7 @@ class TraceTable:
         new = self.gpu.new_rows()
         if not new:
             return
-        start, duration, code = (np.concatenate([part[place] for part in new]) for place in (1, 2, 4))
+        start, duration, code = (np.concatenate([part[position] for part in new]) for position in (1, 2, 4))
         self._flush_cells()
         self._flush_columns()
         names = pl.concat([cells["name"] for cells in self._cells]).gather(code)

@@ -139,8 +139,8 @@ class _Reader:
         self._process = process
         self._collector = collector
         self._devices = {
-            handle: place
-            for place, handle in enumerate(_handle(agent) for agent in process.agents if agent.get("type") == _GPU)
+            handle: position
+            for position, handle in enumerate(_handle(agent) for agent in process.agents if agent.get("type") == _GPU)
             if handle is not None
         }
 

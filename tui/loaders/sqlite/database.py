@@ -257,12 +257,12 @@ class Database:
 
     def _report_unfit(self, table: str) -> None:
         for column, count in self._unfit.items():
-            place = f"{table}.{column}"
-            if place not in self._reported:
-                self._reported.add(place)
+            name = f"{table}.{column}"
+            if name not in self._reported:
+                self._reported.add(name)
                 what = "1 value is" if count == 1 else f"{count:,} values are"
                 reason = f"{what} of another type than profilers write there, or too large; left out"
-                self.notes.append(Note("warning", None, place, reason))
+                self.notes.append(Note("warning", None, name, reason))
 
     def _report_views(self, table: str) -> None:
         kind = "a view" if table in self.views else "a virtual table" if table in self.virtual_tables else ""

@@ -60,23 +60,23 @@ class Block:
         """Make a block of whole lines of the input, each with its newline."""
         array = np.frombuffer(data, np.uint8)
         # One pass finds the lines, and whether there is anything to clean and anything but ASCII.
-        places = _no_plain_characters(array)
-        codes = array[places]
+        positions = _no_plain_characters(array)
+        codes = array[positions]
         ends = codes == 10
         is_ascii = True
         if not ends.all():
             is_ascii = int(codes.max()) < 128
             if ((codes != 10) & (codes != 9) & (codes < 128)).any():
                 data = clean_bytes(data).replace(_NO_BREAK_SPACE, b" ")
-                places = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+                positions = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
             elif not is_ascii and _NO_BREAK_SPACE in data:
                 data = data.replace(_NO_BREAK_SPACE, b" ")
-                places = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+                positions = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
             else:
-                places = places[ends]
-        starts = np.empty(len(places) + 1, np.int64)
+                positions = positions[ends]
+        starts = np.empty(len(positions) + 1, np.int64)
         starts[0] = 0
-        np.add(places, 1, out=starts[1:])
+        np.add(positions, 1, out=starts[1:])
         block = cls(data, first_line, starts)
         block.is_ascii = is_ascii
         return block
@@ -111,10 +111,10 @@ def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         at = np.flatnonzero(np.not_equal(eights, 0, out=is_some))
         hits = eights[at]
         if int(np.bitwise_count(hits).sum()) == len(hits):
-            places = (at << 3) + (np.bitwise_count(hits - np.uint64(1)) >> 3)
+            positions = (at << 3) + (np.bitwise_count(hits - np.uint64(1)) >> 3)
         else:
-            places = np.flatnonzero(flags)
-        found.append(places + begin)
+            positions = np.flatnonzero(flags)
+        found.append(positions + begin)
     return np.concatenate(found)
 
 

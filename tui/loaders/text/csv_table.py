@@ -301,9 +301,11 @@ class Semicolons:
         lines = block.data.split(b"\n")[:-1]
         counts = np.array([line.count(b";") for line in lines])
         for count in np.unique(counts[counts >= _LEAST]):
-            places = np.flatnonzero(counts == count)
-            for place, line in zip(places, self._rewritten([lines[place] for place in places]), strict=True):
-                lines[place] = line
+            positions = np.flatnonzero(counts == count)
+            for position, line in zip(
+                positions, self._rewritten([lines[position] for position in positions]), strict=True
+            ):
+                lines[position] = line
         made = Block.of(b"".join(line + b"\n" for line in lines), block.first_line)
         made.bytes_read = block.bytes_read
         return made
@@ -339,7 +341,7 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
     if head.count(b";") < _LEAST:
         return None
     lines = [line for line in head.splitlines() if line.count(b";") >= _LEAST]
-    for place, line in enumerate(lines[:_MOST_HEADERS]):
+    for position, line in enumerate(lines[:_MOST_HEADERS]):
         cells = split_cells(line.decode("utf-8", "replace"), ";")
         header = ",".join('"' + cell.replace('"', '""') + '"' for cell in cells).encode()
         names = {cell for cell in cells if _TITLE.fullmatch(cell)}
@@ -347,7 +349,9 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
             continue
         # The last line may be cut off.
         whole = lines if head.endswith(b"\n") else lines[:-1]
-        rows = [split_cells(row.decode("utf-8", "replace"), ";") for row in whole[place + 1 :] or lines[place + 1 :]]
+        rows = [
+            split_cells(row.decode("utf-8", "replace"), ";") for row in whole[position + 1 :] or lines[position + 1 :]
+        ]
         texts = pl.Series([cell for row in rows for cell in row], dtype=pl.String)
         numbers = texts.filter(texts.str.contains(_NUMBER))
         sign = decimal_sign(numbers)

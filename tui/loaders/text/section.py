@@ -122,10 +122,10 @@ def unique_names(names: Sequence[str]) -> list[str]:
     """
     made: list[str] = []
     taken = {LINE}
-    for place, name in enumerate(names):
-        unique = name or f"column {place}"
+    for position, name in enumerate(names):
+        unique = name or f"column {position}"
         if unique in taken:
-            unique = f"{unique} {place}"
+            unique = f"{unique} {position}"
         while unique in taken:
             unique += "'"
         taken.add(unique)
