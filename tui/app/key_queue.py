@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from textual.events import Callback, Key, Paste
 from textual.widgets import Input, TextArea
 
+from tui.keys import keys_of
 from tui.widgets.input_bars import Entry, HasEntry
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ Typed: TypeAlias = Key | Paste
 
 NEVER_HELD: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
 """Keys that quit or stop do so at once."""
-NOT_WAITING: Final = frozenset({"escape", "q", "Q", "ctrl+l"})
+NOT_WAITING: Final = frozenset({"escape"}) | keys_of("app.undo", "app.back", "app.quit", "app.redraw") - NEVER_HELD
 """Keys that wait neither for files nor for what a view computes: they stop it, leave it, or redraw."""
-LETTERS: Final = frozenset({"q", "Q"})
+LETTERS: Final = frozenset(key for key in NOT_WAITING if len(key) == 1)
 """Those of them that are letters of a line that has been begun."""
-BEGIN_A_LINE: Final = frozenset({"colon", "slash", "f", "ampersand", "F"})
+BEGIN_A_LINE: Final = keys_of(
+    "app.command", "table.find", "log.find", "timeline.find", "table.filter", "table.filter-column"
+)
 """What is typed after these is a text: a command, a search, a filter."""
 MOVES: Final = frozenset(
     {

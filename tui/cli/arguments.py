@@ -92,7 +92,7 @@ def open_parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="restore the views as you left them")
     parser.add_argument("--no-mouse", action="store_true", help="do not capture the mouse")
     parser.add_argument("--ascii", action="store_true", help="use only ASCII characters")
-    parser.add_argument("--keys", action="store_true", help="print the keys and exit")
+    parser.add_argument("--keys", action="store_true", help="print the keys in force (see keys.toml) and exit")
     parser.add_argument("--version", action="version", version=f"proftui {__version__}")
     return parser
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.cli import console
 from tui.cli.arguments import COMMANDS
 from tui.cli.console import BAD_INPUT, out_of_memory_error, terminal_of, width, write_text
 from tui.cli.headless import check_input, load_files, report
+from tui.keys import use_keys
+from tui.keys.rebinding import PRESETS, preset_keys
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError, is_out_of_memory
 from tui.options import OpenOptions
@@ -19,16 +22,17 @@ from tui.terminal import environment_changes, keeps_escape
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
+
+KEYS_HINT: Final = "correct the file or move it away; proftui --keys lists actions and keys"
 
 
 def open_app(options: argparse.Namespace) -> int:
     """Open the explorer; print the report instead where the output is no terminal that could show it."""
     known = terminal_of(options.color)
     if options.keys:
-        from tui.output.listing import keys_text
-
-        write_text(keys_text(width=width()))
-        return 0
+        return _print_keys()
+    _use_own_keys()
     if not options.files and (known.obstacle or not sys.stdin.isatty()):
         raise ProftuiError(
             "no input file", "usage: proftui FILE..., for example proftui run.nvprof.log; see proftui --help"
@@ -77,6 +81,67 @@ def open_app(options: argparse.Namespace) -> int:
     finally:
         # Long switched on where something was read: see `LoadingApp.load`.
         gc.enable()
+
+
+def _print_keys() -> int:
+    """Print the keys in force; those of the program where the user's file cannot be used."""
+    from tui.output.listing import keys_text
+
+    status = 0
+    try:
+        _use_own_keys()
+    except ProftuiError as error:
+        console.error(error)
+        status = BAD_INPUT
+    write_text(keys_text(width=width()))
+    return status
+
+
+def _use_own_keys() -> None:
+    """Put the keys of the user's ``keys.toml`` in force, before screens are imported.
+
+    Raises:
+        ProftuiError: The file cannot be read, or names an action, a key or a preset that there is not.
+    """
+    from platformdirs import user_config_path
+
+    path = user_config_path("proftui", appauthor=False) / "keys.toml"
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        # A program that is run as somebody else often has the home of another user.
+        return
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProftuiError(f"{path}: cannot be read: {error}", KEYS_HINT) from error
+    try:
+        use_keys(_chosen_keys(document))
+    except ValueError as error:
+        raise ProftuiError(f"{path}: {error}", KEYS_HINT) from error
+
+
+def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:
+    """The keys of a preset, with those of single actions in their place.
+
+    Raises:
+        ValueError: The preset is unknown, or keys are no texts.
+    """
+    preset = document.pop("preset", None)
+    if preset is not None and preset not in PRESETS:
+        raise ValueError(f"preset {preset!r}: there are {', '.join(PRESETS)}")
+    own: dict[str, Sequence[str]] = {}
+    for scope, actions in document.items():
+        # table.sort = "o" is a table in TOML, "table.sort" = "o" is not.
+        named = (
+            {f"{scope}.{name}": keys for name, keys in actions.items()}
+            if isinstance(actions, dict)
+            else {scope: actions}
+        )
+        for name, keys in named.items():
+            written = [keys] if isinstance(keys, str) else keys
+            if not isinstance(written, list) or not all(isinstance(key, str) for key in written):
+                raise ValueError(f'{name}: expected a key such as "o", or a list of them')
+            own[name] = written
+    return preset_keys(preset, own)
 
 
 def _refuse_mistyped(first: str) -> None:

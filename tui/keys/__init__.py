@@ -8,27 +8,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui.keys.action import MOVE, Action, Scope
+from tui.keys.rebinding import rebound
 from tui.keys.tables import TABLES
 from tui.keys.timeline import ITERATIONS, TIMELINE
 from tui.keys.views import EVERYWHERE, LOG, VIEWS
 
 __all__ = [
     "ACTIONS",
+    "DEFAULT_ACTIONS",
     "Action",
     "Scope",
     "actions_of",
     "bindings_for",
     "footer_keys",
     "key_elsewhere",
+    "keys_of",
     "keys_of_some_places",
+    "use_keys",
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.binding import BindingType
 
-ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *VIEWS)
+DEFAULT_ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *VIEWS)
+"""With the keys that come with the program."""
+
+ACTIONS: Final = list(DEFAULT_ACTIONS)
+"""With the keys in force."""
 
 FOOTER_KEYS: Final = 6
 """Keys that the footer shows where it has 80 cells."""
@@ -69,6 +77,27 @@ def footer_keys(methods: Sequence[str], width: int = 80) -> list[str]:
         (method for method in methods if method in shown),
         key=lambda method: _LAST.index(method) if method in _LAST else -1,
     )
+
+
+def use_keys(chosen: Mapping[str, Sequence[str]]) -> None:
+    """Put the user's keys in force; before screens and widgets are imported, which make bindings of them.
+
+    Args:
+        chosen: As `tui.keys.rebinding.rebound` takes them.
+
+    Raises:
+        ValueError: As `tui.keys.rebinding.rebound` does.
+    """
+    ACTIONS[:] = rebound(DEFAULT_ACTIONS, chosen)
+
+
+def keys_of(*ids: str) -> frozenset[str]:
+    """The keys of some actions.
+
+    >>> sorted(keys_of("app.quit", "table.find"))
+    ['Q', 'ctrl+q', 'slash']
+    """
+    return frozenset(key for action in ACTIONS if action.id in ids for key in action.keys.split(",") if key)
 
 
 def actions_of(scope: Scope) -> tuple[Action, ...]:
@@ -126,4 +155,5 @@ def bindings_for(scope: Scope) -> list[BindingType]:
             id=action.id,
         )
         for action in actions_of(scope)
+        if action.keys
     ]

@@ -51,16 +51,16 @@ def formats_markdown(formats: Sequence[Format]) -> str:
 
 
 def keys_text(*, width: int) -> str:
-    """Every key, as text."""
+    """Every key in force, as text, with the names of the actions, as ``keys.toml`` takes them."""
     lines = []
     for group, actions in _groups().items():
         lines.append(group)
         for action in actions:
             lines += textwrap.wrap(
                 action.help,
-                max(width, 40),
-                initial_indent=f"  {pad(shown_keys(action), 14)} ",
-                subsequent_indent=" " * 17,
+                max(width, 60),
+                initial_indent=f"  {pad(shown_keys(action), 14)} {pad(action.id, 23)} ",
+                subsequent_indent=" " * 41,
                 break_on_hyphens=False,
             )
         lines.append("")

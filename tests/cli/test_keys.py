@@ -1,0 +1,101 @@
+"""Keys of the user's own: ``keys.toml``, presets, and what shows them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+from tui.keys import ACTIONS, DEFAULT_ACTIONS, use_keys
+from tui.keys.rebinding import PRESETS, preset_keys, rebound
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def keys_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "proftui").mkdir()
+    yield tmp_path / "proftui" / "keys.toml"
+    use_keys({})
+
+
+def test_keys_prints_what_is_in_force(keys_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = run(capfd, "--keys")[1]
+    assert "  s              table.sort " in before
+    assert "  f1             " not in before
+    keys_file.write_text('preset = "plain"\ntable.sort = "o"\n"log.top" = ["G", "pgup"]\ntable.export = []\n')
+    status, out, err = run(capfd, "--keys")
+    assert (status, err) == (0, "")
+    assert "  o              table.sort " in out
+    assert "  down           table.down " in out
+    assert "  G PgUp         log.top " in out
+    assert "  f1 ?           app.help " in out
+    assert "                 table.export " in out
+    by_id = {action.id: action for action in ACTIONS}
+    assert by_id["log.top"].keys == "G,pageup"
+    assert by_id["log.bottom"].keys == "end", "a key that was chosen for one is taken from others"
+    assert by_id["log.page-up"].keys == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('table.srot = "o"', "table.srot: no such action; did you mean table.sort?"),
+        ('table.sort = "hyper+x"', "table.sort: hyper+x: not a key; examples: o, /, ctrl+f, pgdn, f3"),
+        ('table.sort = "o"\ntable.mark = "o"', "o is a key of both table.sort and table.mark"),
+        ("table.sort = 1", 'table.sort: expected a key such as "o", or a list of them'),
+        ('preset = "emacs"', "preset 'emacs': there are vim, plain"),
+        ("table.sort = ", "cannot be read: Invalid value (at end of document)"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    keys_file: Path, capfd: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    keys_file.write_text(text)
+    status, out, err = run(capfd, "--keys")
+    assert status == 2
+    assert err.splitlines()[0] == f"proftui: {keys_file}: {message}"
+    assert "table.sort" in out, "the names are listed all the same"
+
+
+def test_presets_name_actions_and_keys_that_are_there() -> None:
+    for name in PRESETS:
+        actions = rebound(DEFAULT_ACTIONS, preset_keys(name, {}))
+        assert [action.id for action in actions] == [action.id for action in DEFAULT_ACTIONS]
+        assert all(action.keys for action in actions), name
+    own = preset_keys("vim", {"table.mark": ["ctrl+f"]})
+    assert rebound(DEFAULT_ACTIONS, own)[0].keys == "j,down"
+    assert own["table.page-down"] == ("pgdn",)
+    assert rebound(DEFAULT_ACTIONS, {}) == DEFAULT_ACTIONS
+
+
+@pytest.mark.slow
+def test_footer_and_help_show_the_keys_in_force_and_they_work(keys_file: Path) -> None:
+    keys_file.write_text('table.sort = "o"\napp.views = "f2"\n')
+    code = """
+import asyncio
+from tui.cli.explore import _use_own_keys
+_use_own_keys()
+from tests.screens.opening import opened, press, sample
+from tui.screens.help import _keys
+async def main():
+    async with opened(sample("gpt_summary.nvprof.log")) as pilot:
+        await press(pilot, "K")
+        bindings = {bound.binding.action: key for key, bound in pilot.app.screen.active_bindings.items()}
+        print(bindings["sort_column"], bindings["views_menu"])
+        await press(pilot, "f2")
+        print(type(pilot.app.screen).__name__)
+        await press(pilot, "escape", "question_mark")
+        print(type(pilot.app.screen).__name__)
+        print([keys for keys, text in _keys(pilot.app.screen._here, "Sort by")][:1])
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["o f2", "MenuScreen", "HelpScreen", "['o']"]
