@@ -125,6 +125,32 @@ def test_compressed_packets_that_are_cut_are_told(number: int, compress: Callabl
     assert "the file is cut or damaged: messages that end early" in reasons(profile)[0]
 
 
+@pytest.mark.parametrize(
+    "flow",
+    [
+        (fixed64(47, 1 << 60), fixed64(48, 1 << 60)),
+        (field(36, 7), field(42, 7)),
+    ],
+)
+def test_a_flow_leads_from_a_call_to_the_kernel_that_it_launched(flow: tuple[bytes, bytes]) -> None:
+    def joined(time: int, kind: int, track: int, *fields: tuple[int, int | bytes], by: bytes = b"") -> bytes:
+        return packet((8, time), (11, message((9, kind), (11, track), *fields) + by))
+
+    content = (
+        INCREMENTAL
+        + joined(10, BEGIN, THREAD, (23, "hipLaunchKernel"), (22, "hip_api"), by=flow[0])
+        + joined(30, END, THREAD)
+        + joined(20, BEGIN, QUEUE, (23, "k"), (22, "kernel_dispatch"), by=flow[1])
+        + joined(100, END, QUEUE)
+        + joined(5, BEGIN, QUEUE, (23, "other"), (22, "kernel_dispatch"))
+        + joined(5, END, QUEUE)
+    )
+    profile = read(content)
+
+    assert rows(profile, "activities", "name", "correlation") == [("k", 1), ("other", None)]
+    assert rows(profile, "api_calls", "name", "correlation") == [("hipLaunchKernel", 1)]
+
+
 def test_an_absolute_time_between_increments_changes_none_of_them() -> None:
     absolute = packet((58, 6), (8, 1_000_400), (11, message((9, INSTANT), (11, THREAD), (23, "mark"))))
     profile = read(INCREMENTAL + absolute + BODY)

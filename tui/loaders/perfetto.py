@@ -184,7 +184,11 @@ class PerfettoLoader:
         if not (events.slices.height or events.counters.height or stages.height or declared or events.unclosed):
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
-        slices = _placed(events.slices, tracks(packets))
+        named, dropped = tracks(packets), packets.dropped
+        slices, samples, unclosed, orphans = events.slices, events.counters, events.unclosed, events.orphans
+        # As large as the trace, and read.
+        del packets, events
+        slices = _placed(_with_flows(slices), named)
         work = pl.concat([_activities(slices.filter("on_gpu")), _of_stages(stages)], how="diagonal")
         calls, ranges = _calls(slices.filter("is_call")), _ranges(slices.filter(~pl.col("on_gpu") & ~pl.col("is_call")))
         starts = [start for frame in (work, calls, ranges) if isinstance(start := frame["start_ns"].min(), int)]
@@ -200,9 +204,9 @@ class PerfettoLoader:
         found = link_run(
             work, calls if calls.height else None, ranges if ranges.height else None, session, collector, kind="slice"
         )
-        found["metrics"] = pl.concat([_counters(events.counters, tracks(packets)), _of_gpus(counters)], how="diagonal")
+        found["metrics"] = pl.concat([_counters(samples, named), _of_gpus(counters)], how="diagonal")
         collector.add_frames({name: fit_to_model(name, frame, collector) for name, frame in found.items()})
-        self._tell(wire, packets.dropped, events.unclosed, events.orphans, work.height, collector)
+        self._tell(wire, dropped, unclosed, orphans, work.height, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
@@ -228,6 +232,14 @@ PERFETTO: Final = PerfettoLoader()
 def _only(values: pl.Series) -> int | None:
     known = values.drop_nulls().unique()
     return known[0] if len(known) == 1 else None
+
+
+def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
+    """Slices that no writer numbered, numbered by the flows that join a call to the work that it launched."""
+    if slices["corr_id"].null_count() < slices.height:
+        return slices
+    # Numbers of flows can be of 64 bits.
+    return slices.with_columns(corr_id=pl.col("flow").rank("dense").cast(pl.Int64))
 
 
 def _placed(slices: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:

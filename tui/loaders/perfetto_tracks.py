@@ -7,7 +7,7 @@ sequence of packets, until that says that its state is cleared.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,8 +33,11 @@ _BOOT_CLOCK: Final = 6
 _FIRST_OWN_CLOCK: Final = 64
 """From this number on, clocks are those of one sequence."""
 
+_FLOWS: Final = (47, 48, 36, 42)
+"""What joins an event to others: flows that go on and that end here, and the same as older writers say them."""
 _EVENT: Final = {
-    **dict.fromkeys((9, 10, 11, 30, 3), Kind.INT),
+    **dict.fromkeys((9, 10, 11, 30, 3, *_FLOWS[2:]), Kind.INT),
+    **dict.fromkeys(_FLOWS[:2], Kind.FIXED),
     44: Kind.DOUBLE,
     **dict.fromkeys((4, 22, 23), Kind.PART),
 }
@@ -43,6 +46,8 @@ _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _MOST_UNPACKED: Final = 1 << 28
 _MOST_RATIO: Final = 100
+_AT_ONCE: Final = 1 << 15
+"""So many events are read at once."""
 _PACKED_STEP: Final = 1 << 10
 """So many bytes are unpacked at once."""
 
@@ -137,6 +142,8 @@ class Packets:
     dropped: int
     interned: dict[int, pl.DataFrame]
     """By the field of ``InternedData``: state, iid, begin and end of the entry."""
+    _texts: dict[tuple[int, int], pl.DataFrame] = field(default_factory=dict)
+    """By that field and the part of an entry: state, iid and text."""
 
     def of(self, number: int) -> tuple[Integers, Integers, Integers]:
         """The usable packets that have a message of a number: their rows, and where the messages begin and end."""
@@ -149,9 +156,12 @@ class Packets:
         entries = self.interned.get(number)
         if entries is None or not len(state):
             return pl.repeat(None, len(state), dtype=NAME, eager=True)
-        fields = self.wire.messages(entries["begin"].to_numpy(), entries["end"].to_numpy(), {part: Kind.PART})
-        texts = self.wire.texts(*fields.parts(part).first(fields.count))
-        known = entries.select("state", "iid", text=pl.Series(texts, dtype=pl.String).cast(NAME))
+        known = self._texts.get((number, part))
+        if known is None:
+            fields = self.wire.messages(entries["begin"].to_numpy(), entries["end"].to_numpy(), {part: Kind.PART})
+            texts = self.wire.texts(*fields.parts(part).first(fields.count))
+            known = entries.select("state", "iid", text=pl.Series(texts, dtype=pl.String).cast(NAME))
+            self._texts[number, part] = known
         wanted = pl.DataFrame({"state": state, "iid": iid, "has": has})
         joined = wanted.join(known, on=["state", "iid"], how="left", maintain_order="left")
         return joined.select(pl.when("has").then("text")).to_series()
@@ -170,14 +180,14 @@ def read_packets(wire: Wire) -> Packets:
     """Read the packets of a trace without compressed ones."""
     fields = wire.messages(*wire.split(0, wire.size).of(PACKET), _PACKET)
     sequence, flags = fields.ints(SEQUENCE), fields.ints(FLAGS)
-    rows = pl.DataFrame({"sequence": sequence, "cleared": (flags & _CLEARED) > 0}).with_columns(
-        epoch=pl.col("cleared").cast(pl.Int64).cum_sum().over("sequence")
-    )
-    state = rows.select(pl.struct("sequence", "epoch").rank("dense").cast(pl.Int64)).to_series().to_numpy()
-    lacks = ((flags & _NEEDS_STATE) > 0) & (rows["epoch"].to_numpy() == 0)
-    packets = Packets(
-        wire, fields, state, _times(wire, fields, sequence, state), np.flatnonzero(~lacks), int(lacks.sum()), {}
-    )
+    sequence = np.unique(sequence, return_inverse=True)[1]
+    cleared = pl.DataFrame({"sequence": sequence, "cleared": (flags & _CLEARED) > 0})
+    epoch = cleared.select(pl.col("cleared").cast(pl.Int32).cum_sum().over("sequence")).to_series().to_numpy()
+    state = np.unique(sequence * (int(epoch.max(initial=0)) + 1) + epoch.astype(np.int64), return_inverse=True)[1]
+    lacks = ((flags & _NEEDS_STATE) > 0) & (epoch == 0)
+    time_ns = _times(wire, fields, sequence, state)
+    packets = Packets(wire, fields.parts_alone(), state, time_ns, np.flatnonzero(~lacks), int(lacks.sum()), {})
+    del fields
     owner, begins, ends = packets.of(INTERNED)
     numbers = (_CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS)
     tables = wire.messages(begins, ends, dict.fromkeys(numbers, Kind.PART))
@@ -222,48 +232,36 @@ def _times(wire: Wire, fields: Messages, sequence: Integers, state: Integers) ->
     A packet's clock is told by itself, else by the defaults of its state. An incremental clock adds up what packets
     say, from the last snapshot of the sequence on; a snapshot tells the same moment on several clocks.
     """
+    time, own = fields.ints(TIME), fields.ints(CLOCK)
+    shots = _snapshots(wire, fields)
+    if shots.is_empty():
+        return time
     begin, end = fields.parts(DEFAULTS).first(fields.count)
     at = np.flatnonzero(begin >= 0)
-    by_default = _values(wire, state[at], begin[at], end[at], CLOCK, None).rename({"value": "default"})
-    shots = _snapshots(wire, fields)
-    rows = (
-        pl.DataFrame(
-            {
-                "sequence": sequence,
-                "state": state,
-                "time": fields.ints(TIME),
-                "has_time": fields.has(TIME),
-                "own": fields.ints(CLOCK),
-                "has_own": fields.has(CLOCK),
-            }
-        )
-        .with_row_index("row")
-        .with_columns(pl.col("row").cast(pl.Int64))
-        .join(by_default, on="state", how="left", maintain_order="left")
-        .with_columns(clock=pl.when("has_own").then("own").otherwise(pl.coalesce("default", pl.lit(_BOOT_CLOCK))))
-        # Clocks of a sequence are told apart; those of the machine are the same for all.
-        .with_columns(owner=pl.when(pl.col("clock") >= _FIRST_OWN_CLOCK).then("sequence").otherwise(0))
-    )
-    if shots.is_empty():
-        return rows["time"].to_numpy()
+    by_default = _values(wire, state[at], begin[at], end[at], CLOCK, None)
+    default = np.full(int(state.max(initial=0)) + 1, _BOOT_CLOCK)
+    default[by_default["state"].to_numpy()] = by_default["value"].to_numpy()
+    clock = np.where(fields.has(CLOCK), own, default[state])
+    # Clocks of a sequence are told apart; those of the machine are the same for all.
+    owner = np.where(clock >= _FIRST_OWN_CLOCK, sequence + 1, 0).astype(np.int32)
+    places = pl.DataFrame({"owner": owner, "clock": clock}).with_row_index("row")
     shots = shots.with_columns(
-        owner=pl.when(pl.col("clock") >= _FIRST_OWN_CLOCK).then(pl.lit(sequence).gather("row")).otherwise(0)
-    )
-    timed = rows.join_asof(
-        shots.sort("row"), on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False
-    ).with_columns(
-        is_delta=pl.col("incremental").fill_null(False) & pl.col("has_time"), scale=pl.col("unit_ns").fill_null(1)
-    )
-    added = pl.when("is_delta").then("time").otherwise(0)
-    summed = timed.with_columns(sum=added.cum_sum().over("owner", "clock", "shot"))
-    moved = (
-        pl.when("is_delta")
-        .then(pl.col("boot") + pl.col("sum") * pl.col("scale"))
-        .when(pl.col("boot").is_not_null() & (pl.col("clock") != _BOOT_CLOCK))
-        .then(pl.col("boot") + (pl.col("time") - pl.col("at")) * pl.col("scale"))
-        .otherwise("time")
-    )
-    return summed.select(moved.cast(pl.Int64)).to_series().to_numpy()
+        pl.col("row").cast(pl.UInt32),
+        owner=pl.when(pl.col("clock") >= _FIRST_OWN_CLOCK).then(pl.lit(sequence + 1).gather("row")).otherwise(0),
+    ).sort("row")
+    told = shots.select("row", pl.col("owner").cast(pl.Int32), "clock").with_row_index("snapshot")
+    found = places.join_asof(told, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False)[
+        "snapshot"
+    ]
+    known = found.is_not_null().to_numpy()
+    snapshot = found.fill_null(0).to_numpy()
+    is_delta = known & fields.has(TIME) & shots["incremental"].to_numpy()[snapshot]
+    added = pl.DataFrame({"snapshot": snapshot, "time": np.where(is_delta, time, 0)})
+    summed = added.select(pl.col("time").cum_sum().over("snapshot")).to_series().to_numpy()
+    boot, scale = shots["boot"].to_numpy()[snapshot], shots["unit_ns"].to_numpy()[snapshot]
+    since = np.where(is_delta, summed, time - shots["at"].to_numpy()[snapshot])
+    moved: Integers = np.where(is_delta | (known & (clock != _BOOT_CLOCK)), boot + since * scale, time)
+    return moved
 
 
 def _snapshots(wire: Wire, fields: Messages) -> pl.DataFrame:
@@ -344,7 +342,8 @@ class TrackEvents:
     """The events of tracks."""
 
     slices: pl.DataFrame
-    """With a begin and an end, and instants (of no length): track, name, category, start_ns, duration_ns, `NUMBERS`."""
+    """With a begin and an end, and instants (of no length): track, name, category, start_ns, duration_ns, flow,
+    `NUMBERS`."""
     counters: pl.DataFrame
     """Samples of counters: track, time_ns, value."""
     unclosed: int
@@ -354,20 +353,50 @@ class TrackEvents:
 
 
 def read_track_events(packets: Packets) -> TrackEvents:
-    """Read the events of tracks; a begin and an end are paired by the order of the file, in each track."""
-    wire = packets.wire
+    """Read the events of tracks; a begin and an end are paired by the order of the file, in each track.
+
+    Events are read some at a time: what their many annotations take is needed for those alone. Of ends only place and
+    time are kept.
+    """
     rows, begins, ends = packets.of(EVENT)
+    by_default = defaults_of(packets, 11, EVENT).rename({"value": "default"})
+    marks: list[pl.DataFrame] = []
+    others: list[pl.DataFrame] = []
+    for first in range(0, max(len(rows), 1), _AT_ONCE):
+        here = slice(first, first + _AT_ONCE)
+        events = _events(packets, rows[here], begins[here], ends[here], by_default, first)
+        marks.append(events.filter(pl.col("type").is_in([_BEGIN, _END])).select("order", "type", "track", "time_ns"))
+        others.append(events.filter(pl.col("type") != _END))
+    paired, unclosed, orphans = _paired(pl.concat(marks))
+    events = pl.concat(others)
+    slices = events.join(paired, on="order", how="inner", maintain_order="left")
+    instants = events.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64))
+    shown = ("track", "name", "category", "start_ns", "duration_ns", "flow", *NUMBERS)
+    return TrackEvents(
+        pl.concat([slices, instants]).rename({"time_ns": "start_ns"}).select(shown),
+        events.filter(pl.col("type") == _COUNTER).select("track", "time_ns", "value"),
+        unclosed,
+        orphans,
+    )
+
+
+def _events(
+    packets: Packets, rows: Integers, begins: Integers, ends: Integers, by_default: pl.DataFrame, first: int
+) -> pl.DataFrame:
+    """Some events: order (from ``first`` on), type, track, name, category, time_ns, value, flow, `NUMBERS`."""
+    wire = packets.wire
     fields = wire.messages(begins, ends, _EVENT)
     state = packets.state[rows]
     own = pl.Series(wire.texts(*fields.parts(23).first(fields.count)), dtype=pl.String).cast(NAME)
     category = pl.Series(wire.texts(*fields.parts(22).first(fields.count)), dtype=pl.String).cast(NAME)
-    by_default = defaults_of(packets, 11, EVENT).rename({"value": "default"})
-    events = (
+    flow = np.select([fields.has(number) for number in _FLOWS], [fields.ints(number) for number in _FLOWS])
+    has_flow = np.logical_or.reduce([fields.has(number) for number in _FLOWS])
+    return (
         pl.DataFrame(
             {
                 "state": state,
-                "type": fields.ints(9),
-                "own_track": pl.Series(fields.ints(11)),
+                "type": np.clip(fields.ints(9), 0, 127).astype(np.int8),
+                "own_track": fields.ints(11),
                 "has_track": fields.has(11),
                 "name": own.zip_with(own.is_not_null(), packets.named(_NAMES, state, fields.ints(10), fields.has(10))),
                 "category": category.zip_with(
@@ -375,6 +404,7 @@ def read_track_events(packets: Packets) -> TrackEvents:
                 ),
                 "time_ns": packets.time_ns[rows],
                 "value": np.where(fields.has(44), fields.values(44), fields.ints(30).astype(np.float64)),
+                "flow": pl.select(pl.when(pl.Series(has_flow)).then(pl.Series(flow))).to_series(),
                 **_annotations(packets, fields, state),
             }
         )
@@ -382,25 +412,13 @@ def read_track_events(packets: Packets) -> TrackEvents:
         .with_columns(track=pl.when("has_track").then("own_track").otherwise(pl.coalesce("default", pl.lit(0))))
         .drop("own_track", "has_track", "default", "state")
         .with_row_index("order")
-    )
-    slices, unclosed, orphans = _paired(events.filter(pl.col("type").is_in([_BEGIN, _END])))
-    instants = (
-        events.filter(pl.col("type") == _INSTANT)
-        .rename({"time_ns": "start_ns"})
-        .with_columns(duration_ns=pl.lit(0, pl.Int64))
-    )
-    shown = ("track", "name", "category", "start_ns", "duration_ns", *NUMBERS)
-    return TrackEvents(
-        pl.concat([slices.select(shown), instants.select(shown)]),
-        events.filter(pl.col("type") == _COUNTER).select("track", "time_ns", "value"),
-        unclosed,
-        orphans,
+        .with_columns(pl.col("order") + first)
     )
 
 
 def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:
-    """Slices of begins and ends, and how many begins and ends stay alone."""
-    step = pl.when(pl.col("type") == _BEGIN).then(1).otherwise(-1)
+    """The order and the duration_ns of begins that end, and how many begins and ends stay alone."""
+    step = pl.when(pl.col("type") == _BEGIN).then(1).otherwise(-1).cast(pl.Int32)
     depth = events.with_columns(depth=step.cum_sum().over("track"))
     # An end that goes deeper than any before has no begin.
     lowest = pl.min_horizontal(pl.col("depth").cum_min().over("track").shift(1).over("track").fill_null(0), pl.lit(0))
@@ -414,12 +432,8 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:
         next_type=pl.col("type").shift(-1).over(of_level), ended_ns=pl.col("time_ns").shift(-1).over(of_level)
     ).filter(pl.col("type") == _BEGIN)
     closed = paired.filter(pl.col("next_type") == _END)
-    slices = (
-        closed.sort("order")
-        .rename({"time_ns": "start_ns"})
-        .with_columns(duration_ns=pl.col("ended_ns") - pl.col("start_ns"))
-    )
-    return slices, paired.height - closed.height, orphans
+    durations = closed.select("order", duration_ns=pl.col("ended_ns") - pl.col("time_ns"))
+    return durations, paired.height - closed.height, orphans
 
 
 def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping[str, pl.Series]:

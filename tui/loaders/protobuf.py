@@ -112,6 +112,10 @@ class Messages:
         """Which messages have a field."""
         return self._present[number]
 
+    def parts_alone(self) -> Messages:
+        """The same messages without their values."""
+        return Messages(self.count, {}, {}, self._parts)
+
     def parts(self, number: int) -> Parts:
         """The texts, bytes or messages of a field."""
         return self._parts.get(number, _NO_PARTS)
