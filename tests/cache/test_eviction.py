@@ -20,7 +20,7 @@ from tests.idle import PATIENCE_S
 from tui.cache import cache as caching
 from tui.cache import entry, frame_files, secure_files
 from tui.cache.cache import Cache
-from tui.cli.console import STATUS
+from tui.cli.crash import STATUS
 from tui.cli.main import main
 from tui.loaders import raw_input
 from tui.loaders.registry import load_one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -14,8 +13,7 @@ from tui.analysis.durations import activities_by_name, total, whole
 from tui.analysis.grouping import group_rows, is_constant, unique_values
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_type_rules import NAME_LIMIT, classify, first_matches
-from tui.data import user_files
-from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, tables, user_path, user_text
+from tui.data.user_files import HINT, checked_pattern, parsed, rules_with_users, tables, user_path
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_by_name
 from tui.model.profile import column_view
@@ -75,15 +73,10 @@ def tensor_core_rules() -> TensorCoreRules:
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    return _rules(user_files.stamp(user_rules_path()))
+    return rules_with_users(SHIPPED, user_rules_path(), parse_rules, _merged)
 
 
-@cache
-def _rules(user: Stamp | None) -> TensorCoreRules:
-    shipped = parse_rules(user_files.shipped(SHIPPED), SHIPPED)
-    if user is None:
-        return shipped
-    own = parse_rules(user_text(user), user[0])
+def _merged(own: TensorCoreRules, shipped: TensorCoreRules) -> TensorCoreRules:
     return TensorCoreRules(
         (*own.rules, *shipped.rules),
         own.without | shipped.without,

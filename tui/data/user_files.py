@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import polars as pl
 from platformdirs import user_config_dir
@@ -50,6 +52,35 @@ def user_text(file: Stamp) -> str:
         return Path(file[0]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ProftuiError(f"{file[0]}: cannot be read: {error}", HINT) from error
+
+
+Rules = TypeVar("Rules")
+
+
+def rules_with_users(
+    name: str, path: Path, parse: Callable[[str, str], Rules], merge: Callable[[Rules, Rules], Rules]
+) -> Rules:
+    """The rules of a data file, with the user's own where there are any; kept as long as the user's file is the same.
+
+    Args:
+        name: The data file that comes with the program.
+        path: The user's file.
+        parse: Reads rules from a text; the second argument is what to call it in errors.
+        merge: Puts the user's rules, the first argument, before those of the program.
+
+    Raises:
+        ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
+    """
+    rules: Rules = _rules_with_users(name, stamp(path), parse, merge)
+    return rules
+
+
+@cache
+def _rules_with_users(
+    name: str, user: Stamp | None, parse: Callable[[str, str], Any], merge: Callable[[Any, Any], Any]
+) -> Any:
+    of_program = parse(shipped(name), name)
+    return of_program if user is None else merge(parse(user_text(user), user[0]), of_program)
 
 
 def parsed(text: str, source: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import CellValues, by_value, split_cells
+from tui.loaders.text.section import CellValues, TextFormat, by_value, split_cells
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
 from tui.model.profile import Profile, joined
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Session, Value
     from tui.loaders.source import Source
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 
 CSV_FORMAT: Final = Format(
@@ -323,23 +323,16 @@ def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
     return pl.concat(rows, how="diagonal") if rows else None
 
 
-@dataclass(frozen=True, slots=True)
-class _AscendCsv:
-    """Ascend's CSV files as a format of text logs."""
-
-    format: Format = CSV_FORMAT
-    cue: bytes = (
+ASCEND_CSV: Final = TextFormat(
+    CSV_FORMAT,
+    (
         rb"Accelerator Core(?: Type)?,Start Time\(us\)|^(?:Device_id,)?(?:Model .*,)?Op Name,.*Task Duration"
         rb"|OP Type,Core Type,Count,|^(?:Device_id,)?Level,API Name,Time\(us\)|,Host Self Duration\(us\),"
         rb"|^Component,Timestamp\(us\)|^Name,Size\(KB\),Allocation Time|^(?:Device_id,)?Step,.*Computing,Communication"
         rb"|Hit Rate,Victim Rate,"
-    )
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _Reader(collector)
-
-
-ASCEND_CSV: Final = _AscendCsv()
+    ),
+    _Reader,
+)
 """The format, for the list of text formats."""
 
 

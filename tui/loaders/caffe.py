@@ -13,11 +13,12 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
+from tui.loaders.text.section import TextFormat
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 
 Message = dict[str, list["Value"]]
@@ -417,21 +418,14 @@ class _CaffeReader:
             benchmark.ended = True
 
 
-@dataclass(frozen=True, slots=True)
-class _CaffeFormat:
-    """Caffe's log as a format of text logs."""
-
-    format: Format = FORMAT
-    cue: bytes = (
+CAFFE: Final = TextFormat(
+    FORMAT,
+    (
         rb"^[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] +"
         rb"(?:Initializing net from|Creating Layer |Setting up |Top shape: |Testing for \d|Average |Total Time: "
         rb"|Iteration: \d|\*\*\* Benchmark |Forward pass: |Backward pass: "
         rb"|\S.* (?:<-|->) |\S.*\s(?:forward|backward): )|\s(?:forward|backward): +\S+ (?:ms|milli)"
-    )
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _CaffeReader(collector)
-
-
-CAFFE: Final = _CaffeFormat()
+    ),
+    _CaffeReader,
+)
 """The format, for the list of text formats."""

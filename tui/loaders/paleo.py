@@ -13,11 +13,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
+from tui.loaders.text.section import TextFormat
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 
 _SUMMARY_ROW: Final = re.compile(r"\s+(?P<layer>\S+)\s+\[(?P<outputs>[0-9, ]+)\]\s*(?P<rest>.*)")
@@ -408,21 +409,14 @@ class _PaleoReader:
         """Tables end with their section."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PaleoFormat:
-    """Paleo's output as a format of text logs."""
-
-    format: Format = FORMAT
-    cue: bytes = (
+PALEO: Final = TextFormat(
+    FORMAT,
+    (
         rb"^[ \t]*(?:A summary of static characteristics of network\.|Fullpass profiling with Tensorflow"
         rb"|layer\s+ours\s+cudnn\s|Network: |Direction: |Gradient wrt: )"
-    )
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _PaleoReader(collector)
-
-
-PALEO: Final = _PaleoFormat()
+    ),
+    _PaleoReader,
+)
 """The format, for the list of text formats.
 
 Rows of ``layers``: one for each line of a table and executor that ran, the executor's time in ``time_ns`` and Paleo's

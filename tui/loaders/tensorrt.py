@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.raw_input import read_json
-from tui.loaders.text.section import MAX_STRAY_LINES
+from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Value
     from tui.loaders.source import Source
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
     from tui.model.profile import Profile
 
 LOG_FORMAT: Final = Format(
@@ -194,18 +194,7 @@ class _Reader:
         """Nothing is pending."""
 
 
-@dataclass(frozen=True, slots=True)
-class _TensorRtLog:
-    """The log of trtexec as a format of text logs."""
-
-    format: Format = LOG_FORMAT
-    cue: bytes = rb"=== Profile \([0-9]+ iterations ?\) ==="
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _Reader(collector)
-
-
-TENSORRT_LOG: Final = _TensorRtLog()
+TENSORRT_LOG: Final = TextFormat(LOG_FORMAT, rb"=== Profile \([0-9]+ iterations ?\) ===", _Reader)
 """The format, for the list of text formats."""
 
 

@@ -14,14 +14,14 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.text.section import MAX_STRAY_LINES
+from tui.loaders.text.section import MAX_STRAY_LINES, TextFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.loaders.collector import Collector, Session, Value
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 FORMAT: Final = Format(
     name="torch-table",
@@ -468,20 +468,11 @@ class _Reader:
         """Tables end with their section."""
 
 
-@dataclass(frozen=True, slots=True)
-class _TorchTableFormat:
-    """Tables of PyTorch's profiler as a format of text logs."""
-
-    format: Format = FORMAT
-    cue: bytes = (
-        rb"(?:^|\s)Name\s\s+(?:\S.*)?(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"
-    )
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _Reader(collector)
-
-
-TORCH_TABLE: Final = _TorchTableFormat()
+TORCH_TABLE: Final = TextFormat(
+    FORMAT,
+    (rb"(?:^|\s)Name\s\s+(?:\S.*)?(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"),
+    _Reader,
+)
 """The format, for the list of text formats.
 
 A session is a table. Rows of ``summary``: kernels and copies in section ``gpu`` (total is GPU self time), calls of the

@@ -7,10 +7,10 @@ names hold commas: ``"f<int, 4>[SIMD16 {56; 1; 1} {64; 8; 1}]", 1, 4706560, ...`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
+from tui.loaders.text.section import TextFormat
 from tui.model.names import short_name
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tui.loaders.collector import Collector, Session, Value
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 FORMAT: Final = Format(
     name="unitrace",
@@ -271,19 +271,12 @@ def _launch(name: str) -> dict[str, Value]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _UnitraceFormat:
-    """unitrace's output as a format of text logs."""
-
-    format: Format = FORMAT
-    cue: bytes = (
+UNITRACE: Final = TextFormat(
+    FORMAT,
+    (
         rb"^[ \t]*(?:=== (?:(?:Device|API) Timing Summary|Kernel Properties) ===|== Kernel Metrics ==)"
         rb"|^[ \t]*Thread [0-9]+ Device [0-9]+ : .* \[ns\] [0-9]+ \(append\)"
-    )
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _Reader(collector)
-
-
-UNITRACE: Final = _UnitraceFormat()
+    ),
+    _Reader,
+)
 """The format, for the list of text formats."""

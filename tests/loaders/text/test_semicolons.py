@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -13,6 +13,9 @@ from tui.loaders.registry import load_one
 from tui.loaders.text.block import Block
 from tui.loaders.text.csv_table import Semicolons
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEADER = "Time (%);Total Time (ns);Instances;Avg (ns);Med (ns);Min (ns);Max (ns);StdDev (ns);Name\n"
 NSYS = (

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,13 @@ import tui.loaders.source
 from tui.loaders.base import Format, LoadProgress, keep_going
 from tui.loaders.source import Source
 from tui.loaders.text.block import Block, Cues
+from tui.loaders.text.section import TextFormat
 from tui.loaders.text.text_log import TextLogLoader, is_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.loaders.collector import Collector
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
@@ -89,19 +91,13 @@ class ToyReader:
 FORMAT = Format("toy", "toy tables", "a line TABLE", ("summary",), "toy")
 
 
-@dataclass
-class Toy:
-    table: Callable[[Collector, str], Section] = Table
-    format: Format = FORMAT
-    cue: bytes = rb"^(?:TABLE|NOTHING)\b"
-
-    def reader(self, collector: Collector) -> ToyReader:
-        return ToyReader(collector, self.table)
+def toy(table: Callable[[Collector, str], Section] = Table) -> TextFormat:
+    return TextFormat(FORMAT, rb"^(?:TABLE|NOTHING)\b", lambda collector: ToyReader(collector, table))
 
 
 def load(text: str | bytes, table: Callable[[Collector, str], Section] = Table) -> Profile:
     content = text if isinstance(text, bytes) else text.encode()
-    return TextLogLoader([Toy(table)]).load(Source.open("run.log", stream=io.BytesIO(content)))
+    return TextLogLoader([toy(table)]).load(Source.open("run.log", stream=io.BytesIO(content)))
 
 
 def rows(profile: Profile) -> list[tuple[str, int, int]]:
@@ -271,7 +267,7 @@ def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     text = "TABLE a\n" + "row 1\n" * 400_000
     source = Source.open("run.log", stream=io.BytesIO(text.encode()))
-    profile = TextLogLoader([Toy()]).load(source, report)
+    profile = TextLogLoader([toy()]).load(source, report)
     assert profile["summary"].height == 767  # 256 lines between looks, the first of them before any
     assert profile.partial == "stopped after 4.5 KB"
     assert [progress.bytes_total for progress in told] == [None] * 3
@@ -283,7 +279,7 @@ def test_a_stop_of_a_file_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch, 
     with open(path, "w") as file:  # noqa: PTH123
         file.write("TABLE a\n" + "row 1\n" * 140_000)
     read: list[int] = []
-    profile = TextLogLoader([Toy()]).load(Source.open(path), lambda progress: not read.append(0) and len(read) < 150)
+    profile = TextLogLoader([toy()]).load(Source.open(path), lambda progress: not read.append(0) and len(read) < 150)
     assert profile["summary"].height == 150 * 256 - 1
     assert profile.partial == "stopped at 27%"
 
@@ -292,7 +288,7 @@ def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.Monkey
     monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
     source = Source.open("run.log", stream=io.BytesIO(b"other\n" * 1000))
     with pytest.raises(ProftuiError, match=r"run\.log: stopped after 5\.9 KB before a profile was found"):
-        TextLogLoader([Toy()]).load(source, lambda progress: False)
+        TextLogLoader([toy()]).load(source, lambda progress: False)
 
 
 def test_what_a_silent_pipe_has_said_is_all_read() -> None:
@@ -300,7 +296,7 @@ def test_what_a_silent_pipe_has_said_is_all_read() -> None:
     os.write(writing, b"TABLE a\n" + b"row 1\n" * 3000)
     with os.fdopen(reading, "rb") as pipe:
         source = Source.open("-", stream=pipe, report=lambda progress: False)
-        profile = TextLogLoader([Toy()]).load(source)
+        profile = TextLogLoader([toy()]).load(source)
     os.close(writing)
     assert profile["summary"].height == 3000
     assert profile.partial == "stopped after 17.6 KB"
@@ -309,7 +305,7 @@ def test_what_a_silent_pipe_has_said_is_all_read() -> None:
 def test_reports_are_rare() -> None:
     told: list[LoadProgress] = []
     source = Source.open("run.log", stream=io.BytesIO(b"TABLE a\n" + b"row 1\n" * 30_000))
-    TextLogLoader([Toy()]).load(source, lambda progress: not told.append(progress))
+    TextLogLoader([toy()]).load(source, lambda progress: not told.append(progress))
     assert len(told) < 50
 
 
@@ -324,7 +320,7 @@ def test_what_is_odd_about_the_input_becomes_issues(monkeypatch: pytest.MonkeyPa
 
 
 def test_probe_by_content() -> None:
-    loader = TextLogLoader([Toy()])
+    loader = TextLogLoader([toy()])
     assert loader.probe(b"hello\nTABLE a\nrow 1\n", "x.png") == 0.9
     assert loader.probe(b"hello\nMY TABLE a\n", "x.log") == 0.1
     assert loader.probe(bytes(range(256)) * 10, "x.log") == 0.0
@@ -347,9 +343,9 @@ def test_cues_agree_with_python(line: str) -> None:
     text = f"first\n{line}\nlast\n".encode()
     for content in (text, text + b"damaged \xff\n"):
         block = Block.of(content, 1)
-        cues = Cues([Toy().cue, b"never$"])
+        cues = Cues([toy().cue, b"never$"])
         found = cues.indices(block, 0, block.line_count).tolist()
         middle = block.line_count // 2
         parts = [cues.indices(block, 0, middle), cues.indices(block, middle, block.line_count)]
         assert [index for part in parts for index in part.tolist()] == found
-        assert found == ([1] if re.search(Toy().cue, line.encode()) else [])
+        assert found == ([1] if re.search(toy().cue, line.encode()) else [])

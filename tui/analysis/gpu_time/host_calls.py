@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
+from operator import add
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from tui.analysis.gpu_time.interval_sets import (
 from tui.analysis.gpu_time.timelines import classify_values, unions_by_class
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
-from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, shipped, stamp, tables, user_path, user_text
+from tui.data.user_files import HINT, checked_pattern, parsed, rules_with_users, tables, user_path
 from tui.model.errors import ProftuiError
 from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
@@ -274,13 +274,7 @@ def phase_rules() -> tuple[tuple[HostPhase, str], ...]:
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    return _rules(stamp(user_phases_path()))
-
-
-@cache
-def _rules(user: Stamp | None) -> tuple[tuple[HostPhase, str], ...]:
-    own = () if user is None else parse_phases(user_text(user), user[0])
-    return (*own, *parse_phases(shipped(SHIPPED), SHIPPED))
+    return rules_with_users(SHIPPED, user_phases_path(), parse_phases, add)
 
 
 def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.data import user_files
-from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, tables, user_path, user_text
+from tui.data.user_files import HINT, checked_pattern, parsed, rules_with_users, tables, user_path
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
 
@@ -74,15 +73,10 @@ def op_rules() -> Rules:
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    return _rules(user_files.stamp(user_rules_path()))
+    return rules_with_users(SHIPPED, user_rules_path(), parse_rules, _merged)
 
 
-@cache
-def _rules(user: Stamp | None) -> Rules:
-    shipped = parse_rules(user_files.shipped(SHIPPED), SHIPPED)
-    if user is None:
-        return shipped
-    own = parse_rules(user_text(user), user[0])
+def _merged(own: Rules, shipped: Rules) -> Rules:
     return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups}, (*own.op_rules, *shipped.op_rules))
 
 

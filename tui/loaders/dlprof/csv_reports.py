@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -19,7 +18,7 @@ from tui.loaders.collector import with_short_names
 from tui.loaders.dlprof.dlprof_activities import LAUNCH, TOOL, path_columns, stack_column
 from tui.loaders.dlprof.dlprof_database import CONFIG, KERNELS, OPS
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, CellValues, split_cells
+from tui.loaders.text.section import LINE, CellValues, TextFormat, split_cells
 from tui.model.schema import NAME
 from tui.text import number_in
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from tui.loaders.collector import Collector, Session, Value
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 
 PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Ops", "All Kernels")
@@ -546,16 +545,5 @@ class _DlprofReader:
         """All reports are converted already."""
 
 
-@dataclass(frozen=True, slots=True)
-class _DlprofCsv:
-    """DLProf's reports as a format of text logs."""
-
-    format: Format = FORMAT
-    cue: bytes = rf"^\s*(?:{_TABLE_CUE}|{_SUMMARY_CUE})".encode()
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _DlprofReader(collector)
-
-
-DLPROF_CSV: Final = _DlprofCsv()
+DLPROF_CSV: Final = TextFormat(FORMAT, rf"^\s*(?:{_TABLE_CUE}|{_SUMMARY_CUE})".encode(), _DlprofReader)
 """The format, for the list of text formats."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -50,7 +49,7 @@ from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME, RANGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.collector import Value

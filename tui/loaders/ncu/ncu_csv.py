@@ -15,7 +15,7 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.ncu.ncu_launches import TOOL, add_launches, measured, shaped
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, split_cells, unique_names
+from tui.loaders.text.section import LINE, TextFormat, split_cells, unique_names
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui.loaders.collector import Collector, Session
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 
 _DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
@@ -236,18 +236,9 @@ class _NcuReader:
             self._collector.issue("info", page.line, "", _TIMES)
 
 
-@dataclass(frozen=True, slots=True)
-class _NcuFormat:
-    """The CSV as a format of text logs."""
-
-    format: Format = FORMAT
-    cue: bytes = rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name)"?,'
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _NcuReader(collector)
-
-
-NCU_CSV: Final = _NcuFormat()
+NCU_CSV: Final = TextFormat(
+    FORMAT, rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name)"?,', _NcuReader
+)
 """The format, for the list of text formats."""
 
 

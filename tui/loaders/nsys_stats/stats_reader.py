@@ -7,7 +7,6 @@ One text can hold many reports, of one or several runs. They are stored while th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -28,14 +27,14 @@ from tui.loaders.nsys_stats.stats_reports import (
     read_rows,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import LINE, MAX_STRAY_LINES, CellValues, TableSink
+from tui.loaders.text.section import LINE, MAX_STRAY_LINES, CellValues, TableSink, TextFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.loaders.collector import Collector
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 
 _RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-\u257f-]*")
@@ -336,21 +335,14 @@ class _StatsReader:
             build_frames(run, self._state.collector)
 
 
-@dataclass(frozen=True, slots=True)
-class _NsysStatsFormat:
-    """The reports as a format of text logs."""
-
-    format: Format = FORMAT
-    cue: bytes = (
+NSYS_STATS: Final = TextFormat(
+    FORMAT,
+    (
         "^(?:"
         + CUE
         + r"|[ \t]*(?:Processing|Running|Exporting) \[|[ \t]*\*\* .+ \([a-z][a-z0-9_]+(?::[^()]*)?\):"
         + r"|[ \t]*\[[0-9]+/[0-9]+\] Executing '|[ \t]*[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|[ \t]*$))"
-    ).encode()
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _StatsReader(collector)
-
-
-NSYS_STATS: Final = _NsysStatsFormat()
+    ).encode(),
+    _StatsReader,
+)
 """The format, for the list of text formats."""

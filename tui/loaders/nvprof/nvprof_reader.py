@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.base import Format
 from tui.loaders.nvprof.metrics import open_metrics
 from tui.loaders.nvprof.other_results import open_shares, open_unified_memory
-from tui.loaders.nvprof.reader_state import APPLICATION, MESSAGE, RESULT, STARTED, NvprofState, Processes
+from tui.loaders.nvprof.reader_state import APPLICATION, FORMAT_NAME, MESSAGE, RESULT, STARTED, NvprofState, Processes
 from tui.loaders.nvprof.summary import SummarySection, open_summary, open_summary_csv, resume_summary_csv
 from tui.loaders.nvprof.summary_figures import report_missing_rows
 from tui.loaders.nvprof.trace import open_trace
 from tui.loaders.nvprof.trace_cells import bare_row
 from tui.loaders.text.block import Line
-from tui.loaders.text.section import Section
+from tui.loaders.text.section import Section, TextFormat
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -507,3 +508,17 @@ class NvprofReader:
                 "nvprof --query-events --query-metrics lists those that do",
             )
             self._missing_events.clear()
+
+
+NVPROF: Final = TextFormat(
+    Format(
+        name=FORMAT_NAME,
+        title="nvprof text output",
+        recognized_by="lines such as ==1234== Profiling result:, or the header and rows of its tables",
+        feeds=("sessions", "devices", "activities", "api_calls", "summary", "metrics"),
+        record_with="nvprof --print-gpu-trace --print-api-trace --log-file run.nvprof.log ./app",
+    ),
+    CUE,
+    NvprofReader,
+)
+"""The format, for the list of text formats."""

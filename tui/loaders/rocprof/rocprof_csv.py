@@ -23,7 +23,7 @@ from tui.loaders.rocprof.rocprof_tables import (
     read_rows,
 )
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.section import CellValues, by_value
+from tui.loaders.text.section import CellValues, TextFormat, by_value
 from tui.model.names import short_name
 from tui.model.schema import NAME
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
     from tui.loaders.rocprof.rocprof_tables import RocprofHeader
     from tui.loaders.text.block import Line
-    from tui.loaders.text.section import Section, TextReader
+    from tui.loaders.text.section import Section
 
 
 _MARKERS: Final = r"(?i)marker|roctx"
@@ -359,19 +359,8 @@ class _RocprofReader:
             build_frames(run, self.collector)
 
 
-@dataclass(frozen=True, slots=True)
-class _RocprofFormat:
-    """The files of one version as a format of text logs."""
-
-    format: Format
-    cue: bytes = CUE
-
-    def reader(self, collector: Collector) -> TextReader:
-        return _RocprofReader(collector, self.format.name)
-
-
-ROCPROFV3_CSV: Final = _RocprofFormat(FORMAT_V3)
+ROCPROFV3_CSV: Final = TextFormat(FORMAT_V3, CUE, lambda collector: _RocprofReader(collector, FORMAT_V3.name))
 """The files of rocprofv3, for the list of text formats."""
 
-ROCPROF_CSV: Final = _RocprofFormat(FORMAT_V1)
+ROCPROF_CSV: Final = TextFormat(FORMAT_V1, CUE, lambda collector: _RocprofReader(collector, FORMAT_V1.name))
 """The files of rocprof's first version (and rocprofv2), for the list of text formats."""

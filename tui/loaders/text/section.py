@@ -8,6 +8,7 @@ all decline are program output, shown only in the Log view.
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
@@ -59,24 +60,21 @@ class TextReader(Protocol):
         """Called at the end of the text, after every section is closed."""
 
 
-class TextFormat(Protocol):
+@dataclass(frozen=True, slots=True)
+class TextFormat:
     """A format of text logs."""
 
-    @property
-    def format(self) -> Format:
-        """The description of the format."""
+    format: Format
+    """The description of the format."""
+    cue: bytes
+    """A regular expression that matches in every line that `TextReader.begin` could read.
 
-    @property
-    def cue(self) -> bytes:
-        """A regular expression that matches in every line that `TextReader.begin` could read.
-
-        Lines without a match are skipped at the speed of the regular expression engine, so it must miss nothing and
-        should match little else. It is case-sensitive and searched in cleaned lines, with ``^`` and ``$`` at line
-        ends, by Rust's engine: no look-around, no back-references.
-        """
-
-    def reader(self, collector: Collector) -> TextReader:
-        """A reader for one text."""
+    Lines without a match are skipped at the speed of the regular expression engine, so it must miss nothing and should
+    match little else. It is case-sensitive and searched in cleaned lines, with ``^`` and ``$`` at line ends, by Rust's
+    engine: no look-around, no back-references.
+    """
+    reader: Callable[[Collector], TextReader]
+    """Makes a reader for one text."""
 
 
 MAX_STRAY_LINES: Final = 20
