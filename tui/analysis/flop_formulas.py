@@ -343,34 +343,27 @@ def _convolution(call: Call) -> Work:
 def _vendor_convolution(call: Call) -> Work:
     # cudnn_convolution(input, weight, padding, stride, dilation, groups, ...); miopen_convolution has a bias before
     first = 3 if call.name.startswith("aten::miopen") else 2
-    return _forward(
-        call,
-        _convolution_sizes(
-            call.shape(0),
-            call.shape(1),
-            stride=call.numbers(first + 1),
-            padding=call.numbers(first),
-            dilation=call.numbers(first + 2),
-            transposed=False,
-            output_padding=[0],
-            groups=call.numbers(first + 3)[0],
-        ),
-    )
+    return _not_transposed(call, padding=first, stride=first + 1, dilation=first + 2, groups=first + 3)
 
 
 def _plain_convolution(call: Call) -> Work:
     # conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return _not_transposed(call, stride=3, padding=4, dilation=5, groups=6)
+
+
+def _not_transposed(call: Call, *, stride: int, padding: int, dilation: int, groups: int) -> Work:
+    """A convolution whose settings are the arguments at these positions."""
     return _forward(
         call,
         _convolution_sizes(
             call.shape(0),
             call.shape(1),
-            stride=call.numbers(3),
-            padding=call.numbers(4),
-            dilation=call.numbers(5),
+            stride=call.numbers(stride),
+            padding=call.numbers(padding),
+            dilation=call.numbers(dilation),
             transposed=False,
             output_padding=[0],
-            groups=call.numbers(6)[0],
+            groups=call.numbers(groups)[0],
         ),
     )
 

@@ -13,7 +13,7 @@ from textual.widgets import Input, TextArea
 from tui.app.comparison import Comparison
 from tui.app.key_queue import KeyQueue
 from tui.app.loading import ProfileLoading
-from tui.app.navigator import Navigator
+from tui.app.navigator import AppParts, Navigator
 from tui.app.notes import RowNotes
 from tui.app.profile_session import ProfileSession
 from tui.app.session_restore import SessionRestore
@@ -137,12 +137,11 @@ class ProftuiApp(App[None]):
         self.profile_session = ProfileSession(self, options, views, say)
         self.navigator = Navigator(self, self.profile_session, views, say)
         self.key_queue = KeyQueue(self, self.navigator, super().on_event)
-        self.session_restore = SessionRestore(self, options, self.profile_session, self.navigator, views, say)
-        self.notes = RowNotes(self, self.profile_session, self.navigator, self.session_restore, views, say)
-        self.comparison = Comparison(self, options, self.profile_session, self.navigator, views, say)
-        self.loading_files = ProfileLoading(
-            self, options, self.profile_session, self.navigator, views, self._loaded, say, opened, self._home_shown
-        )
+        parts = AppParts(self, options, self.profile_session, self.navigator, views, say)
+        self.session_restore = SessionRestore(parts)
+        self.notes = RowNotes(parts, self.session_restore)
+        self.comparison = Comparison(parts)
+        self.loading_files = ProfileLoading(parts, self._loaded, opened, self._home_shown)
         self.navigator.on_shown = self.session_restore.view_shown
         provide_services(self, _WidgetServices(self))
         self._output_filters = output_filters(options.color, ascii_only=options.ascii_only)

@@ -15,17 +15,12 @@ from tui.options import path_exists, user_path
 from tui.text import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from textual.app import App
+    from collections.abc import Callable
 
     from tui.analysis.compare.sides import Sides
-    from tui.app.navigator import Navigator
-    from tui.app.profile_session import ProfileSession, Say
+    from tui.app.navigator import AppParts
     from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
-    from tui.options import OpenOptions
-    from tui.screens.base import ViewScreen
 
 GROUP: Final = "comparison"
 OF_THIS_INPUT: Final = ("session", "sessions", "iteration", "iterations")
@@ -62,25 +57,12 @@ class Comparison:
     """Holds the comparison that the Compare view shows, and computes it.
 
     Args:
-        app: Runs threads, and opens the dialog.
-        options: What the command line asked for.
-        session: What the views show.
-        navigator: Goes from view to view.
-        views: The views that have been opened, by name.
-        say: Shows a message.
+        parts: The application and what it owns.
     """
 
-    def __init__(
-        self,
-        app: App[None],
-        options: OpenOptions,
-        session: ProfileSession,
-        navigator: Navigator,
-        views: Mapping[str, ViewScreen],
-        say: Say,
-    ) -> None:
-        self._app, self._options, self._session = app, options, session
-        self._navigator, self._views, self._say = navigator, views, say
+    def __init__(self, parts: AppParts) -> None:
+        self._app, self._options, self._session = parts.app, parts.options, parts.session
+        self._navigator, self._views, self._say = parts.navigator, parts.views, parts.say
         self.sides: Sides | None = None
         """The latest comparison."""
         self._asked_for: tuple[str, Profile | None] = ("", None)

@@ -20,18 +20,14 @@ from tui.screens.loading import LoadingScreen
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
-    from textual.app import App
-
-    from tui.app.navigator import Navigator
-    from tui.app.profile_session import ProfileSession, Say
+    from tui.app.navigator import AppParts
     from tui.cache.cache import Cache
     from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
     from tui.opening import OpenedProfiles
     from tui.options import OpenOptions
-    from tui.screens.base import ViewScreen
     from tui.screens.home import HomeScreen
 
 OPENING: Final = "opening"
@@ -44,32 +40,22 @@ class ProfileLoading:
     """Reads the files in a thread.
 
     Args:
-        app: Runs threads and timers; ended where nothing could be read.
-        options: What the command line asked for.
-        session: Takes over what was read.
-        navigator: Takes over which views can be shown.
-        views: The views that have been opened, by name.
+        parts: The application, which ends where nothing could be read, and what it owns.
         on_loaded: Called when the files have been read: True for the first time.
-        say: Shows a message.
         opened: What the files hold, where they have been read already.
         on_home: Called when the home screen is shown in place of a profile.
     """
 
     def __init__(
         self,
-        app: App[None],
-        options: OpenOptions,
-        session: ProfileSession,
-        navigator: Navigator,
-        views: Mapping[str, ViewScreen],
+        parts: AppParts,
         on_loaded: Callable[[bool], None],
-        say: Say,
         opened: OpenedProfiles | None = None,
         on_home: Callable[[], None] = lambda: None,
     ) -> None:
-        self._app, self._options, self._session = app, options, session
-        self._navigator, self._views = navigator, views
-        self._on_loaded, self._say, self._opened, self._on_home = on_loaded, say, opened, on_home
+        self._app, self._options, self._session = parts.app, parts.options, parts.session
+        self._navigator, self._views, self._say = parts.navigator, parts.views, parts.say
+        self._on_loaded, self._opened, self._on_home = on_loaded, opened, on_home
         self.is_reading_again = False
         """Whether the files are read while a profile is shown."""
         self.errors: tuple[ProftuiError, ...] = ()

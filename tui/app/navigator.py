@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,13 +18,14 @@ from tui.widgets.app_services import later
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from textual.app import App
     from textual.geometry import Size
     from textual.screen import Screen
 
     from tui.app.profile_session import ProfileSession, Say
+    from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
 
 IDLE_AFTER_S: Final = 0.1
@@ -125,6 +127,24 @@ def screen_class(name: str) -> type[ViewScreen]:
     module, _, class_name = view(name).screen.partition(":")
     found: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class AppParts:
+    """The application and what it owns, for parts of it that use several of these."""
+
+    app: App[None]
+    """Runs threads and timers, and shows screens."""
+    options: OpenOptions
+    """What the command line asked for."""
+    session: ProfileSession
+    """What the views show."""
+    navigator: Navigator
+    """Goes from view to view."""
+    views: Mapping[str, ViewScreen]
+    """The views that have been opened, by name."""
+    say: Say
+    """Shows a message."""
 
 
 class Navigator:

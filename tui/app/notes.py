@@ -12,12 +12,7 @@ from tui.text import plain
 from tui.widgets.app_services import HostsTables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from textual.app import App
-
-    from tui.app.navigator import Navigator
-    from tui.app.profile_session import ProfileSession, Say
+    from tui.app.navigator import AppParts
     from tui.app.session_restore import SessionRestore
     from tui.screens.base import ViewScreen
     from tui.state.notes import Note, Notes, RowPlace
@@ -57,25 +52,13 @@ class RowNotes:
     """Holds the notes on what is open.
 
     Args:
-        app: Runs threads, and opens the dialog.
-        session: What the views show.
-        navigator: Goes from view to view.
+        parts: The application and what it owns.
         restore: Knows the files that are open.
-        views: The views that have been opened, by name.
-        say: Shows a message.
     """
 
-    def __init__(
-        self,
-        app: App[None],
-        session: ProfileSession,
-        navigator: Navigator,
-        restore: SessionRestore,
-        views: Mapping[str, ViewScreen],
-        say: Say,
-    ) -> None:
-        self._app, self._session, self._navigator = app, session, navigator
-        self._restore, self._views, self._say = restore, views, say
+    def __init__(self, parts: AppParts, restore: SessionRestore) -> None:
+        self._app, self._session, self._navigator = parts.app, parts.session, parts.navigator
+        self._restore, self._views, self._say = restore, parts.views, parts.say
         self._is_warned = False
         """Whether the user was shown how many notes `:forget` deletes."""
 

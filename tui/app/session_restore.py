@@ -11,13 +11,7 @@ from tui.model.history import Place
 from tui.views import VIEWS, view
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from textual.app import App
-
-    from tui.app.navigator import Navigator
-    from tui.app.profile_session import ProfileSession, Say
-    from tui.options import OpenOptions
+    from tui.app.navigator import AppParts
     from tui.screens.base import ViewScreen
     from tui.state.store import Files
     from tui.state.workspace import Queries, SavedPlace, Workspace
@@ -33,25 +27,12 @@ class SessionRestore:
     """Keeps where the user is in a file, and goes back there when asked to.
 
     Args:
-        app: Runs threads and timers.
-        options: What the command line asked for.
-        session: What the views show.
-        navigator: Goes from view to view.
-        views: The views that have been opened, by name.
-        say: Shows a message.
+        parts: The application and what it owns.
     """
 
-    def __init__(
-        self,
-        app: App[None],
-        options: OpenOptions,
-        session: ProfileSession,
-        navigator: Navigator,
-        views: Mapping[str, ViewScreen],
-        say: Say,
-    ) -> None:
-        self._app, self._options, self._session = app, options, session
-        self._navigator, self._views, self._say = navigator, views, say
+    def __init__(self, parts: AppParts) -> None:
+        self._app, self._options, self._session = parts.app, parts.options, parts.session
+        self._navigator, self._views, self._say = parts.navigator, parts.views, parts.say
         self.left: Workspace | None = None
         """Where the user was when the file was last closed."""
         self._saved: Workspace | None = None
