@@ -155,4 +155,4 @@ def test_chosen_iterations_are_named(capsys: pytest.CaptureFixture[str]) -> None
     _, text = ran(capsys, file, "--iterations", "2:3", "--format", "markdown")
     assert text.startswith("## Findings of iterations 2:3 (")
     _, text = ran(capsys, file, "--iterations", "2:3", "--format", "json")
-    assert json.loads(text)["aggregation"] == "iterations 2:3"
+    assert json.loads(text)["iterations"] == "2:3"

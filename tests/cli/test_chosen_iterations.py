@@ -43,7 +43,7 @@ def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixtu
         _status, out, _err = run(capfd, "report", loop, "--view", view, "--iterations", "0:1", "--key", "fc")
         assert "Of iterations 0:1 by the key fc only." in out
     _status, out, _err = run(capfd, "report", loop, "--view", "iterations", "--format", "json")
-    assert json.loads(out)["sources"] == {"0": f"found: {found['reason']}"}
+    assert json.loads(out)["iteration_sources"] == {"0": f"found: {found['reason']}"}
 
 
 @pytest.mark.parametrize(

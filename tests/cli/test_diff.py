@@ -127,7 +127,7 @@ def test_unknown_figures_have_a_reason_in_every_format(capfd: pytest.CaptureFixt
     assert f"\n{expected}" in run(capfd, *pair)[0]
     assert f"\n- {expected}" in run(capfd, *pair, "--format", "markdown")[0]
     content = json.loads(run(capfd, *pair, "--frame", "figures", "--format", "json")[0])
-    assert {row["name"]: row["unknown_reason"] for row in content}["api_ns"] == f"baseline: {why}"
+    assert {row["name"]: row["unknown_reason"] for row in content["rows"]}["api_ns"] == f"baseline: {why}"
 
 
 def test_rows_that_are_not_shown_are_added_up(capfd: pytest.CaptureFixture[str]) -> None:
@@ -235,7 +235,7 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
         ("last(int*)", 0),
     ]
     for name in DIFF_FRAMES:
-        assert json.loads(run(capfd, *files, "--frame", name, "--format", "json")[0]) == whole.get(name, [])
+        assert json.loads(run(capfd, *files, "--frame", name, "--format", "json")[0])["rows"] == whole.get(name, [])
     path = tmp_path / "figures.csv"
     run(capfd, *files, "--frame", "figures", "-o", str(path))
     assert path.read_text().splitlines()[:2] == [

@@ -23,7 +23,7 @@ def test_inspect_prints_one_object_a_line_and_continues_after_a_bad_file(
     first, second = (json.loads(line) for line in out.splitlines())
     assert status == 2
     assert err == ""
-    assert set(first) == {"source", "error"}
+    assert set(first) == {"schema", "proftui", "source", "sources", "error"}
     assert first["source"] == str(tmp_path / "empty.log")
     assert second["source"] == str(log)
     assert second["sessions"][0]["frames"]["activities"] == {
@@ -114,7 +114,12 @@ def test_the_k40c_log_is_whole(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_ending_of_the_path_gives_the_format(capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
-    for ending, beginning in (("parquet", b"PAR1"), ("xlsx", b"PK"), ("md", b"| session |"), ("json", b"[{")):
+    for ending, beginning in (
+        ("parquet", b"PAR1"),
+        ("xlsx", b"PK"),
+        ("md", b"| session |"),
+        ("json", b'{"schema": "proftui.export/1"'),
+    ):
         target = tmp_path / f"kernels.{ending}"
         assert run(capfd, "export", log, "--frame", "kernels", "-o", target)[0] == 0
         assert target.read_bytes().startswith(beginning)

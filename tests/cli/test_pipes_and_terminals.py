@@ -24,7 +24,7 @@ from tui.cli.main import main
 def test_standard_input_is_a_file() -> None:
     done = proftui("export", "-", "--frame", "kernels", "--format", "json", stdin=TRACE)
     assert done.returncode == 0
-    assert sum(row["total_ns"] for row in json.loads(done.stdout)) == TOTAL_NS
+    assert sum(row["total_ns"] for row in json.loads(done.stdout)["rows"]) == TOTAL_NS
 
 
 def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.CaptureFixture[str], log: Path) -> None:

@@ -56,6 +56,7 @@ def test_markdown_and_json_hold_them(capsys: pytest.CaptureFixture[str]) -> None
     content = json.loads(run(capsys, "report", "--view", "kernels", "--notes", "--format", "json", CAFFE))
     [note] = content.pop("notes")
     assert [content.pop(name) for name in ("marked", "marked_elsewhere", "marked_of")] == [[], 0, "now"]
+    assert content.pop("total_rows") == {**plain.pop("total_rows"), "notes": 1}
     assert content == plain
     assert (note["note"], note["row"], note["view"]) == ("slow\n| \x1b[31mask Kim", "a", "Kernels")
 
@@ -64,7 +65,7 @@ def test_markdown_and_json_hold_them(capsys: pytest.CaptureFixture[str]) -> None
 def test_notes_alone_as_a_view_and_a_frame(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "report", "--view", "notes", CAFFE).startswith("Notes (2 notes)\n\nKernels: a (")
     rows = json.loads(run(capsys, "report", "--view", "notes", "--format", "json", CAFFE))["rows"]
-    assert json.loads(run(capsys, "export", "--frame", "notes", "--format", "json", CAFFE)) == rows
+    assert json.loads(run(capsys, "export", "--frame", "notes", "--format", "json", CAFFE))["rows"] == rows
     assert [row["view"] for row in rows] == ["Kernels", "GPUs"]
 
 

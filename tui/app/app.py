@@ -21,13 +21,13 @@ from tui.app.shutdown import failure_of, is_developing, is_survived
 from tui.commands import ProftuiProvider, command_words, run_command
 from tui.keys import Scope, bindings_for, key_elsewhere, keys_of_some_places
 from tui.model.aggregation import Aggregation
-from tui.model.errors import CommandError
+from tui.model.errors import CommandError, ProftuiError
 from tui.options import path_exists, user_path
 from tui.text import plain
 from tui.textual_patches import TooSmallScreen, use_escape_parser
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, kind_defaults, theme_name
 from tui.views import VIEWS
-from tui.widgets.app_services import AppServices, provide_services
+from tui.widgets.app_services import AppServices, copy_text, provide_services
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.output_filters import output_filters
 
@@ -463,6 +463,20 @@ class ProftuiApp(App[None]):
             self.say("ctrl+q quits, esc ends typing.")
         else:
             self.say("Q quits, q goes back.")
+
+    def action_copy_command(self) -> None:
+        """Copy the command that prints what is on the screen."""
+        from tui.screens.copied_command import copied_command
+
+        screen = self.view_screen
+        if screen is None:
+            return
+        try:
+            command = copied_command(screen)
+        except (CommandError, ProftuiError) as error:
+            self.say(str(error), severity="warning")
+        else:
+            self.say(f"{copy_text(self, command)}: {command}")
 
     def action_redraw(self) -> None:
         """Draw the whole screen again."""

@@ -69,7 +69,8 @@ class Comparison:
         """The words that asked for it, and what the views showed then."""
         self._wanted: tuple[str, Profile | None] = ("", None)
         """The same of what is being compared."""
-        self._is_swapped = False
+        self.is_swapped = False
+        """Whether baseline and candidate are the other way round than asked for."""
 
     def ask(self) -> None:
         """Open the dialog that asks what to compare with; two marked iterations are compared at once."""
@@ -192,7 +193,7 @@ class Comparison:
             words: From `compared_with`.
         """
         if words and words != self.request:
-            self._is_swapped = False
+            self.is_swapped = False
             self._compare_again(words)
 
     def _compare_again(self, words: str) -> None:
@@ -202,7 +203,7 @@ class Comparison:
             self._say(str(error), severity="error")
             return
         self._wanted = (words, self._session.profile)
-        self._make_comparison((lambda: make().swapped) if self._is_swapped else make, is_renewed=True)
+        self._make_comparison((lambda: make().swapped) if self.is_swapped else make, is_renewed=True)
 
     def _make_comparison(self, make: Callable[[], Sides], *, is_renewed: bool = False) -> None:
         compute = partial(self._compute, make, is_renewed=is_renewed)
@@ -224,7 +225,7 @@ class Comparison:
             self._app.call_from_thread(answer)
 
     def _show_comparison(self, made: Sides) -> None:
-        self._is_swapped = False
+        self.is_swapped = False
         self._take_comparison(made)
         self._navigator.go("compare")
 
@@ -236,6 +237,6 @@ class Comparison:
     def swap(self) -> None:
         """Swap baseline and candidate."""
         if self.sides is not None:
-            self._is_swapped = not self._is_swapped
+            self.is_swapped = not self.is_swapped
             self.sides = self.sides.swapped
             self._views["compare"].profile_changed()

@@ -134,13 +134,17 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         )
         _output(parser)
         parser.add_argument("--notes", action="store_true", help="include your notes and marked rows of the view")
+        _table(parser)
+        _selection(parser)
     elif command == "check":
         parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 if any finding has this severity or higher")
         parser.add_argument("--format", choices=CHECK_FORMATS, default="text", help="default: text")
+        _bounds(parser)
     elif command == "sql":
         parser.add_argument("query", metavar="QUERY", help="one SELECT, as one argument")
         parser.add_argument("--format", choices=("text", *EXPORT_FORMATS), help="default: text on a terminal, else csv")
         _output(parser)
+        _selection(parser)
     elif command == "inspect":
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     else:
@@ -150,6 +154,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         parser.add_argument("--frame", required=True, choices=names, metavar="FRAME", help=", ".join(names))
         parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: by the extension of PATH, or csv")
         _output(parser)
+        _selection(parser)
     _common(parser)
     return parser
 
@@ -199,6 +204,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
         "iterations its span is compared, without start times its GPU time; exit with 2 if neither is recorded. The "
         "noise of iterations, other longer times and the largest increases are reported, not judged",
     )
+    _selection(parser)
     parser.add_argument("--session-b", type=int, metavar="N", help="session of B; default: as --session")
     parser.add_argument("--iterations-b", metavar="A:B", help="iterations of B; default: as --iterations")
     _common(parser)
@@ -243,6 +249,59 @@ def _per_cent(text: str) -> float:
     if 0 < value < 1 and number == text.strip():
         raise argparse.ArgumentTypeError(f"{text}: ambiguous: {number}% or {100 * value:g}%? Write the % sign")
     return value
+
+
+def _table(parser: argparse.ArgumentParser) -> None:
+    """Which table of a view is printed."""
+    group = parser.add_argument_group(
+        "one table of the view", "X in the explorer copies the command for what it shows."
+    )
+    group.add_argument("--table", metavar="NAME", help="this table alone, such as launches below kernels")
+    group.add_argument(
+        "--row",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="the rows below this row, by its key in the JSON; once for each table above",
+    )
+    group.add_argument("--group-by", metavar="NAME", help="what ops or the tree of ops are grouped by")
+    group.add_argument("--depth", type=_count, metavar="N", help="so many levels of a tree")
+    group.add_argument(
+        "--unfold",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="show what lies in this row of a tree, and fold the others; may be repeated",
+    )
+
+
+def _selection(parser: argparse.ArgumentParser) -> None:
+    """Which rows and columns of a table are printed."""
+    group = parser.add_argument_group("rows and columns of the table")
+    group.add_argument("--filter", default="", metavar="TEXT", help="only matching rows, as f in the explorer")
+    group.add_argument(
+        "--sort", default="", metavar="COLUMNS", help="as --sort=-total_ns,name; - stands for largest first"
+    )
+    group.add_argument("--columns", default="", metavar="COLUMNS", help="only these, in this order: name,total_ns")
+    group.add_argument("--hide-small", action="store_true", help="leave out the smallest rows, at most 1%% of the time")
+    _bounds(group)
+
+
+def _bounds(parser: argparse._ActionsContainer) -> None:
+    """How much is printed."""
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows of each table")
+    parser.add_argument("--max-bytes", type=_count, metavar="N", help="JSON: so many rows as fit into N bytes")
+
+
+def _count(text: str) -> int:
+    """A number of rows, levels or bytes.
+
+    >>> _count("20")
+    20
+    """
+    if not (text.isascii() and text.isdecimal() and int(text[:18]) > 0 and len(text) <= 18):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number from 1")
+    return int(text)
 
 
 def _output(parser: argparse.ArgumentParser) -> None:

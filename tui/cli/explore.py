@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.cli import console
-from tui.cli.arguments import COMMANDS
+from tui.cli.arguments import COMMANDS, command_parser
 from tui.cli.console import BAD_INPUT, out_of_memory_error, terminal_of, width, write_text
 from tui.cli.headless import check_input, load_files, report
 from tui.keys import use_keys
@@ -21,7 +22,6 @@ from tui.options import OpenOptions
 from tui.terminal import environment_changes, keeps_escape
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
 KEYS_HINT: Final = "correct the file or move it away; proftui --keys lists actions and keys"
@@ -40,8 +40,7 @@ def open_app(options: argparse.Namespace) -> int:
     if options.files:
         _refuse_mistyped(options.files[0])
     if known.obstacle:
-        options.view, options.format, options.notes, options.output = "dashboard", "text", False, "-"
-        status = report(options)
+        status = report(argparse.Namespace(**{**vars(command_parser("report").parse_args(["-"])), **vars(options)}))
         # Below the report, where it is seen on a terminal too; and only where there is one.
         sys.stdout.flush()
         console.info(f"{known.obstacle}: printing the text report; open the file in a terminal to explore it")

@@ -14,13 +14,23 @@ from typing import IO, TYPE_CHECKING, Final
 from tui.cli import console
 from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES
 from tui.cli.console import BAD_INPUT, terminal_of, width, write_data, write_text
+from tui.cli.selected_tables import (
+    asked,
+    bounds_of,
+    exported_key,
+    head_of,
+    numbered_selection,
+    selected_table,
+    table_report,
+    wants_one_table,
+)
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.terminal import NO_COLOR
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
@@ -61,23 +71,40 @@ def report(options: argparse.Namespace) -> int:
         _write_report(html_report(profile, options), format_name, options)
         return status_of(errors)
     style = style_of(options.color)
-    if options.view == "dashboard":
+    bounds = bounds_of(options, options.format)
+    if wants_one_table(options):
+        own_notes = _notes(options).rows() if options.view == "notes" else None
+        table = table_report(profile, options, style, own_notes)
+        text = dict.fromkeys(("text", "markdown", "json"), lambda: table)
+    elif options.view == "dashboard":
         dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
-        text = {"text": lambda: dashboard.as_text(style), "markdown": dashboard.as_markdown, "json": dashboard.as_json}
+        text = {
+            "text": lambda: dashboard.as_text(style),
+            "markdown": dashboard.as_markdown,
+            "json": lambda: dashboard.as_json(bounds),
+        }
     elif options.view == "findings":
         from tui.output.check import Check
 
         check = Check(profile, gpu=options.gpu)
-        text = {"text": lambda: check.as_text(style), "markdown": check.as_markdown, "json": check.as_json}
+        text = {
+            "text": lambda: check.as_text(style),
+            "markdown": check.as_markdown,
+            "json": lambda: check.as_json(bounds),
+        }
     elif options.view == "notes":
         notes = NotesReport(_notes(options))
-        text = {"text": lambda: notes.as_text(style), "markdown": notes.as_markdown, "json": notes.as_json}
+        text = {
+            "text": lambda: notes.as_text(style),
+            "markdown": notes.as_markdown,
+            "json": lambda: notes.as_json(bounds),
+        }
     else:
         view = options.view
         text = {
             "text": lambda: reports.as_text(profile, view, style, gpu=options.gpu),
             "markdown": lambda: reports.as_markdown(profile, view, gpu=options.gpu),
-            "json": lambda: reports.as_json(profile, view, gpu=options.gpu),
+            "json": lambda: reports.as_json(profile, view, gpu=options.gpu, bounds=bounds),
         }
     written = text[format_name]()
     if options.notes and options.view != "notes":
@@ -171,12 +198,13 @@ def check(options: argparse.Namespace) -> int:
     """Print the findings; the exit status says whether they reach ``--fail-on``."""
     from tui.output.check import Check
 
+    bounds = bounds_of(options, options.format)
     profile, errors = load_files(options)
     check = Check(profile, gpu=options.gpu)
     writers = {
         "text": lambda: check.as_text(style_of(options.color)),
         "markdown": check.as_markdown,
-        "json": check.as_json,
+        "json": lambda: check.as_json(bounds),
         "sarif": check.as_sarif,
     }
     (write_text if options.format == "text" else write_data)(writers[options.format]())
@@ -191,7 +219,8 @@ def export(options: argparse.Namespace) -> int:
     format_name = table_format(options) or "csv"
     profile, errors = load_files(options)
     data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame, gpu=options.gpu)
-    write_table(data, options, format_name, options.frame)
+    fields = head_of("export", profile, options, options.frame)
+    write_table(data, options, format_name, options.frame, exported_key(options.frame, data), fields)
     return status_of(errors)
 
 
@@ -210,17 +239,43 @@ def table_format(options: argparse.Namespace) -> str | None:
     return name
 
 
-def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
-    """Write a table to the output of the options."""
+def write_table(
+    data: pl.DataFrame,
+    options: argparse.Namespace,
+    format_name: str,
+    what: str,
+    key: Sequence[str],
+    fields: Mapping[str, object],
+) -> None:
+    """Write a table to the output of the options.
+
+    Args:
+        data: All rows.
+        options: Which of them, and where to.
+        format_name: How.
+        what: What they are.
+        key: The columns that identify a row.
+        fields: What JSON says of them.
+    """
+    import polars as pl
+
     from tui.output.about import About, profile_name
     from tui.output.export import for_terminal, formula_warning, write
+    from tui.output.json_document import document_before_rows
 
-    # Bare tables here: Markdown goes into documents with their own headings, JSON into programs.
+    bounds = bounds_of(options, format_name)
+    table = selected_table(data, options, key)
+    data, before = table.rows.select(table.columns or pl.all()), b""
+    if format_name == "json":
+        before, data = document_before_rows(fields, table, bounds)
+    # Bare tables here: Markdown goes into documents with their own headings.
     about = None if format_name in ("markdown", "json") else About(profile_name(options.files), what)
     if options.output == "-":
-        write(for_terminal(data) if sys.stdout.isatty() else data, sys.stdout.buffer, format_name, about=about)
+        shown = for_terminal(data) if sys.stdout.isatty() else data
+        write(shown, sys.stdout.buffer, format_name, about=about, before_rows=before)
     else:
-        write(data, Path(options.output), format_name, overwrite=options.overwrite, about=about)
+        path = Path(options.output)
+        write(data, path, format_name, overwrite=options.overwrite, about=about, before_rows=before)
         console.info(f"wrote {data.height:,} rows of {what} to {options.output}")
         if formulas := formula_warning(data, format_name):
             console.info(formulas)
@@ -229,18 +284,19 @@ def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: st
 def sql(options: argparse.Namespace) -> int:
     """Print what a query finds."""
     from tui.output.report import table_lines
-    from tui.query.sql.run import numbered, result_spec, run, sql_tables
+    from tui.query.sql.run import result_spec, run, sql_tables
 
     format_name = table_format(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
     profile, errors = load_files(options)
     tables = sql_tables(profile, lambda: _notes(options).rows(), gpu=options.gpu)
     found = run(options.query, tables)
     if format_name == "text":
-        rows = numbered(found)
+        rows = numbered_selection(found, options)
         lines = table_lines(result_spec(rows), rows, style_of(options.color)) if rows.height else []
-        write_text("\n".join([*lines, f"({found.height:,} row{'' if found.height == 1 else 's'})"]) + "\n")
+        write_text("\n".join([*lines, f"({rows.height:,} row{'' if rows.height == 1 else 's'})"]) + "\n")
     else:
-        write_table(found, options, format_name, "the result")
+        fields = {**head_of("sql", profile, options), "query": options.query}
+        write_table(found, options, format_name, "the result", (), fields)
     return status_of(errors)
 
 
@@ -249,6 +305,7 @@ def inspect(options: argparse.Namespace) -> int:
     from tui.analysis.capabilities import inspect
     from tui.loaders.registry import load_one
     from tui.output.export import json_line
+    from tui.output.json_document import schema_of, source_facts
     from tui.output.listing import inspect_text
 
     _check_choices(options)
@@ -261,6 +318,7 @@ def inspect(options: argparse.Namespace) -> int:
             found: dict[str, object] = {"source": file, "error": str(error)}
         else:
             found = {**inspect(profile), "source": file}
+        found = {**schema_of("inspect"), **found, "sources": [source_facts(file)]}
         if options.format == "json":
             write_data(json_line(found))
         else:
@@ -337,10 +395,14 @@ def cache(options: argparse.Namespace) -> int:
         return 0 if not left else 2
     cached = entries()
     if options.format == "json":
-        from tui.output.export import json_line
+        import polars as pl
 
-        for one in cached:
-            write_data(json_line(_as_json(one)))
+        from tui.output.json_document import JsonTable, document, schema_of
+
+        schema = {"file": pl.String, "bytes": pl.Int64, "used": pl.String, "state": pl.String, "entry": pl.String}
+        rows = pl.DataFrame([{**_as_json(one), "entry": one.name} for one in cached], schema)
+        fields = {**schema_of("cache"), "folder": str(folder())}
+        write_data(document(fields, {"rows": JsonTable(rows, ("entry",))}))
         return 0
     for one in cached:
         content = _as_json(one)
@@ -384,6 +446,7 @@ def diff(options: Namespace) -> int:
     options.baseline, options.candidate = options.files
     check_input(options.files)
     format_name = _diff_format(options)
+    bounds = bounds_of(options, format_name)
     both: list[Profile] = []
     errors: list[ProftuiError] = []
     for file, suffix in ((options.baseline, ""), (options.candidate, "_b")):
@@ -399,17 +462,18 @@ def diff(options: Namespace) -> int:
         than_pct=options.fail_on_regression,
     )
     if format_name in WHOLE and options.frame is None:
-        writers = {
+        writers: dict[str, Callable[[], str]] = {
             "text": lambda: compared.as_text(style_of(options.color)),
             "markdown": compared.as_markdown,
-            "json": compared.as_json,
+            "json": lambda: compared.as_json(bounds),
         }
         (write_text if format_name == "text" else write_data)(writers[format_name]())
     else:
         name = options.frame or DIFF_FRAMES[0]
         if options.frame is None:
             console.info(f"{format_name} holds one table: {name}; with --frame also {', '.join(DIFF_FRAMES[1:])}")
-        write_table(compared.table(name), options, format_name, name)
+        fields = {**compared.head(), **asked(options), "frame": name}
+        write_table(compared.table(name), options, format_name, name, compared.key(name), fields)
     if options.fail_on_regression is None:
         return status_of(errors)
     console.info(*compared.verdict())

@@ -133,6 +133,15 @@ EVERYWHERE: Final = (
         at_once=True,
         shown_keys=":",
     ),
+    Action(
+        "app.copy-command",
+        "X",
+        "copy_command",
+        "copy command",
+        "Copy the command that prints what is on the screen: view, rows, filter, order, iterations, session.",
+        A,
+        WORK,
+    ),
     Action("app.palette", "ctrl+p", "command_palette", "palette", "Find any action by name.", A, WORK),
     Action(
         "app.help",

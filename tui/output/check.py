@@ -17,6 +17,7 @@ from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.iterations.chosen_iterations import words
 from tui.fmt import brief_duration, duration
 from tui.output.export import json_line, markdown_cell, markdown_table
+from tui.output.json_document import Bounds, JsonTable, document, head
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -133,8 +134,20 @@ FORMATS: Final = ("text", "json", "markdown", "sarif")
 SEVERITIES: Final = tuple(reversed([severity.value for severity in Severity]))
 """What a build can fail on, the least first."""
 
+FINDING_KEY: Final = ("rule", "tool", "session", "filter", "problem")
 _JSON_COLUMNS: Final = ("numbers", "thresholds", "evidence")
 INDENT: Final = 9
+
+
+class _FindingRows(JsonTable):
+    """Findings, with their figures as objects."""
+
+    def objects(self, limit: int | None) -> list[dict[str, Any]]:
+        """The first findings."""
+        return [
+            {name: json.loads(value) if name in _JSON_COLUMNS and value else value for name, value in row.items()}
+            for row in JsonTable.objects(self, limit)
+        ]
 
 
 class Check:
@@ -233,19 +246,10 @@ class Check:
 
     # --- for programs ------------------------------------------------------------------------------------------------
 
-    def as_json(self) -> str:
-        """One object on a line: sources, counts, findings (every row; numbers, thresholds and evidence as objects)."""
-        content: dict[str, Any] = {"view": "findings", "sources": list(self._profile.sources)}
-        if self._profile.partial:
-            content["partial"] = self._profile.partial
-        if words(self._profile):
-            content["aggregation"] = words(self._profile)
-        content["counts"] = dict(counts(self.findings))
-        content["findings"] = [
-            {name: json.loads(value) if name in _JSON_COLUMNS and value else value for name, value in row.items()}
-            for row in self.findings.iter_rows(named=True)
-        ]
-        return json_line(content)
+    def as_json(self, bounds: Bounds | None = None) -> str:
+        """One object on a line: counts, findings (every row; numbers, thresholds and evidence as objects)."""
+        fields = {**head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
+        return document(fields, {"findings": _FindingRows(self.findings, FINDING_KEY)}, bounds)
 
     def as_sarif(self) -> str:
         """SARIF 2.1.0, for code hosts."""

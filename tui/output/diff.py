@@ -37,8 +37,9 @@ from tui.fmt import count, duration, format_value, signed
 from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
-from tui.output.export import json_line, markdown_cell, markdown_table
-from tui.output.report import json_rows, table_lines, table_markdown
+from tui.output.export import markdown_cell, markdown_table
+from tui.output.json_document import Bounds, JsonTable, document, head, source_facts
+from tui.output.report import table_lines, table_markdown
 from tui.output.text_table import GAP
 from tui.text import plain
 
@@ -188,6 +189,10 @@ class Diff:
         found = next(known, None)
         return next(missing).rows(self.sides, self._how) if found is None else found
 
+    def key(self, name: str) -> tuple[str, ...]:
+        """The columns that identify a row of a table."""
+        return ("name",) if name == "figures" else next(part.spec.key for part in PARTS if _name(part.spec) == name)
+
     def verdict(self) -> tuple[str, ...]:
         """Lines on what was judged, as `tui.output.diff.verdict` writes them.
 
@@ -256,9 +261,10 @@ class Diff:
                 text += f"\n{rest}\n" if rest else ""
         return text
 
-    def as_json(self) -> str:
+    def as_json(self, bounds: Bounds | None = None) -> str:
         """All of it as one object on a line: both labels, per_iteration, tolerant, figures, judged, and the tables."""
         content: dict[str, Any] = {
+            **self.head(),
             "baseline": self.sides.a.label,
             "candidate": self.sides.b.label,
             "per_iteration": self.sides.per_iteration,
@@ -266,7 +272,6 @@ class Diff:
             "iterations": [dict(self.sides.a.iterations), dict(self.sides.b.iterations)],
             "left_out_ns": [self.sides.a.left_out_ns, self.sides.b.left_out_ns],
             "partial": [self.sides.a.whole.partial, self.sides.b.whole.partial],
-            "figures": [dict(zip(_FIGURE, row, strict=True)) for row in self._figure_rows()],
             "verdict": {"outcome": self._shown and self._shown.outcome.value, "sentence": self.sentence or None},
         }
         if self.judgment is not None:
@@ -277,8 +282,15 @@ class Diff:
                 "longer_too": [figure.name for figure in self.judgment.others],
                 "middle_half_ns": self._middle_halves(),
             }
-        content |= {_name(spec): json_rows(rows) for spec, rows in self._tables}
-        return json_line(content)
+        tables = {"figures": JsonTable(self.table("figures"), self.key("figures"))}
+        tables |= {_name(spec): JsonTable(rows, spec.key) for spec, rows in self._tables}
+        return document(content, tables, bounds)
+
+    def head(self) -> dict[str, Any]:
+        """The fields that its documents begin with: the sources are those of both sides."""
+        a, b = self.sides.a.whole, self.sides.b.whole
+        sources = [source_facts(source) for source in (*a.sources, *b.sources)]
+        return {**head("diff", a, view="compare"), "sources": sources, "session": None, "iterations": None}
 
     def _middle_halves(self) -> list[list[float | None]] | None:
         """Of each side between which two durations the middle half of its iterations lies, where these are judged."""

@@ -41,6 +41,7 @@ def write(
     *,
     overwrite: bool = False,
     about: About | None = None,
+    before_rows: bytes = b"",
 ) -> None:
     """Write a frame to a file or a stream.
 
@@ -53,6 +54,7 @@ def write(
         overwrite: Replace a file that is there.
         about: What the rows are of: written by the formats that are read by people (Excel, PDF, Markdown), by JSON
             and Parquet in addition to the rows; the others hold the rows alone.
+        before_rows: What JSON says before the rows, as of `json_document.document_before_rows`.
 
     Raises:
         ProftuiError: The format is not known, a package is missing, or the file cannot be written.
@@ -63,7 +65,9 @@ def write(
 
     def write_to(stream: IO[bytes]) -> None:
         try:
+            stream.write(before_rows)
             FORMATS[format_name](plain_frame, stream, about)
+            stream.write(b"}\n" if before_rows else b"")
         except OSError as error:
             raise _with_number(error) from error
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -25,7 +25,8 @@ from tui.analysis.timeline.window import labeled, ruler, whole_window
 from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
-from tui.output.export import json_line, markdown_cell, markdown_table
+from tui.output.export import markdown_cell, markdown_table
+from tui.output.json_document import Bounds, JsonTable, document, head
 from tui.output.text_table import WrittenColumn, laid_out, written
 from tui.query.facts import informative_columns, prioritized
 from tui.tables import Table, screen_of_report, tables_of_report
@@ -200,28 +201,20 @@ def tables_with_rows(
             yield table.table_spec(profile), rows
 
 
-def as_json(profile: Profile, report: str, *, gpu: str | None = None) -> str:
-    """A report as one JSON object on a line: ``view``, ``sources``, ``rows``, and further tables by their names."""
+def as_json(profile: Profile, report: str, *, gpu: str | None = None, bounds: Bounds | None = None) -> str:
+    """A report as one JSON object on a line: ``rows``, and further tables by their names."""
     main, *others = tables_for(profile, report)
-    content: dict[str, Any] = {"view": report, "sources": list(profile.sources)}
-    if profile.partial:
-        content["partial"] = profile.partial
-    if words(profile):
-        content["aggregation"] = words(profile)
+    fields = head("report", profile, view=report)
     if report in OF_ITERATIONS:
-        content["sources"] = {
+        fields["iteration_sources"] = {
             str(session): iterations.reasons(profile).get(session, source)
             for session, source in iterations.sources(profile).items()
         }
-    content["rows"] = json_rows(main.rows(profile, gpu=gpu))
-    content |= {table.table_spec().name: json_rows(table.rows(profile, gpu=gpu)) for table in others}
-    return json_line(content)
-
-
-def json_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows as objects; what is not a number in JSON (NaN, infinity) is null."""
-    finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
-    return rows.with_columns(finite).to_dicts()
+    tables = {"rows": main} | {table.table_spec().name: table for table in others}
+    found = {
+        name: JsonTable(table.rows(profile, gpu=gpu), table.table_spec(profile).key) for name, table in tables.items()
+    }
+    return document(fields, found, bounds)
 
 
 def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: bool = True) -> list[str]:

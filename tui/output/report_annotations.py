@@ -11,7 +11,8 @@ import polars as pl
 
 from tui.analysis.notes_table import AS_NOW, BEFORE, NOTES, notes_frame
 from tui.output.export import json_line
-from tui.output.report import json_rows, table_lines, table_markdown, tables_for
+from tui.output.json_document import Bounds, JsonTable, document, schema_of
+from tui.output.report import table_lines, table_markdown, tables_for
 from tui.tables import REPORTS, screen_of_report
 from tui.text import plain
 
@@ -117,7 +118,10 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
         style: How text is written.
     """
     if format_name == "json":
-        marked = [{"view": one.view, "table": one.spec.name, "rows": json_rows(one.rows)} for one in report.marked]
+        marked = [
+            {"view": one.view, "table": one.spec.name, "rows": JsonTable(one.rows, one.spec.key).objects(None)}
+            for one in report.marked
+        ]
         of = {"marked_elsewhere": report.elsewhere, "marked_of": AS_NOW if report.is_of_now else BEFORE}
         return json_line({**json.loads(written), "marked": marked, **of})
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
@@ -208,9 +212,9 @@ class NotesReport:
         body = table_markdown(NOTES, self.rows) if self.rows.height else "none\n"
         return f"{heading} {plain(self._title)}\n\n{body}"
 
-    def as_json(self) -> str:
+    def as_json(self, bounds: Bounds | None = None) -> str:
         """One JSON object on a line: ``view`` and ``rows``."""
-        return json_line({"view": "notes", "rows": json_rows(self.rows)})
+        return document({**schema_of("report"), "view": "notes"}, {"rows": JsonTable(self.rows, NOTES.key)}, bounds)
 
 
 def with_notes(written: str, saved: SavedNotes, view: str, format_name: str, style: Style) -> str:
@@ -225,7 +229,9 @@ def with_notes(written: str, saved: SavedNotes, view: str, format_name: str, sty
     """
     notes = NotesReport(saved, None if view == "dashboard" else screen_of_report(view))
     if format_name == "json":
-        return json_line({**json.loads(written), "notes": json_rows(notes.rows)})
+        content = json.loads(written)
+        content["total_rows"]["notes"] = notes.rows.height
+        return json_line({**content, "notes": JsonTable(notes.rows, NOTES.key).objects(None)})
     if not notes.rows.height:
         return written
     return f"{written}\n{notes.as_text(style) if format_name == 'text' else notes.as_markdown('###')}"

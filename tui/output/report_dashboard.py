@@ -18,8 +18,9 @@ from tui.fitting import bar, cell_width, pad
 from tui.fmt import brief_duration, count, duration, percent
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.table_spec import TableSpec
-from tui.output.export import json_line, markdown_cell, markdown_table
-from tui.output.report import Style, issue_lines, json_rows, table_lines, table_markdown
+from tui.output.export import markdown_cell, markdown_table
+from tui.output.json_document import Bounds, JsonTable, document, head
+from tui.output.report import Style, issue_lines, table_lines, table_markdown
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -227,6 +228,7 @@ class DashboardReport:
     """
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
+        self._profile = profile
         self._sources = list(profile.sources)
         self._several = profile["sessions"].height > 1
         self._figures = dashboard(profile, gpu=gpu)
@@ -311,31 +313,24 @@ class DashboardReport:
             parts.append(f"## {MISSING_HEADING}\n\n{table}")
         return "\n".join(parts)
 
-    def as_json(self) -> str:
+    def as_json(self, bounds: Bounds | None = None) -> str:
         """As one JSON object on a line, in base units."""
         figures = self._figures
-        content: dict[str, Any] = {"view": "dashboard", "sources": self._sources}
-        if self._iterations:
-            content["aggregation"] = self._iterations
-        if figures.partial:
-            content["partial"] = figures.partial
-        if figures.left_out:
-            content["left_out"] = figures.left_out
-        content["expert"] = {
-            "counts": dict(self._advice.counts),
-            "guidance": self._advice.guidance,
-            "top_findings": json_rows(self._advice.top_findings.select(*FINDING_COLUMNS)),
-        }
+        content: dict[str, Any] = head("report", self._profile, view="dashboard")
+        content["left_out"] = figures.left_out or None
+        content["expert"] = {"counts": dict(self._advice.counts), "guidance": self._advice.guidance or None}
         content["performance"] = {fact.name: fact.value for fact in figures.performance}
         content["unknown"] = {fact.name: fact.source for fact in figures.performance if fact.value is None}
-        content["split"] = json_rows(figures.split)
-        content |= {section.spec.name: json_rows(section.rows) for section in self._sections}
         content["system"] = {fact.name: fact.value for fact in figures.system}
         content["issues"] = dict(figures.issues)
         content["missing"] = [
             {"name": need.name, "gives": need.gives, "record": need.record} for need in figures.missing
         ]
-        return json_line(content)
+        findings = self._advice.top_findings.select(*FINDING_COLUMNS)
+        tables = {"top_findings": JsonTable(findings, ("rule", "tool", "session", "problem"))}
+        tables["split"] = JsonTable(figures.split, ("group",))
+        tables |= {section.spec.name: JsonTable(section.rows, section.spec.key) for section in self._sections}
+        return document(content, tables, bounds)
 
     def _findings(self) -> list[tuple[str, str, str, str]]:
         """Severity, rules, problem and cost of the most expensive findings."""

@@ -265,6 +265,11 @@ class CompareScreen(ViewScreen):
         sides = self.explorer.comparison.sides
         return () if sides is None else (self.explorer.comparison.request, *sorted((sides.a.label, sides.b.label)))
 
+    @property
+    def is_tolerant(self) -> bool:
+        """Whether names that differ by version, library or GPU are matched."""
+        return self._tolerant
+
     def place(self) -> Place:
         """The part, how its names are matched, and what is compared."""
         level = PARTS[self._place].spec.name + _TOLERANTLY * self._tolerant

@@ -208,6 +208,11 @@ class ExpertSystemsScreen(ViewScreen):
         yield TablePane(EXPERT, id="table")
         yield Static(id="whole-finding")
 
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether rules that do not apply and clean ones have a row each."""
+        return self._unfolded
+
     def rows(self) -> pl.DataFrame:
         """The findings."""
         return expert_rows(findings(self.profile, gpu=self.explorer.options.gpu), unfolded=self._unfolded)

@@ -119,6 +119,7 @@ class Comparing(Protocol):
     """The comparison that the Compare view shows."""
 
     sides: Sides | None
+    is_swapped: bool
 
     @property
     def request(self) -> str:

@@ -408,9 +408,11 @@ class KernelsScreen(ViewScreen):
         "enter on a launch shows its configuration and theoretical occupancy; L shows its line in a log."
     )
 
+    LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)
+
     def make_body(self) -> LinkedTables:
         """Kernels and launches."""
-        return LinkedTables((KERNEL_LEVEL, LAUNCH_LEVEL))
+        return LinkedTables(self.LEVELS)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """The launch config of a launch; of a kernel its values and the distribution of its durations."""

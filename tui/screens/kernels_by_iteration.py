@@ -106,10 +106,14 @@ class KernelsByIterationScreen(ViewScreen):
         "enter on a launch shows its configuration and theoretical occupancy. q goes back."
     )
 
+    LEVELS: ClassVar = (
+        ITERATION_LEVEL,
+        Level("launches", ITERATION_LAUNCHES, launches_below, launch_crumb, nothing_launched, 3),
+    )
+
     def make_body(self) -> LinkedTables:
         """Iterations and launches."""
-        launches = Level("launches", ITERATION_LAUNCHES, launches_below, launch_crumb, nothing_launched, 3)
-        return LinkedTables((ITERATION_LEVEL, launches))
+        return LinkedTables(self.LEVELS)
 
     def path(self) -> list[str]:
         """The rows that have been gone into; before that how iterations were found."""
@@ -156,15 +160,15 @@ class KernelsByOpScreen(ViewScreen):
         "enter on a launch shows its configuration and theoretical occupancy. q goes back."
     )
 
+    LEVELS: ClassVar = (
+        ITERATION_LEVEL,
+        Level("ops", ITERATION_OPS, ops_below, op_crumb, nothing_launched, 2),
+        Level("launches", ITERATION_LAUNCHES, launches_of_op_below, launch_crumb, nothing_launched, 2),
+    )
+
     def make_body(self) -> LinkedTables:
         """Iterations, ops and launches."""
-        return LinkedTables(
-            (
-                ITERATION_LEVEL,
-                Level("ops", ITERATION_OPS, ops_below, op_crumb, nothing_launched, 2),
-                Level("launches", ITERATION_LAUNCHES, launches_of_op_below, launch_crumb, nothing_launched, 2),
-            )
-        )
+        return LinkedTables(self.LEVELS)
 
     def path(self) -> list[str]:
         """The rows that have been gone into; before that how iterations were found, and whether ops are inferred."""

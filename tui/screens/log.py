@@ -305,6 +305,12 @@ class LogScreen(ViewScreen):
         self.log_view.focus()
         self._show_status(self.log_view.cursor_line)
 
+    @property
+    def shown_lines(self) -> tuple[str, int, int]:
+        """The source, and the first and the last line on the screen."""
+        top = int(self.log_view.scroll_offset.y)
+        return self._source, top + 1, min(top + max(1, self.log_view.size.height), self.log_view.line_count)
+
     def show_line(self, line: int, session: int | None) -> None:
         """Go to a line of the source that a session came from."""
         whole = self.explorer.profile_session.whole_profile

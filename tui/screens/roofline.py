@@ -59,14 +59,14 @@ class RooflineScreen(ViewScreen):
         "The plot shows TFLOP/s over FLOP/byte, both logarithmic; the line is the roof."
     )
 
+    LEVELS: ClassVar = (
+        Level("roofline", *shown("op_work_by_shape"), _crumb, _none, 3),
+        Level("roofline_calls", ROOFLINE_CALLS, _calls, _crumb, _none, 2),
+    )
+
     def make_body(self) -> LinkedTables:
         """Ops by shape, and their calls."""
-        return LinkedTables(
-            (
-                Level("roofline", *shown("op_work_by_shape"), _crumb, _none, 3),
-                Level("roofline_calls", ROOFLINE_CALLS, _calls, _crumb, _none, 2),
-            )
-        )
+        return LinkedTables(self.LEVELS)
 
     def compose_body(self) -> Iterable[Widget]:
         """The plot above the tables."""

@@ -178,6 +178,11 @@ class SqlScreen(ViewScreen):
         yield Static(id="sql-answer", markup=False)
         yield TablePane(result_spec(numbered(SqlTables({}, (), lambda _name: pl.DataFrame()).overview())), id="result")
 
+    @property
+    def asked(self) -> str:
+        """The query whose result is shown."""
+        return self._asked
+
     def populate(self) -> None:
         """Ask again of what is shown now."""
         self.tables = sql_tables(self.profile, self._notes, gpu=self.explorer.options.gpu)

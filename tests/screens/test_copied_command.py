@@ -1,0 +1,148 @@
+"""The command that `X` copies prints exactly the rows on the screen: in every view, tab and table of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.profiles import load, load_one
+from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.screens.test_reports_agree import INPUTS
+from tui.cli.main import main
+from tui.loaders import registry
+from tui.model.aggregation import aggregation
+from tui.screens.copied_command import copied_command
+from tui.screens.tabs import TabbedTables
+from tui.tables import REPORTS, screen_of_report
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+    from tui.widgets.table.pane import TablePane
+
+
+@pytest.fixture(autouse=True)
+def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands on a sample share what was read of it."""
+    monkeypatch.setattr(registry, "load", load)
+    monkeypatch.setattr(registry, "load_one", load_one)
+
+
+Printed = list[dict[str, Any]]
+UNLIKE: Final = {"aggregated", "key", "row"}
+"""Columns that the screen alone has, or the command alone."""
+
+
+def printed(capfd: pytest.CaptureFixture[str], command: str) -> Printed:
+    """The rows that a copied command prints."""
+    program, *words = shlex.split(command)
+    assert program == "proftui"
+    assert main([*words, "--format", "json"]) == 0
+    rows: Printed = json.loads(capfd.readouterr().out)["rows"]
+    return rows
+
+
+def on_screen(pane: TablePane) -> Printed:
+    """The rows as they stand there."""
+    columns = [column.name for column in pane.model.columns()]
+    rows: Printed = json.loads(pane.model.shown_frame().select(columns).write_json())
+    return rows
+
+
+def same(rows: Printed, shown: Printed, what: str) -> None:
+    assert len(rows) == len(shown), what
+    for place, row in enumerate(shown):
+        wanted = {name: value for name, value in row.items() if name not in UNLIKE}
+        assert wanted == pytest.approx({name: rows[place][name] for name in wanted}), (what, place)
+
+
+async def taken(pilot: Pilot[None], pane: TablePane) -> tuple[str, Printed]:
+    """The command of a table, and its rows."""
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    pane.focus_table()
+    await settled(pilot)
+    return copied_command(screen), on_screen(pane)
+
+
+async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str]) -> None:
+    """Filter, order, columns, limit, iterations and session are those of the screen; so is what a tree unfolds."""
+    found: list[tuple[str, Printed]] = []
+
+    async def take() -> None:
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.table is not None
+        found.append(await taken(pilot, screen.table))
+
+    async with opened("resnet50_training.nvprof.log", view="kernels", notifications=True) as pilot:
+        app_of(pilot).profile_session.choose_iterations(aggregation("2:3", None))
+        await settled(pilot)
+        for line in ("filter calls>=5 gemm", "sort -max,name", "top 4"):
+            app_of(pilot).run_line(line)
+            await settled(pilot)
+        await press(pilot, "l", "H")
+        await take()
+        await press(pilot, "j", "enter")
+        app_of(pilot).run_line("filter dur>26us")
+        await settled(pilot)
+        await take()
+        await press(pilot, "X")
+        (message,) = app_of(pilot)._notifications
+        assert message.message.endswith(f": {found[-1][0]}")
+        app_of(pilot).go("group-ops")
+        await settled(pilot)
+        await take()
+        await press(pilot, "z")
+        await take()
+        app_of(pilot).run_line("filter gemm")
+        await settled(pilot)
+        await take()
+        app_of(pilot).go("log")
+        await settled(pilot)
+        assert app_of(pilot).view_screen is not None
+        log_command = copied_command(app_of(pilot).view_screen)
+    sample_log = sample("resnet50_training.nvprof.log")
+    assert log_command.startswith("sed -n 1,")
+    assert log_command.endswith(f"p {sample_log}")
+    assert [command.removeprefix(f"proftui report {sample_log} --view ") for command, _rows in found] == [
+        "kernels '--filter=calls>=5 gemm' --sort=-max_ns,name --columns name,time_pct,calls,avg_ns,max_ns,min_ns,"
+        "median_ns,p90_ns,p99_ns,std_ns,kind,uses_tensor_core,session,line --limit 4 --iterations 2:3",
+        "kernels --table launches '--row=0/kernel/sm90_xmma_wgrad_indexed_implicit_gemm_bf16bf16_~21e034ddf4b29703' "
+        "'--filter=duration_ns>26us' --iterations 2:3",
+        "group-ops --depth 2 --iterations 2:3",
+        "group-ops --depth 1 --iterations 2:3",
+        "group-ops --unfold=0//group --unfold=0/gemm/group --filter=gemm --iterations 2:3",
+    ]
+    assert [len(rows) for _command, rows in found] == [4, 8, 11, 1, 3]
+    for command, rows in found:
+        same(printed(capfd, command), rows, command)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", INPUTS)
+async def test_every_table_of_every_view(given: str, capfd: pytest.CaptureFixture[str]) -> None:
+    found: list[tuple[str, Printed]] = []
+    async with opened(given) as pilot:
+        for view in [*dict.fromkeys(screen_of_report(report) for report in REPORTS), "expert-systems"]:
+            if view in ("timeline", "ranks") or app_of(pilot).navigator.availability.get(view, "ok") != "ok":
+                continue
+            app_of(pilot).go(view)
+            await settled(pilot)
+            screen = app_of(pilot).view_screen
+            assert screen is not None
+            tabs = screen.body.tabs if isinstance(screen.body, TabbedTables) else (None,)
+            for tab in tabs:
+                if tab is not None:
+                    if tab.why_not(screen.profile):
+                        continue
+                    screen.body.show_tab(tab.name)
+                    await settled(pilot)
+                panes = [pane for pane in screen.panes if pane.display and pane.frame.height]
+                found += [await taken(pilot, pane) for pane in panes]
+    assert len(found) >= 8
+    for command, rows in found:
+        same(printed(capfd, command), rows, command)

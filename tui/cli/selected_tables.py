@@ -1,0 +1,204 @@
+"""Tables that commands print in part: with filter, order, columns and limits, as text, Markdown or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from tui.model.profile import Profile
+    from tui.model.view import TableSpec
+    from tui.output.json_document import Bounds, JsonTable
+    from tui.output.report import Style
+    from tui.output.selection import Selected, Selection
+
+
+def selection_of(options: argparse.Namespace) -> Selection:
+    """The rows and columns that the options ask for."""
+    from tui.output.selection import Selection
+
+    return Selection(
+        filter=options.filter,
+        sort=options.sort,
+        columns=tuple(name for name in options.columns.split(",") if name.strip()),
+        limit=options.limit,
+        hides_small=options.hide_small,
+        depth=getattr(options, "depth", None),
+        unfolded=tuple(getattr(options, "unfold", ())),
+    )
+
+
+def bounds_of(options: argparse.Namespace, format_name: str) -> Bounds:
+    """How much a document may hold.
+
+    Raises:
+        ProftuiError: The format is bounded by rows alone.
+    """
+    from tui.output.json_document import Bounds
+
+    if options.max_bytes is not None and format_name != "json":
+        raise ProftuiError(f"--max-bytes does not apply to {format_name}", "--format json, or --limit")
+    return Bounds(options.limit, options.max_bytes)
+
+
+def wants_one_table(options: argparse.Namespace) -> bool:
+    """Whether a report is of one table."""
+    is_named = options.table is not None or options.row or options.group_by is not None
+    is_short = options.limit is not None and options.format != "json"
+    return bool(is_named or is_short or not selection_of(options).is_all)
+
+
+def table_report(profile: Profile, options: argparse.Namespace, style: Style, notes: pl.DataFrame | None) -> str:
+    """One table of a view.
+
+    Args:
+        profile: What was read.
+        options: The arguments of `report`.
+        style: How text is written.
+        notes: The user's notes, where these are the view.
+    """
+    from tui.analysis.notes_table import NOTES
+    from tui.analysis.sessions import replayed_sessions
+    from tui.output.selection import select
+    from tui.screens.view_tables import ViewTable, view_table
+
+    if notes is None:
+        found = view_table(profile, options.view, options.table, options.row, options.group_by)
+    else:
+        found = ViewTable("table", NOTES, notes)
+    selected = select(found.rows, found.spec, selection_of(options), excluded_sessions=replayed_sessions(profile))
+    if options.format == "json":
+        fields = {
+            "table": found.name,
+            "above": list(options.row),
+            "group_by": options.group_by,
+            "filter": options.filter or None,
+            "sort": options.sort or None,
+        }
+        return table_document("report", profile, options, selected, view=options.view, fields=fields)
+    return _text(selected, style) if options.format == "text" else _markdown(selected)
+
+
+def table_document(
+    name: str,
+    profile: Profile,
+    options: argparse.Namespace,
+    selected: Selected,
+    *,
+    view: str | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> str:
+    """The JSON of a table.
+
+    Args:
+        name: The schema.
+        profile: What was read.
+        options: The bounds among them.
+        selected: The table.
+        view: The view or frame that it is.
+        fields: What else is said of it.
+    """
+    from tui.output.json_document import JsonTable, document, head
+
+    rows = JsonTable(selected.rows, selected.spec.key, selected.total, selected.columns)
+    return document({**head(name, profile, view=view), **(fields or {})}, {"rows": rows}, bounds_of(options, "json"))
+
+
+def head_of(name: str, profile: Profile, options: argparse.Namespace, frame: str | None = None) -> dict[str, Any]:
+    """What the JSON of a table says before its rows."""
+    from tui.output.json_document import head
+
+    return {**head(name, profile), "frame": frame, **asked(options)}
+
+
+def asked(options: argparse.Namespace) -> dict[str, Any]:
+    """Filter and order, as asked for."""
+    return {"filter": options.filter or None, "sort": options.sort or None}
+
+
+def exported_key(frame: str, rows: pl.DataFrame) -> tuple[str, ...]:
+    """The columns that identify a row of an exported frame; none: its number does."""
+    from tui.analysis.notes_table import NOTES
+    from tui.output.json_document import FRAME_KEYS
+    from tui.tables import MODEL_FRAMES, table
+
+    if frame == "notes":
+        return NOTES.key
+    if frame in MODEL_FRAMES:
+        return FRAME_KEYS.get(frame, ())
+    key = table(frame).table_spec().key if table(frame).spec else ()
+    return key if set(key) <= set(rows.columns) else ()
+
+
+def selected_table(rows: pl.DataFrame, options: argparse.Namespace, key: Sequence[str]) -> JsonTable:
+    """The rows of an exported table that the options ask for.
+
+    Args:
+        rows: All of them.
+        options: Filter, order, columns and limit.
+        key: The columns that identify a row; none: its number.
+    """
+    from tui.output.json_document import JsonTable, row_keys
+
+    wanted = selection_of(options)
+    if wanted.is_all and wanted.limit is None:
+        return JsonTable(rows, key)
+    selected = _select_numbered(rows, wanted)
+    places = selected.rows[selected.rows.columns[0]] - 1
+    return JsonTable(rows[places], key, selected.total, selected.columns, row_keys(rows, key)[places])
+
+
+def numbered_selection(rows: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
+    """The rows of a result that the options ask for, with their numbers."""
+    selected = _select_numbered(rows, selection_of(options))
+    return selected.rows.select(selected.rows.columns[0], *selected.columns) if selected.columns else selected.rows
+
+
+def _select_numbered(rows: pl.DataFrame, wanted: Selection) -> Selected:
+    from tui.output.selection import select
+    from tui.query.sql.run import numbered, result_spec
+
+    result = numbered(rows)
+    return select(result, result_spec(result), wanted)
+
+
+def _title(selected: Selected) -> str:
+    from tui.fmt import count
+
+    height, total = selected.rows.height, selected.total
+    rows = f"{count(total)} row{'' if total == 1 else 's'}"
+    return f"{selected.spec.title} ({rows if height == total else f'first {count(height)} of {rows}'})"
+
+
+def _text(selected: Selected, style: Style) -> str:
+    from tui.output.report import issue_lines, table_lines
+
+    lines = [style.heading(_title(selected)), ""]
+    if selected.rows.is_empty():
+        lines.append("none")
+    elif selected.spec.name == "issues":
+        lines += issue_lines(selected.rows, style)
+    else:
+        lines += table_lines(_with_name(selected.spec), selected.rows, style)
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(selected: Selected) -> str:
+    from tui.output.report import table_markdown
+
+    heading = f"## {_title(selected)}\n\n"
+    return heading + (table_markdown(_with_name(selected.spec), selected.rows) if selected.rows.height else "none\n")
+
+
+def _with_name(spec: TableSpec) -> TableSpec:
+    """The table with a column that names its rows, also where other columns alone are wanted."""
+    from dataclasses import replace
+
+    names = [column.name for column in spec.columns]
+    return spec if spec.pinned in names else replace(spec, pinned=names[0])

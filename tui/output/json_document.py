@@ -1,0 +1,219 @@
+"""The envelope of every JSON that a command prints: schema and version, sources, what was asked for, rows with keys.
+
+The schemas are in `docs/json`. A change of meaning changes `VERSION`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import xxhash
+
+from tui import __version__
+from tui.model.errors import ProftuiError
+from tui.output.export import json_line
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+VERSION: Final = 1
+"""The version of every schema: raised where a field changes its meaning or goes away."""
+
+KEY: Final = "key"
+"""The name of the key in a row."""
+LONGEST_KEY: Final = 80
+"""Bytes of a key; of a longer one the beginning and a hash."""
+_BEGINNING: Final = 56
+_UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
+_BLOCK: Final = 1 << 20
+
+FRAME_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "sessions": ("session",),
+    "activities": ("session", "activity"),
+    "ops": ("session", "op"),
+}
+"""What identifies a row of the frames of the model; rows of the others go by their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a document may hold."""
+
+    limit: int | None = None
+    """So many rows of each table."""
+    max_bytes: int | None = None
+    """So many bytes in all: of each table as many rows as fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTable:
+    """A table of a document."""
+
+    rows: pl.DataFrame
+    key: Sequence[str] = ()
+    """The columns that identify a row; none: its number, from 1."""
+    total: int | None = None
+    """How many rows it has, where these are some of them; None: as many as these."""
+    columns: Sequence[str] = ()
+    """These columns alone, beside the key; none: all."""
+    keys: pl.Series | None = None
+    """The key of each row, where it does not follow from these rows alone."""
+
+    @property
+    def total_rows(self) -> int:
+        """How many rows the table has."""
+        return self.rows.height if self.total is None else self.total
+
+    def keyed(self, limit: int | None) -> pl.DataFrame:
+        """The first rows, each with its key; what is not a number in JSON (NaN, infinity) is null."""
+        rows = self.rows if limit is None else self.rows.head(limit)
+        keys = row_keys(rows, self.key) if self.keys is None else self.keys.head(rows.height)
+        finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
+        shown = rows.select(self.columns) if self.columns else rows.select(pl.all().exclude(KEY))
+        return shown.select(keys.alias(KEY), pl.all()).with_columns(finite)
+
+    def objects(self, limit: int | None) -> list[dict[str, Any]]:
+        """The first rows as objects."""
+        return self.keyed(limit).to_dicts()
+
+
+def row_keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
+    """What identifies each row, the same for the same file: the values of the key's columns with ``/`` between.
+
+    Of a long key, or one with characters that no terminal should see, the beginning and a hash of all of it.
+
+    >>> frame = pl.DataFrame({"session": [0, 0], "name": ["gemm", "x" * 99]})
+    >>> row_keys(frame, ("session", "name")).to_list()[0], len(row_keys(frame, ("session", "name"))[1])
+    ('0/gemm', 73)
+    >>> row_keys(frame, ()).to_list()
+    ['1', '2']
+    """
+    columns = [name for name in key if name in rows.columns]
+    if not columns:
+        return pl.Series(KEY, range(1, rows.height + 1), pl.Int64).cast(pl.String)
+    texts = [pl.col(name).cast(pl.String).fill_null("") for name in columns]
+    joined = rows.select(pl.concat_str(texts, separator="/").alias(KEY)).to_series()
+    long = joined.filter((joined.str.len_bytes() > LONGEST_KEY) | joined.str.contains(_UNPRINTABLE)).unique()
+    if long.is_empty():
+        return joined
+    return joined.replace(
+        {text: f"{plain(text)[:_BEGINNING]}~{xxhash.xxh3_64_hexdigest(text.encode())}" for text in long}
+    )
+
+
+def head(name: str, profile: Profile, *, view: str | None = None) -> dict[str, Any]:
+    """The fields that every document begins with.
+
+    Args:
+        name: The schema, as ``report``.
+        profile: What was read.
+        view: The view or table that it shows.
+    """
+    session = profile["sessions"]["session"]
+    return {
+        **schema_of(name),
+        "sources": [source_facts(source) for source in profile.sources],
+        "view": view,
+        "session": session[0] if profile.other_sessions and len(session) == 1 else None,
+        "iterations": profile.aggregation.words.partition(" ")[2] or None,
+        "iteration_key": profile.aggregation.key,
+        "partial": profile.partial or None,
+        "filter": None,
+        "sort": None,
+    }
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema of a document, and the program that wrote it."""
+    return {"schema": f"proftui.{name}/{VERSION}", "proftui": __version__}
+
+
+def source_facts(source: str) -> dict[str, Any]:
+    """A file by its path, with its size and the hash of its content; null where it is no regular file."""
+    try:
+        status = os.stat(source)  # noqa: PTH116 (a name may be no valid text)
+    except (OSError, ValueError):
+        return {"file": source, "bytes": None, "xxh3_128": None}
+    if not stat.S_ISREG(status.st_mode):
+        return {"file": source, "bytes": None, "xxh3_128": None}
+    return {
+        "file": source,
+        "bytes": status.st_size,
+        "xxh3_128": _hash(source, status.st_size, status.st_mtime_ns, status.st_ino),
+    }
+
+
+@lru_cache(maxsize=256)
+def _hash(source: str, _size: int, _modified_ns: int, _inode: int) -> str | None:
+    """The hash of a file's content; None where it cannot be read."""
+    digest = xxhash.xxh3_128()
+    try:
+        with open(source, "rb") as file:  # noqa: PTH123 (a name may be no valid text)
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def document(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds: Bounds | None = None) -> str:
+    """A document as one line of JSON.
+
+    Args:
+        fields: All but the tables, `head` first.
+        tables: By the names of their fields.
+        bounds: How much it may hold.
+
+    Raises:
+        ProftuiError: It does not fit into the bytes even without rows.
+    """
+    return _written(fields, tables, _fitting(fields, tables, bounds or Bounds()))
+
+
+def document_before_rows(fields: Mapping[str, Any], table: JsonTable, bounds: Bounds) -> tuple[bytes, pl.DataFrame]:
+    """A document of one table of any length, to be written without a Python object for each row.
+
+    Returns:
+        What stands before the rows, which are last in it, and the rows.
+
+    Raises:
+        ProftuiError: It does not fit into the bytes even without rows.
+    """
+    table = replace(table, rows=table.rows.with_columns(pl.col(pl.Categorical).cast(pl.String)))
+    rows = table.keyed(_fitting(fields, {"rows": table}, bounds))
+    rest = {**fields, "total_rows": {"rows": table.total_rows}, "truncated": rows.height < table.total_rows}
+    return (json_line(rest).rstrip().removesuffix("}") + ', "rows": ').encode(), rows
+
+
+def _written(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], limit: int | None) -> str:
+    totals = {name: table.total_rows for name, table in tables.items()}
+    rows = {name: table.objects(limit) for name, table in tables.items()}
+    is_cut = any(len(rows[name]) < total for name, total in totals.items())
+    return json_line({**fields, **rows, "total_rows": totals, "truncated": is_cut})
+
+
+def _fitting(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds: Bounds) -> int | None:
+    """How many rows of each table a document may have; None: all."""
+    if bounds.max_bytes is None:
+        return bounds.limit
+    most = max((table.rows.height for table in tables.values()), default=0)
+    most = most if bounds.limit is None else min(most, bounds.limit)
+    # No row takes less than the braces, its key and a comma.
+    fits, too_many = -1, min(most, bounds.max_bytes // 12) + 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if len(_written(fields, tables, middle)) <= bounds.max_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    if fits < 0:
+        least = len(_written(fields, tables, 0))
+        raise ProftuiError(f"--max-bytes {bounds.max_bytes}: {least} bytes are needed without any row", "allow more")
+    return fits

@@ -1,0 +1,150 @@
+"""Which rows and columns of a table a command prints: filter, order, columns and limit, as in a table on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui.model.errors import ProftuiError
+from tui.model.forest import forest_of
+from tui.model.view import TableState
+from tui.output.json_document import row_keys
+from tui.query.apply import apply, apply_tree, tree_order
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.model.forest import Flags, Forest
+    from tui.model.view import Sort, TableSpec
+    from tui.query.apply import Applied
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is wanted of a table."""
+
+    filter: str = ""
+    """In the filter language; rows that do not match are left out."""
+    sort: str = ""
+    """Columns with commas between, ``-`` before one for largest first; empty: as the table comes."""
+    columns: tuple[str, ...] = ()
+    """These columns alone, in this order; none: all."""
+    limit: int | None = None
+    """Only so many rows, the first ones in the order shown."""
+    hides_small: bool = False
+    """The smallest rows, which together hold next to nothing of the time, are left out."""
+    depth: int | None = None
+    """So many levels of a tree; None: all."""
+    unfolded: tuple[str, ...] = ()
+    """The keys of the rows of a tree of which those in them are shown; none: all of them."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether everything is wanted, or only less of it."""
+        return self == Selection(limit=self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What was selected of a table."""
+
+    rows: pl.DataFrame
+    spec: TableSpec
+    """Its columns, those that are wanted."""
+    total: int
+    """How many rows match, also beyond the limit."""
+    columns: tuple[str, ...] = ()
+    """The columns that are wanted; none: all of the rows."""
+
+
+def select(
+    frame: pl.DataFrame, spec: TableSpec, wanted: Selection, *, excluded_sessions: Collection[int] = ()
+) -> Selected:
+    """The wanted rows of a table.
+
+    Args:
+        frame: All rows.
+        spec: What the table is.
+        wanted: Which of them.
+        excluded_sessions: Sessions that are excluded from sums over sessions.
+
+    Raises:
+        ProftuiError: A column is not known, or the filter cannot be understood.
+    """
+    columns = tuple(column_name(name, spec, frame, "--columns") for name in wanted.columns)
+    shown = (*columns, spec.pinned) if columns else tuple(column.name for column in spec.columns)
+    state = TableState(
+        filter=wanted.filter,
+        sort=sort_columns(wanted.sort, spec, frame) if wanted.sort else None,
+        hidden=frozenset(column.name for column in spec.columns if column.name not in shown),
+        hides_small=wanted.hides_small,
+    )
+    if not frame.width:
+        return Selected(frame, spec, 0)
+    is_tree = {"parent", "level"} <= set(frame.columns)
+    applied = apply(frame, spec, replace(state, sort=None) if is_tree else state, excluded_sessions=excluded_sessions)
+    if applied.error is not None:
+        raise ProftuiError(f"--filter {wanted.filter}: {applied.error.message}")
+    if is_tree and frame.height:
+        applied = _of_tree(frame, spec, state, wanted, applied)
+    rows = applied.take(frame, 0, wanted.limit)
+    if columns:
+        kept = {column.name: column for column in spec.columns}
+        spec = replace(spec, columns=tuple(kept[name] for name in columns))
+    return Selected(rows, spec, applied.shown, columns)
+
+
+def _of_tree(frame: pl.DataFrame, spec: TableSpec, state: TableState, wanted: Selection, flat: Applied) -> Applied:
+    forest = forest_of(frame["parent"].to_numpy().astype(np.int64))
+    order, unfolded = tree_order(frame, forest, spec, state), _unfolded(frame, spec, forest, wanted)
+    return apply_tree(frame, forest, order, unfolded, spec, flat)
+
+
+def _unfolded(frame: pl.DataFrame, spec: TableSpec, forest: Forest, wanted: Selection) -> Flags:
+    """The rows of a tree of which those in them are shown."""
+    if wanted.unfolded:
+        keys = row_keys(frame, spec.key)
+        missing = sorted(set(wanted.unfolded) - set(keys))
+        if missing:
+            raise ProftuiError(f"--unfold {missing[0]}: no such row", "the JSON of the table has the key of each row")
+        return keys.is_in(wanted.unfolded).to_numpy()
+    flags = np.ones(frame.height, np.bool_)
+    if wanted.depth is not None:
+        for level in forest.levels[wanted.depth - 1 :]:
+            flags[level] = False
+    return flags
+
+
+def column_name(text: str, spec: TableSpec, frame: pl.DataFrame, option: str) -> str:
+    """The column that a person means by its name, title or alias.
+
+    Raises:
+        ProftuiError: The table has none.
+    """
+    wanted = text.strip().lower()
+    names = [column.name for column in spec.columns if column.name in frame.columns or not frame.width]
+    for column in spec.columns:
+        if column.name in names and wanted in (column.name, column.title.lower(), *column.aliases):
+            return column.name
+    raise ProftuiError(f"{option} {text}: no such column", f"columns: {', '.join(names)}")
+
+
+def sort_columns(text: str, spec: TableSpec, frame: pl.DataFrame) -> Sort:
+    """The order that ``-total_ns,name`` means."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    return tuple((column_name(word.removeprefix("-"), spec, frame, "--sort"), word.startswith("-")) for word in words)
+
+
+def parent_row(frame: pl.DataFrame, spec: TableSpec, key: str) -> dict[str, object]:
+    """The row of a key.
+
+    Raises:
+        ProftuiError: There is none.
+    """
+    found = frame.filter(row_keys(frame, spec.key) == key)
+    if found.is_empty():
+        raise ProftuiError(f"--row {key}: no such row in {spec.title}", "the JSON of the table has the key of each row")
+    return found.row(0, named=True)

@@ -1,0 +1,254 @@
+"""The command that prints what is on the screen."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui.analysis.compare.headline import HEADLINE
+from tui.analysis.ops.op_trees import first_tree
+from tui.model.errors import CommandError
+from tui.model.forest import NONE
+from tui.output.json_document import row_keys
+from tui.output.report import tables_for
+from tui.query.global_filter import as_global_filter
+from tui.query.nodes import QueryError
+from tui.screens.compare import CompareScreen
+from tui.screens.expert_systems import ExpertSystemsScreen
+from tui.screens.group_ops import GroupOpsScreen
+from tui.screens.linked_tables import LinkedTables
+from tui.screens.log import LogScreen
+from tui.screens.ops_and_kernels import OpsAndKernelsScreen
+from tui.screens.sql import SqlScreen
+from tui.screens.tabs import TabbedTables
+from tui.screens.view_tables import UNFOLDED, table_names
+from tui.tables import REPORTS, report_of_screen
+from tui.text import plain
+from tui.widgets.table.tree import TreePane
+
+if TYPE_CHECKING:
+    from tui.screens.base import ViewScreen
+    from tui.widgets.table.pane import TablePane
+    from tui.widgets.table.tree import TreeModel
+
+_UNPACK: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+"""How a packed log begins, and what unpacks it."""
+
+
+def copied_command(screen: ViewScreen) -> str:
+    """The command line that prints what a view shows, for a shell.
+
+    Raises:
+        CommandError: No command does.
+    """
+    if isinstance(screen, LogScreen):
+        return _checked(_log_lines(screen))
+    if isinstance(screen, CompareScreen):
+        words = _diff(screen)
+    elif isinstance(screen, SqlScreen):
+        words = ["sql", *_files(screen), screen.asked, *_selection(screen.first_table), *_input(screen)]
+    else:
+        words = _report(screen)
+    return _checked(shlex.join(["proftui", *words]))
+
+
+def _checked(command: str) -> str:
+    """The command, if nothing in it can act on a terminal.
+
+    Raises:
+        CommandError: A name in it has control characters.
+    """
+    if plain(command) != command:
+        raise CommandError("No command: a name in it has control characters.")
+    return command
+
+
+def _report(screen: ViewScreen) -> list[str]:
+    report = report_of_screen(screen.VIEW)
+    words = ["report", *_files(screen)]
+    if report != "dashboard":
+        words += ["--view", report]
+    if report in (*REPORTS, "findings", "notes") and report != "timeline":
+        words += _table(screen, report)
+    return [*words, *_input(screen)]
+
+
+def _table(screen: ViewScreen, report: str) -> list[str]:
+    """Which table of the view, and which of its rows."""
+    pane = screen.table
+    if pane is None:
+        return []
+    words: list[str] = []
+    chains = table_names(screen.profile, report) if report != "notes" else []
+    body = screen.body.tables if isinstance(screen.body, TabbedTables) else screen.body
+    name = pane.id or ""
+    if isinstance(screen, ExpertSystemsScreen):
+        words = ["--table", UNFOLDED if screen.is_unfolded else "table"]
+    elif chains and (len(tables_for(screen.profile, report)) > 1 or name != chains[0][0]):
+        words = ["--table", name]
+    if isinstance(screen, GroupOpsScreen) and screen.grouping.name != first_tree(screen.profile).name:
+        words += ["--group-by", screen.grouping.name]
+    if isinstance(screen, OpsAndKernelsScreen) and screen.grouping is not None:
+        words += ["--group-by", screen.grouping.name]
+    if isinstance(body, LinkedTables):
+        for place, level in enumerate(body.levels):
+            if level.name == name:
+                break
+            words.append(f"--row={_key_of_cursor(body.pane(place))}")
+    if isinstance(pane, TreePane):
+        words += _unfolded(pane.tree_model)
+    return [*words, *_selection(pane)]
+
+
+def _key_of_cursor(pane: TablePane) -> str:
+    """The key of the row whose rows are shown below."""
+    if pane.current_row is None:
+        raise CommandError("No command: no row is selected above this table.")
+    return str(row_keys(pane.model.rows.slice(pane.model.cursor_row, 1), pane.spec.key)[0])
+
+
+def _unfolded(model: TreeModel) -> list[str]:
+    """What is unfolded of a tree: all that holds a row on the screen."""
+    forest, rows = model.forest, model.rows
+    if not len(rows):
+        return []
+    shown = np.arange(model.frame.height) if rows.order is None else rows.order.to_numpy()
+    above = forest.parent[shown]
+    opened = np.zeros(model.frame.height, np.bool_)
+    opened[above[above != NONE]] = True
+    holds = np.zeros(model.frame.height, np.bool_)
+    holds[forest.parent[forest.parent != NONE]] = True
+    if (opened == holds).all():
+        return []
+    for depth in range(1, int(model.depth.max()) + 1):
+        if (forest.visible(holds & (model.depth < depth - 1)) == forest.visible(opened)).all():
+            return ["--depth", str(depth)]
+    keys = row_keys(model.frame, model.spec.key)
+    return [f"--unfold={key}" for key in keys.filter(list(opened))]
+
+
+def _selection(pane: TablePane | None) -> list[str]:
+    """Filter, order, columns and limit of a table."""
+    if pane is None:
+        return []
+    model, state = pane.model, pane.model.shown_state
+    words: list[str] = []
+    if filters := _filters(pane):
+        words += [f"--filter={filters}"]
+    if state.sort is not None and model.sort:
+        words += ["--sort=" + ",".join(f"{'-' * descending}{name}" for name, descending in model.sort)]
+    if state.hidden & {column.name for column in pane.spec.columns} or state.order:
+        words += ["--columns", ",".join(column.name for column in model.columns())]
+    if state.hides_small:
+        words.append("--hide-small")
+    if state.most_rows is not None:
+        words += ["--limit", str(state.most_rows)]
+    return words
+
+
+def _filters(pane: TablePane) -> str:
+    """The filter of the table and the one of all views, with units that do not depend on the screen."""
+    model = pane.model
+    texts = [model.shown_state.filter]
+    applied = model.applied
+    if applied is not None and not applied.global_filter_reason:
+        texts.append(pane.global_filter)
+    found = []
+    for text in filter(None, texts):
+        try:
+            found.append(as_global_filter(text, columns=pane.spec.columns, units=model.units()))
+        except QueryError:
+            # It is not applied on the screen either.
+            continue
+    return found[0] if len(found) == 1 else " ".join(f"({text})" for text in found)
+
+
+def _files(screen: ViewScreen) -> list[str]:
+    return [_file(path) for path in screen.explorer.options.paths]
+
+
+def _file(path: str) -> str:
+    """A path that no option is taken for."""
+    return f"./{path}" if path.startswith("-") and path != "-" else path
+
+
+def _input(screen: ViewScreen, *, with_iterations: bool = True) -> list[str]:
+    """The session and the iterations that the views show, and how the files were read."""
+    options, shown = screen.explorer.options, screen.explorer.profile_session
+    words = [] if shown.session is None else ["--session", str(shown.session)]
+    if with_iterations:
+        # The view of iterations shows all of them.
+        if shown.aggregation.is_part and screen.VIEW != "iterations":
+            words += ["--iterations", shown.aggregation.words.partition(" ")[2]]
+        if shown.aggregation.key:
+            words += [f"--key={shown.aggregation.key}"]
+    for option, value in (("--format-in", options.format_in), ("--gpu", options.gpu)):
+        words += [option, value] if value else []
+    return words
+
+
+def _diff(screen: CompareScreen) -> list[str]:
+    """The command that compares the same two sides."""
+    comparison, shown = screen.explorer.comparison, screen.explorer.profile_session
+    if comparison.sides is None:
+        raise CommandError("No comparison yet. Press d.")
+    files = _files(screen)
+    if len(files) != 1:
+        raise CommandError("No command: proftui diff compares two files, here several are open.")
+    request, is_swapped = comparison.request, comparison.is_swapped
+    word, *numbers = request.split()
+    range_now = shown.aggregation.words.partition(" ")[2]
+    if word in ("session", "sessions"):
+        first, second = [str(shown.session or 0), *numbers][-2:]
+        sides = _swapped((["--session", first], ["--session-b", second]), ("--session", "--session-b"), is_swapped)
+        words = [*files, *sides, *(["--iterations", range_now] if range_now else [])]
+    elif word in ("iteration", "iterations"):
+        first, second = [range_now, *numbers][-2:]
+        if not first:
+            raise CommandError("No command: one side is all iterations, the other some of them.")
+        pair = (["--iterations", first], ["--iterations-b", second])
+        words = [*files, *_swapped(pair, ("--iterations", "--iterations-b"), is_swapped)]
+        words += [] if shown.session is None else ["--session", str(shown.session)]
+    else:
+        if is_swapped and (shown.session is not None or range_now):
+            raise CommandError("No command for this order: press o to swap the sides.")
+        words = [_file(request), *files]
+        words = words[::-1] if is_swapped else words
+        words += [] if shown.session is None else ["--session-b", str(shown.session)]
+        words += ["--iterations-b", range_now] if range_now else []
+    if shown.aggregation.key:
+        words.append(f"--key={shown.aggregation.key}")
+    pane = screen.first_table
+    selection = _selection(pane)
+    if pane is not None and (pane.spec is not HEADLINE or selection):
+        name = "figures" if pane.spec is HEADLINE else pane.spec.name.removeprefix("changed_")
+        words += ["--frame", name, *selection]
+    words += ["--tolerant"] if screen.is_tolerant else []
+    options = screen.explorer.options
+    return ["diff", *words, *(["--gpu", options.gpu] if options.gpu else [])]
+
+
+def _swapped(pair: tuple[list[str], list[str]], names: tuple[str, str], is_swapped: bool) -> list[str]:
+    (_, first), (_, second) = pair
+    first, second = (second, first) if is_swapped else (first, second)
+    return [names[0], first, names[1], second]
+
+
+def _log_lines(screen: LogScreen) -> str:
+    """The command of the shell that prints the lines on the screen: the log is the file itself."""
+    source, first, last = screen.shown_lines
+    path = Path(source)
+    if not path.is_file():
+        raise CommandError("No command: this log is not a file that can be read again.")
+    with path.open("rb") as file:
+        begin = file.read(6)
+    if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CommandError("No command: this log is UTF-16.")
+    unpack = next((name for magic, name in _UNPACK.items() if begin.startswith(magic)), "")
+    lines = shlex.quote(f"{first},{last}p")
+    if unpack:
+        return f"{unpack} -dc {shlex.quote(_file(source))} | sed -n {lines}"
+    return f"sed -n {lines} {shlex.quote(_file(source))}"

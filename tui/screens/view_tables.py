@@ -1,0 +1,167 @@
+"""The tables of a view without its screen: what `proftui report --table` prints, and which command prints a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.findings_table import EXPERT, expert_rows, spec_for
+from tui.analysis.ops import op_trees
+from tui.analysis.ops.groupings import GROUPINGS
+from tui.model.errors import ProftuiError
+from tui.output.selection import parent_row
+from tui.screens.linked_tables import Level
+from tui.tables import screen_of_report, tables_of_report
+from tui.views import VIEWS, view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from tui.model.profile import Profile
+    from tui.model.view import TableSpec
+
+FOLDED: Final = "table"
+UNFOLDED: Final = "all_rules"
+"""The table of Expert Systems with a row for each rule."""
+FIRST: Final = "table"
+"""The name of the only table of a view."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewTable:
+    """A table of a view."""
+
+    name: str
+    """As ``launches``."""
+    spec: TableSpec
+    rows: pl.DataFrame
+
+
+def view_table(
+    profile: Profile, report: str, name: str | None = None, keys: Sequence[str] = (), group_by: str | None = None
+) -> ViewTable:
+    """A table of a view, below the chosen rows.
+
+    Args:
+        profile: What was read.
+        report: One of `tui.tables.ALL_REPORTS`.
+        name: The table; None: the first one, or that below the chosen rows.
+        keys: The keys of the chosen rows of the tables above it, the first table's first.
+        group_by: What the first table is grouped by, where it can be.
+
+    Raises:
+        ProftuiError: There is no such table, row or grouping, or the rows above are not chosen.
+    """
+    chains = _chains(profile, report, group_by)
+    if not chains:
+        raise ProftuiError(f"--view {report} is no table", "without --table, --filter, --sort and --columns")
+    chain, place = _place(chains, report, name, len(keys))
+    if len(keys) != place:
+        above = ", ".join(level.name for level in chain[:place])
+        raise ProftuiError(
+            f"--table {chain[place].name} needs {place} --row, for a row of each of: {above}"
+            if place
+            else f"--table {chain[place].name} is below no other table: --row does not apply",
+            "the JSON of each table has the key of each row",
+        )
+    above_rows: dict[str, dict[str, Any]] = {}
+    for level, key in zip(chain, keys, strict=False):
+        above_rows[level.name] = parent_row(level.rows(profile, above_rows), _spec(level, profile), key)
+    level = chain[place]
+    return ViewTable(level.name, _spec(level, profile), level.rows(profile, above_rows))
+
+
+def table_names(profile: Profile, report: str) -> list[list[str]]:
+    """The names of the tables of a view: each list is a table and those below it.
+
+    Args:
+        profile: What was read.
+        report: One of `tui.tables.ALL_REPORTS`.
+    """
+    return [[level.name for level in chain] for chain in _chains(profile, report, None)]
+
+
+def _place(
+    chains: Sequence[tuple[Level, ...]], report: str, name: str | None, depth: int
+) -> tuple[tuple[Level, ...], int]:
+    """Where a table is: its chain, and its place there."""
+    if name is None:
+        if depth >= len(chains[0]):
+            raise ProftuiError(f"--row: {chains[0][-1].name} is the last table of {report}", "leave out a --row")
+        return chains[0], depth
+    for chain in chains:
+        for place, level in enumerate(chain):
+            if name in (level.name, level.spec.name):
+                return chain, place
+    names = dict.fromkeys(level.name for chain in chains for level in chain)
+    raise ProftuiError(f"--table {name}: no such table in {report}", f"tables: {', '.join(names)}")
+
+
+def _spec(level: Level, profile: Profile) -> TableSpec:
+    return level.spec if level.spec_for is None else level.spec_for(profile)
+
+
+def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tuple[Level, ...]]:
+    """The tables of a view: each chain is a table and those that follow from its rows."""
+    if group_by is not None and report not in ("ops", "group-ops"):
+        raise ProftuiError(f"--group-by does not apply to {report}", "it applies to ops and group-ops")
+    if report == "ops":
+        return [_op_levels(profile, group_by)]
+    if report == "group-ops":
+        return [(_tree_level(profile, group_by),)]
+    if report == "findings":
+        return [
+            (_level(FOLDED, EXPERT, partial(_findings, is_unfolded=False), spec_for),),
+            (_level(UNFOLDED, EXPERT, partial(_findings, is_unfolded=True), spec_for),),
+        ]
+    if report == "ranks":
+        # Parts of the view of GPUs, behind that of the GPUs themselves.
+        return _chains(profile, "gpus", None)[1:]
+    screen_name = screen_of_report(report)
+    if screen_name in {known.name for known in VIEWS}:
+        module, _, class_name = view(screen_name).screen.partition(":")
+        screen = getattr(import_module(module), class_name)
+        if hasattr(screen, "TABS"):
+            return [tab.levels for tab in screen.TABS]
+        if hasattr(screen, "LEVELS"):
+            return [screen.LEVELS]
+    tables = [found for found in tables_of_report(report)[:1] if found.spec]
+    return [
+        (_level(FIRST, found.table_spec(profile), lambda of, _above, found=found: found.rows(of)),) for found in tables
+    ]
+
+
+def _level(name: str, spec: TableSpec, rows: Any, spec_of: Any = None) -> Level:
+    return Level(name, spec, rows, lambda _row: "", lambda _profile: "", 1, spec_of)
+
+
+def _findings(profile: Profile, _above: Mapping[str, Any], *, is_unfolded: bool) -> pl.DataFrame:
+    return expert_rows(findings(profile, gpu=profile.gpu), unfolded=is_unfolded)
+
+
+def _op_levels(profile: Profile, group_by: str | None) -> tuple[Level, ...]:
+    from tui.screens.ops_and_kernels import BY_NAME, NAME_LEVELS, NAMES, levels_of
+
+    if group_by in (None, BY_NAME):
+        return NAME_LEVELS
+    found = next((grouping for grouping in GROUPINGS if grouping.name == group_by), None)
+    if found is None:
+        raise ProftuiError(f"--group-by {group_by}: no such grouping of ops", f"groupings: {', '.join(NAMES)}")
+    if reason := found.why_not(profile):
+        raise ProftuiError(f"--group-by {group_by}: {reason}")
+    return levels_of(found)
+
+
+def _tree_level(profile: Profile, group_by: str | None) -> Level:
+    tree = op_trees.first_tree(profile) if group_by is None else op_trees.find_tree(group_by)
+    if tree is None:
+        names = ", ".join(known.name for known in op_trees.TREES)
+        raise ProftuiError(f"--group-by {group_by}: no such tree", f"trees: {names}")
+    if reason := tree.why_not(profile):
+        raise ProftuiError(f"--group-by {group_by}: {reason}")
+    return _level("tree", op_trees.OP_FOREST, lambda of, _above: tree.tree(of))
