@@ -38,7 +38,7 @@ def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixtu
     _status, out, _err = run(capfd, "export", loop, "--frame", "kernels", "--iterations", "0:1")
     assert [line.split(",")[3] for line in out.splitlines()[1:]] == ["2", "2", "2"]
     _status, out, _err = run(capfd, "export", loop, "--frame", "activities", "--iterations", "2:", "--format", "json")
-    assert [row["iteration"] for row in json.loads(out)] == [2, 2, 2, 3, 3, 3]
+    assert [row["iteration"] for row in json.loads(out)["rows"]] == [2, 2, 2, 3, 3, 3]
     for view in ("dashboard", "kernels", "iterations"):
         _status, out, _err = run(capfd, "report", loop, "--view", view, "--iterations", "0:1", "--key", "fc")
         assert "Of iterations 0:1 by the key fc only." in out

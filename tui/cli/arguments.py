@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from decimal import Decimal, InvalidOperation
 from typing import Final, NoReturn
 
 from tui import __version__
@@ -18,6 +19,9 @@ REPORT_FORMATS: Final = ("text", "markdown", "json", "html")
 BASELINES: Final = "proftui-baselines"
 """The folder of baselines, in the current one: small enough to be committed."""
 
+TRACE_FORMATS: Final = ("folded", "speedscope", "chrome")
+"""What `export` writes for other viewers; the writers are `tui.output.trace_export.WRITERS`."""
+
 DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "findings", "memory", "figures")
 """The tables of `diff`."""
 
@@ -31,7 +35,7 @@ BINARY_FORMATS: Final = ("parquet", "xlsx", "pdf")
 
 COMMANDS: Final = {
     "report": "print a view as text, Markdown or JSON, or write it as an HTML page",
-    "export": "write one table as csv, tsv, json, ndjson, parquet, xlsx, pdf or markdown",
+    "export": "write one table (csv, json, parquet, xlsx, ...), or a trace for flame graphs, speedscope or Perfetto",
     "sql": "run an SQL query over all tables; SHOW TABLES lists them",
     "diff": "compare two profiles; exits 1 on a regression above --fail-on-regression",
     "baseline": "save, list or remove times of several runs, to compare later ones with: diff --baseline NAME",
@@ -151,8 +155,17 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         from tui.tables import EXPORTED
 
         names = (*EXPORTED, "notes")
-        parser.add_argument("--frame", required=True, choices=names, metavar="FRAME", help=", ".join(names))
-        parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: by the extension of PATH, or csv")
+        parser.add_argument("--frame", choices=names, metavar="FRAME", help=", ".join(names))
+        parser.add_argument(
+            "--format",
+            choices=(*EXPORT_FORMATS, *TRACE_FORMATS),
+            help="default: by the extension of PATH, or csv; without --frame folded (flame graphs), speedscope, or "
+            "chrome (trace events for Perfetto)",
+        )
+        parser.add_argument(
+            "--from", dest="from_ns", type=_time, metavar="TIME", help="for other viewers: from this time on, as 1.5ms"
+        )
+        parser.add_argument("--to", dest="to_ns", type=_time, metavar="TIME", help="for other viewers: up to this time")
         _output(parser)
         _selection(parser)
     _common(parser)
@@ -291,6 +304,23 @@ def _bounds(parser: argparse._ActionsContainer) -> None:
     """How much is printed."""
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows of each table")
     parser.add_argument("--max-bytes", type=_count, metavar="N", help="JSON: so many rows as fit into N bytes")
+
+
+def _time(text: str) -> int:
+    """A time in nanoseconds.
+
+    >>> _time("1.5ms"), _time("20us"), _time("2s"), _time("7ns")
+    (1500000, 20000, 2000000000, 7)
+    """
+    number = text.rstrip("nuµmsNUMS")
+    unit = {"ns": 0, "us": 3, "µs": 3, "ms": 6, "s": 9}.get(text[len(number) :].lower())
+    try:
+        value = None if unit is None else Decimal(number).scaleb(unit)
+    except InvalidOperation:
+        value = None
+    if value is None or not value.is_finite() or value != value.to_integral_value() or abs(value) >= 1 << 62:
+        raise argparse.ArgumentTypeError(f"{text}: expected a time such as 1.5ms (units: s, ms, us, ns)")
+    return int(value)
 
 
 def _count(text: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from tui.cli import console
-from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES
+from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES, TRACE_FORMATS
 from tui.cli.console import BAD_INPUT, terminal_of, width, write_data, write_text
 from tui.cli.selected_tables import (
     asked,
@@ -21,6 +21,7 @@ from tui.cli.selected_tables import (
     head_of,
     numbered_selection,
     selected_table,
+    selection_of,
     table_report,
     wants_one_table,
 )
@@ -65,14 +66,17 @@ def report(options: argparse.Namespace) -> int:
     from tui.output import report_dashboard
     from tui.output.report_annotations import MarksReport, NotesReport, with_marks, with_notes
 
-    format_name = report_format(options)
+    options.format = format_name = report_format(options)
+    bounds = bounds_of(options, format_name)
+    is_one_table = wants_one_table(options)
+    if is_one_table and format_name == "html":
+        raise ProftuiError("an HTML page holds the whole view", "without --table, --filter, --sort, --columns, --limit")
     profile, errors = load_files(options)
     if format_name == "html":
         _write_report(html_report(profile, options), format_name, options)
         return status_of(errors)
     style = style_of(options.color)
-    bounds = bounds_of(options, options.format)
-    if wants_one_table(options):
+    if is_one_table:
         own_notes = _notes(options).rows() if options.view == "notes" else None
         table = table_report(profile, options, style, own_notes)
         text = dict.fromkeys(("text", "markdown", "json"), lambda: table)
@@ -213,14 +217,41 @@ def check(options: argparse.Namespace) -> int:
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write one frame."""
+    """Write one frame, or a trace for another viewer."""
     from tui.tables import frame
 
+    if options.format in TRACE_FORMATS:
+        return _export_trace(options)
+    if options.frame is None:
+        raise ProftuiError("--frame names the table to export", "or --format folded, speedscope or chrome")
+    if options.from_ns is not None or options.to_ns is not None:
+        raise ProftuiError("--from and --to do not apply to tables", "--filter 'start>1ms', or --format chrome")
     format_name = table_format(options) or "csv"
     profile, errors = load_files(options)
     data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame, gpu=options.gpu)
     fields = head_of("export", profile, options, options.frame)
     write_table(data, options, format_name, options.frame, exported_key(options.frame, data), fields)
+    return status_of(errors)
+
+
+def _export_trace(options: argparse.Namespace) -> int:
+    """Write the profile, or a part of its time, for another viewer."""
+    from functools import partial
+
+    from tui.output.export import write_file
+    from tui.output.trace_export import WRITERS, Window
+
+    if options.frame is not None:
+        raise ProftuiError(f"{options.format} holds the whole trace", "without --frame")
+    if not selection_of(options).is_all or options.limit is not None or options.max_bytes is not None:
+        raise ProftuiError(f"{options.format} takes --iterations, --from and --to", "not options for tables")
+    profile, errors = load_files(options)
+    write_trace = partial(WRITERS[options.format], profile, Window(options.from_ns, options.to_ns))
+    if options.output == "-":
+        write_trace(sys.stdout.buffer)
+    else:
+        write_file(write_trace, Path(options.output), overwrite=options.overwrite)
+        console.info(f"wrote {options.format} to {options.output}")
     return status_of(errors)
 
 

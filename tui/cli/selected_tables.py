@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
     from tui.output.json_document import Bounds, JsonTable
     from tui.output.report import Style
     from tui.output.selection import Selected, Selection

@@ -10,7 +10,7 @@ import numpy as np
 
 from tui.model.errors import ProftuiError
 from tui.model.forest import forest_of
-from tui.model.view import TableState
+from tui.model.table_spec import TableState
 from tui.output.json_document import row_keys
 from tui.query.apply import apply, apply_tree, tree_order
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.forest import Flags, Forest
-    from tui.model.view import Sort, TableSpec
+    from tui.model.table_spec import Sort, TableSpec
     from tui.query.apply import Applied
 
 

@@ -14,8 +14,8 @@ from tui.model.errors import CommandError
 from tui.model.forest import NONE
 from tui.output.json_document import row_keys
 from tui.output.report import tables_for
-from tui.query.global_filter import as_global_filter
-from tui.query.nodes import QueryError
+from tui.query.compile import as_global_filter
+from tui.query.values import QueryError
 from tui.screens.compare import CompareScreen
 from tui.screens.expert_systems import ExpertSystemsScreen
 from tui.screens.group_ops import GroupOpsScreen

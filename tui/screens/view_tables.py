@@ -7,8 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.expert.findings import findings
-from tui.analysis.expert.findings_table import EXPERT, expert_rows, spec_for
+from tui.analysis.expert.findings import EXPERT, expert_rows, findings, spec_for
 from tui.analysis.ops import op_trees
 from tui.analysis.ops.groupings import GROUPINGS
 from tui.model.errors import ProftuiError
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
-    from tui.model.view import TableSpec
+    from tui.model.table_spec import TableSpec
 
 FOLDED: Final = "table"
 UNFOLDED: Final = "all_rules"

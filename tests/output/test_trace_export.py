@@ -1,0 +1,143 @@
+"""Exports for other viewers, read by small readers of their own: the formats' rules, not proftui's loaders."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import defaultdict
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import pytest
+
+from tests.profiles import SAMPLES, load_one
+from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.cli.main import main
+from tui.model.aggregation import Aggregation
+from tui.output.trace_export import WRITERS, Window
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui.model.profile import Profile
+
+TORCH: Final = str(SAMPLES / "resnet50_training.pt.trace.json.gz")
+LOG: Final = str(SAMPLES / "resnet50_training.nvprof.log")
+NSYS: Final = str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz")
+
+
+def written(profile: Profile, name: str, window: Window | None = None) -> str:
+    stream = io.BytesIO()
+    WRITERS[name](profile, window or Window(), stream)
+    return stream.getvalue().decode()
+
+
+def ns(microseconds: Any) -> int:
+    """An exact time: three decimals of a microsecond at most."""
+    value = Decimal(microseconds) * 1000
+    assert value == int(value)
+    return int(value)
+
+
+def chrome_events(text: str) -> list[dict[str, Any]]:
+    """The complete events, as Perfetto takes them: those of a track must nest, arrows must have both ends."""
+    events = json.loads(text, parse_float=Decimal)["traceEvents"]
+    complete: list[dict[str, Any]] = [event for event in events if event["ph"] == "X"]
+    tracks = defaultdict(list)
+    for event in complete:
+        tracks[event["pid"], event["tid"]].append((ns(event["ts"]), -ns(event["dur"])))
+    for spans in tracks.values():
+        open_until: list[int] = []
+        for start, minus in sorted(spans):
+            while open_until and open_until[-1] <= start:
+                open_until.pop()
+            assert not open_until or start - minus <= open_until[-1]
+            if minus:
+                open_until.append(start - minus)
+    named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+    assert tracks.keys() == named
+    begun, ended = ([event["id"] for event in events if event["ph"] == kind] for kind in "sf")
+    assert begun == ended
+    return complete
+
+
+def gpu_work(events: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    kinds = ("kernel", "gpu_memcpy", "gpu_memset", "gpu")
+    return sorted((one["name"], ns(one["ts"]), ns(one["dur"])) for one in events if one["cat"] in kinds)
+
+
+def recorded(profile: Profile) -> list[tuple[str, int, int]]:
+    return sorted(profile["activities"].select(pl.col("name").cast(pl.String), "start_ns", "duration_ns").rows())
+
+
+@pytest.mark.parametrize("file", [TORCH, LOG, NSYS])
+def test_trace_events_hold_all_work_at_its_exact_time(file: str) -> None:
+    profile = load_one(file)
+    events = chrome_events(written(profile, "chrome"))
+    assert gpu_work(events) == recorded(profile)
+    assert len(events) == sum(profile[name].height for name in ("activities", "ops", "ranges", "api_calls"))
+
+
+def test_an_iteration_or_a_window_alone() -> None:
+    profile = load_one(TORCH)
+    one = aggregated(profile, Aggregation(5, 5))
+    events = chrome_events(written(one, "chrome"))
+    assert gpu_work(events) == recorded(one)
+    assert len(gpu_work(events)) == 923
+    window = Window(50_000_000, 51_000_000)
+    within = gpu_work(chrome_events(written(profile, "chrome", window)))
+    assert within == [
+        (name, start, length) for name, start, length in recorded(profile)
+        if start < 51_000_000 and start + length > 50_000_000
+    ]  # fmt: skip
+    assert within
+
+
+@pytest.mark.parametrize("file", [TORCH, LOG])
+def test_speedscope_opens_and_closes_every_frame(file: str) -> None:
+    """By the rules of its file format: frames balanced, times in order, both in the unit that it names."""
+    profile = load_one(file)
+    content = json.loads(written(profile, "speedscope"))
+    assert content["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    totals: dict[str, int] = defaultdict(int)
+    for one in content["profiles"]:
+        assert (one["type"], one["unit"]) == ("evented", "nanoseconds")
+        open_frames: list[tuple[int, int]] = []
+        last = one["startValue"]
+        for event in one["events"]:
+            assert event["at"] >= last
+            last = event["at"]
+            if event["type"] == "O":
+                open_frames.append((event["frame"], last))
+            else:
+                frame, begun = open_frames.pop()
+                assert frame == event["frame"]
+                totals[content["shared"]["frames"][frame]["name"]] += last - begun if "GPU" in one["name"] else 0
+        assert not open_frames
+        assert last == one["endValue"]
+    assert sum(totals.values()) == profile["activities"]["duration_ns"].sum()
+
+
+@pytest.mark.parametrize("file", [TORCH, LOG])
+def test_folded_stacks_add_up_to_the_gpu_time(file: str) -> None:
+    profile = load_one(file)
+    lines = [line.rpartition(" ") for line in written(profile, "folded").splitlines()]
+    assert sum(int(total) for _stack, _blank, total in lines) == profile["activities"]["duration_ns"].sum()
+    assert len({stack for stack, _blank, _total in lines}) == len(lines)
+    assert max(len(stack.split(";")) for stack, _blank, _total in lines) >= 3
+
+
+def test_what_does_not_go_together_is_refused(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def refused(*options: str) -> str:
+        assert main(["export", LOG, *options]) == 2
+        return capfd.readouterr().err
+
+    assert "--frame names the table" in refused()
+    assert "folded holds the whole trace" in refused("--format", "folded", "--frame", "kernels")
+    assert "nothing ran in this window" in refused("--format", "chrome", "--from", "900s")
+    assert "expected a time such as 1.5ms" in refused("--format", "chrome", "--from", "soon")
+    assert "do not apply to tables" in refused("--frame", "kernels", "--to", "1s")
+    target = tmp_path / "part.json"
+    assert main(["export", LOG, "--format", "chrome", "--from", "1ms", "--to", "2ms", "-o", str(target)]) == 0
+    assert chrome_events(target.read_text())
