@@ -38,7 +38,10 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (["--nonsense"], "proftui: unrecognized arguments: --nonsense\n         proftui --help\n"),
         (["report"], "proftui: the following arguments are required: FILE\n         proftui report --help\n"),
-        (["export", "x"], "proftui: the following arguments are required: --frame\n         proftui export --help\n"),
+        (
+            ["export", "x"],
+            "proftui: --frame names the table to export\n         or --format folded, speedscope or chrome\n",
+        ),
         (["report", "-", "-"], "proftui: standard input (-) can be read only once\n"),
         (["diff", "-", "-"], "proftui: standard input (-) can be read only once\n"),
         (["inspect", "a.log", "--gpu", "abacus"], "proftui: --gpu abacus: unknown GPU\n"),

@@ -75,7 +75,7 @@ def test_the_dashboard_says_what_its_json_says() -> None:
     tiles = [["".join(part.itertext()) for part in tile] for tile in section(root, "Performance summary").iter("div")]
     assert ["Wall time", "8.2325 ms"] in tiles
     found = [one for one in root.iter("div") if one.get("class", "").startswith("finding ")]
-    leads = said["expert"]["top_findings"]
+    leads = said["top_findings"]
     assert len(found) >= len(leads)
     assert all(lead["problem"] in "".join(one.itertext()) for lead, one in zip(leads, found, strict=False))
     # Wall time, utilization, iterations, use, kinds of work.

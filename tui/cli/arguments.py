@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "check": "find what costs time; exits 1 if any finding reaches --fail-on",
     "convert": "write a Parquet dataset, which opens like a file, even if larger than memory: FILE... -o DIR",
     "inspect": "show what a file holds and which views it feeds, and what to record for the others",
+    "mcp": "serve the profiles below folders to agents (Model Context Protocol, stdio): DIR...",
     "cache": "list or clear the cache of large files",
     "formats": "list the supported formats, how they are recognized and how to record them",
 }
@@ -109,6 +110,9 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     if command == "cache":
         parser.add_argument("action", choices=("list", "clear"))
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        return parser
+    if command == "mcp":
+        parser.add_argument("folders", nargs="+", metavar="DIR", help="only files below these folders are read")
         return parser
     if command == "diff":
         _diff(parser)

@@ -156,6 +156,10 @@ def _run(arguments: list[str]) -> int:
         from tui.cli.headless import diff
 
         return diff(options)
+    if command == "mcp":
+        from tui.cli.mcp_server import serve
+
+        return serve(options)
     from tui.cli import headless
 
     run = {

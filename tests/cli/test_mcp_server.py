@@ -1,0 +1,98 @@
+"""`proftui mcp`, through the official client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.profiles import SAMPLES
+from tui.cli import mcp_server
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+
+LOG: Final = "resnet50_training.nvprof.log"
+TORCH: Final = "resnet50_training.pt.trace.json.gz"
+TOOLS: Final = {"open", "summary", "findings", "explain", "table", "sql", "diff"}
+
+
+async def ask(client: Client, tool: str, **arguments: Any) -> Any:
+    """The answer of a tool, or the text of its error."""
+    result = await client.call_tool(tool, arguments)
+    (content,) = result.content
+    assert content.type == "text"
+    return content.text if result.is_error else json.loads(content.text)
+
+
+async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From what the file holds to the kernel's launches, each answer leading to the next; no other file is read."""
+    from mcp.client import Client
+
+    from tests.profiles import load
+
+    monkeypatch.setattr(mcp_server, "load", lambda files, **_how: load(files))
+    outside = tmp_path / "secret.log"
+    outside.write_text((SAMPLES / LOG).read_text(errors="replace")[:20_000])
+    async with Client(mcp_server.server([str(SAMPLES)])) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == TOOLS
+        assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
+        held = await ask(client, "open", path=LOG)
+        assert held["schema"] == "proftui.inspect/1"
+        assert held["sessions"][0]["frames"]["activities"]["rows"] == 4630
+        assert held["views"]["kernels"] == "ok"
+        found = await ask(client, "findings", path=LOG)
+        worst = found["rows"][0]
+        assert worst["verdict"] in ("error", "warning")
+        rule = worst["rules"].split()[0]
+        why = await ask(client, "explain", path=LOG, rule=rule)
+        assert why["about"]["rule"] == rule
+        assert why["rows"][0]["numbers"]
+        kernels = await ask(client, "table", path=LOG, view="kernels", sort="-total_ns", limit=2)
+        assert (len(kernels["rows"]), kernels["total_rows"], kernels["truncated"]) == (2, {"rows": 80}, True)
+        key = kernels["rows"][0]["key"]
+        launches = await ask(client, "table", path=LOG, view="kernels", name="launches", above=[key], limit=1)
+        assert launches["total_rows"]["rows"] == kernels["rows"][0]["calls"]
+        total = await ask(client, "sql", path=LOG, query="SELECT SUM(duration_ns) AS ns FROM activities")
+        assert total["rows"] == [{"key": "1", "ns": 80_128_393}]
+        assert "not below the folders" in await ask(client, "open", path=str(outside))
+        assert "not below the folders" in await ask(client, "open", path=f"../../../../../{outside}")
+        assert "no such view" in await ask(client, "table", path=LOG, view="nothing")
+        assert "did you mean" in (await ask(client, "sql", path=LOG, query="SELECT nam FROM kernels")).lower()
+
+
+def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside.log"
+    inside.mkdir()
+    outside.write_text("x")
+    (inside / "link.log").symlink_to(outside)
+    profiles = mcp_server.Profiles([str(inside)])
+    for path in ("link.log", str(outside), "..", "s3://bucket/x", "-"):
+        with pytest.raises(ProftuiError, match="not below the folders"):
+            profiles.files(path)
+    with pytest.raises(ProftuiError, match="no such folder"):
+        mcp_server.Profiles([str(tmp_path / "nowhere")])
+
+
+@pytest.mark.slow
+async def test_every_tool_over_stdio() -> None:
+    """As a client starts it: a process that speaks over its standard streams."""
+    from mcp.client import Client
+    from mcp.client.stdio import StdioServerParameters
+
+    root = str(Path(__file__).parents[2])
+    program = StdioServerParameters(command=sys.executable, args=["-m", "tui", "mcp", str(SAMPLES)], cwd=root)
+    async with asyncio.timeout(300), Client(program) as client:
+        assert (await ask(client, "open", path=TORCH))["schema"] == "proftui.inspect/1"
+        summary = await ask(client, "summary", path=TORCH, iterations="4:6")
+        assert (summary["view"], summary["iterations"]) == ("dashboard", "4:6")
+        assert (await ask(client, "findings", path=TORCH))["rows"]
+        changed = await ask(client, "diff", baseline=LOG, candidate=TORCH)
+        assert changed["schema"] == "proftui.diff/1"
+        assert len(changed["kernels"]) == 20
