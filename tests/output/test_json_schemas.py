@@ -1,0 +1,118 @@
+"""The JSON of every command and of every view keeps to its published schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.profiles import SAMPLES, load, load_one
+from tui.analysis.capabilities import OK, inspect
+from tui.cli.main import main
+from tui.loaders import registry
+from tui.tables import ALL_REPORTS, COMPUTED, MODEL_FRAMES, screen_of_report
+
+SCHEMAS: Final = {
+    path.name.removesuffix(".schema.json"): json.loads(path.read_text())
+    for path in (Path(__file__).parents[2] / "docs" / "json").glob("*.json")
+}
+LOG, CAFFE, TORCH, NCU, RANKS = (
+    str(SAMPLES / name)
+    for name in (
+        "resnet50_training.nvprof.log",
+        "caffe_conv1.nvprof.log",
+        "resnet50_training.pt.trace.json.gz",
+        "gemm.ncu.csv",
+        "ddp_ranks",
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands on a sample share what was read of it."""
+    monkeypatch.setattr(registry, "load", load)
+    monkeypatch.setattr(registry, "load_one", load_one)
+
+
+class Commands:
+    """Runs commands, and checks what they print."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+
+    def run(self, command: str, *arguments: str, status: int = 0) -> dict[str, Any]:
+        """The JSON of a command, by its schema; every key is of one row alone."""
+        assert main([command, *arguments, "--format", "json"]) == status
+        content: dict[str, Any] = json.loads(self._capfd.readouterr().out)
+        name, _, version = content["schema"].removeprefix("proftui.").partition("/")
+        assert (name, version) == (command, "1")
+        Draft202012Validator(SCHEMAS[name]).validate(content)
+        for table, total in content.get("total_rows", {}).items():
+            keys = [row["key"] for row in content[table]]
+            assert len(keys) == total or content["truncated"]
+            assert len(set(keys)) == len(keys), (command, arguments, table)
+        return content
+
+
+@pytest.fixture
+def commands(capfd: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(capfd)
+
+
+def test_the_schemas_are_schemas() -> None:
+    for schema in SCHEMAS.values():
+        Draft202012Validator.check_schema(schema)
+    assert SCHEMAS.keys() == {"report", "check", "export", "sql", "diff", "inspect", "cache", "explain"}
+
+
+def assert_views(commands: Commands, file: str) -> None:
+    views = inspect(load_one(file) if Path(file).is_file() else load([file])[0])["views"]  # type: ignore[arg-type]
+    for report in ALL_REPORTS:
+        if views.get(screen_of_report(report), OK) == OK:
+            commands.run("check" if report == "findings" else "report", file, *_view(report))
+
+
+def _view(report: str) -> list[str]:
+    return [] if report == "findings" else ["--view", report]
+
+
+def test_every_view_and_command(commands: Commands) -> None:
+    assert_views(commands, CAFFE)
+    for frame in (*MODEL_FRAMES, *COMPUTED, "notes"):
+        commands.run("export", CAFFE, "--frame", frame, "--limit", "5")
+    commands.run("sql", CAFFE, "SELECT name, calls FROM kernels")
+    commands.run("inspect", CAFFE)
+    commands.run("inspect", "nowhere.log", status=2)
+    commands.run("cache", "list")
+    commands.run("diff", CAFFE, LOG)
+    commands.run("diff", CAFFE, LOG, "--frame", "kernels")
+
+
+def test_documents_are_bounded(commands: Commands, capfd: pytest.CaptureFixture[str]) -> None:
+    content = commands.run("report", LOG, "--view", "kernels", "--limit", "3")
+    assert (len(content["rows"]), content["total_rows"], content["truncated"]) == (3, {"rows": 80}, True)
+    for words in (["report", LOG, "--view", "kernels"], ["export", LOG, "--frame", "kernels"], ["report", LOG]):
+        assert main([*words, "--format", "json", "--max-bytes", "9000"]) == 0
+        text = capfd.readouterr().out
+        assert 4_000 < len(text) <= 9_000
+        assert json.loads(text)["truncated"]
+    assert main(["report", LOG, "--format", "json", "--max-bytes", "100"]) == 2
+    assert "bytes are needed without any row" in capfd.readouterr().err
+    assert main(["report", LOG, "--max-bytes", "100"]) == 2
+    assert "--max-bytes does not apply to text" in capfd.readouterr().err
+
+
+def test_the_source_is_known_by_its_content(commands: Commands) -> None:
+    (source,) = commands.run("report", CAFFE, "--view", "kernels")["sources"]
+    assert source == {"file": CAFFE, "bytes": Path(CAFFE).stat().st_size, "xxh3_128": source["xxh3_128"]}
+    assert len(source["xxh3_128"]) == 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [LOG, TORCH, NCU, RANKS])
+def test_every_view_of_other_samples(commands: Commands, file: str) -> None:
+    assert_views(commands, file)
