@@ -521,6 +521,10 @@ def _diff_format(options: Namespace) -> str:
     name = table_format(options) or ("text" if options.frame is None and options.output == "-" else "csv")
     if name == "text" and options.frame is not None:
         raise ProftuiError("text covers the whole comparison", "without --frame, or --format csv")
+    selection = selection_of(options)
+    is_cut = selection.limit is not None and name != "json"
+    if name in WHOLE and options.frame is None and (is_cut or not selection.is_all):
+        raise ProftuiError("--filter, --sort, --columns and --limit are for one table", "--frame names it")
     if name in WHOLE and options.frame is None and options.output != "-":
         raise ProftuiError(f"-o writes one table, not the whole comparison as {name}", "--frame names it; or: > PATH")
     return name
