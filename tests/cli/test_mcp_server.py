@@ -64,7 +64,7 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         assert "not below the folders" in await ask(client, "open", path=str(outside))
         assert "not below the folders" in await ask(client, "open", path=f"../../../../../{outside}")
         assert "no such view" in await ask(client, "table", path=LOG, view="nothing")
-        assert "did you mean" in (await ask(client, "sql", path=LOG, query="SELECT nam FROM kernels")).lower()
+        assert "did you mean" in (await ask(client, "sql", path=LOG, query="SELECT cals FROM kernels")).lower()
 
 
 def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
