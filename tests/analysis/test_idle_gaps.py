@@ -12,7 +12,7 @@ from tests.analysis.frames import kernel, profile
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import low_utilization, utilization_in_chunks
 from tui.analysis.gpu_time.host_calls import NO_CALL
-from tui.analysis.gpu_time.idle_gaps import GAPS, gap_summary, gaps, idle_time
+from tui.analysis.gpu_time.idle_gaps import GAPS, busy_time, gap_summary, gaps, idle_time
 
 
 def call(name: str, start: int, duration: int, correlation: int | None = None) -> dict[str, Any]:
@@ -52,6 +52,17 @@ def test_a_gap_is_from_the_latest_end_before_to_the_next_start() -> None:
     ]
     assert gaps(MADE)["span_pct"][0] == pytest.approx(100 * 30_000 / 31_500)
     assert {column.name for column in GAPS.columns} <= set(gaps(MADE).columns)
+
+
+def test_the_span_of_a_gpu_is_that_of_all_gpus_of_its_session() -> None:
+    work = kernel("a", 10, start_ns=0, device=0), kernel("b", 20, start_ns=80, device=1)
+    found = busy_time(profile(activities=[*work, kernel("c", 5, start_ns=7, device=0, session=1)]))
+    columns = ("session", "device", "first_ns", "last_ns", "span_ns", "busy_ns", "idle_ns")
+    assert found.select(columns).rows() == [
+        (0, 0, 0, 10, 100, 10, 90),
+        (0, 1, 80, 100, 100, 20, 80),
+        (1, 0, 7, 12, 5, 5, 0),
+    ]
 
 
 def test_what_the_gpu_waits_for_and_what_the_cpu_does() -> None:

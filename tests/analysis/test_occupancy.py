@@ -96,6 +96,15 @@ def test_waves_need_the_number_of_sms() -> None:
     assert (row["waves"], row["occupancy_pct"]) == (None, 100.0)
 
 
+@pytest.mark.parametrize(
+    ("blocks", "full", "tail_pct"), [(96, 0, 0.0), (240, 1, 0.0), (480, 2, 0.0), (481, 2, 100 / 3), (720, 3, 0.0)]
+)
+def test_a_tail_is_a_partial_wave_after_whole_ones(blocks: int, full: int, tail_pct: float) -> None:
+    row = occupancy(on("Tesla K40c", grid_x=blocks, block_x=128, registers=17)).row(0, named=True)
+    assert (row["waves"], row["full_waves"]) == (pytest.approx(blocks / 240), full)
+    assert row["tail_pct"] == pytest.approx(tail_pct)
+
+
 def test_configurations_are_worked_out_once_each() -> None:
     found = profile(
         activities=[launch(), launch(), launch(registers=255), copy("HtoD", 3, device=0)],

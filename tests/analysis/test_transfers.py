@@ -31,6 +31,7 @@ from tui.analysis.copies import (
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+KB, MB = 1 << 10, 1 << 20
 GPU = {"device": 0, "name": "NVIDIA H100", "memory_bandwidth": 1e12}
 
 
@@ -245,3 +246,16 @@ def test_calls_are_unknown_for_a_direction_where_one_row_has_none() -> None:
     made = profile(summary=rows)
     assert copies(made).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
     assert transfers(made).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
+
+
+def test_a_size_is_of_the_class_whose_least_it_reaches() -> None:
+    """Of each class the least and the largest size, in the table and in the copies behind its row."""
+    sizes = (0, 4 * KB - 1, 4 * KB, 64 * KB - 1, 64 * KB, MB - 1, MB, 16 * MB - 1, 16 * MB, 256 * MB - 1, 256 * MB)
+    work = [copy("HtoD", 10, size_bytes=size, device=0, start_ns=20 * at) for at, size in enumerate(sizes)]
+    made = profile(devices=[GPU], activities=work)
+    counted = dict(transfer_sizes(made).select("size_class", "calls").rows())
+    for place, (least, name) in enumerate(SIZE_CLASSES):
+        behind = single_transfers(made, size_class=name)["size_bytes"].to_list()
+        assert behind == list(sizes[2 * place : 2 * place + 2]), name
+        assert behind[0] == least
+        assert counted[name] == len(behind)
