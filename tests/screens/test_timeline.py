@@ -373,6 +373,20 @@ async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.Mo
         assert view_of(pilot).cursor_ns == 2_700_000
 
 
+async def test_the_place_is_that_which_was_chosen_whatever_sizes_the_terminal_has_meanwhile() -> None:
+    async with opened(TRACE, view="timeline") as pilot:
+        await press(pilot, *"jllllll", *["plus"] * 6, "i")
+        chosen = view_of(pilot).window
+        assert chosen is not None
+        view_of(pilot).put_cursor(chosen.last_ns - 1)
+        await settled(pilot)
+        assert view_of(pilot).window == chosen
+        for size in ((80, 24), (60, 15), (200, 50), (70, 40), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await settled(pilot)
+        assert view_of(pilot).window == chosen
+
+
 async def test_a_log_without_start_times_says_what_to_record() -> None:
     async with opened("gpt_summary.nvprof.log") as pilot:
         await press(pilot, "colon", *"timeline", "enter")

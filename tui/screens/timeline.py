@@ -244,8 +244,9 @@ class TimelineScreen(ViewScreen):
         view, panel = self.lanes, self.query_one(TopWork)
         if view.shown is None or view.window is None:
             return
-        # Half of the lines to spare make the lanes taller.
-        panel.make_room((view.size.height + panel.lines - view.needed_lines) // 2)
+        # Half of the lines to spare make the lanes taller. Both heights are of the last layout: the panel may have got
+        # other lines since.
+        panel.make_room((view.size.height + panel.region.height - view.needed_lines) // 2)
         looked_at = (self.profile, view.shown, view.window.first_ns, view.window.last_ns, panel.lines)
         if panel.lines and not self._is_top_of(looked_at):
             self._top_of = looked_at

@@ -118,6 +118,8 @@ class TimelineView(Widget, can_focus=True):
         self._main: tuple[tuple[int, int, int], int | None] = ((-1, -1, -1), None)
         """For a lane, a moment and a length the item that takes most of it."""
         self._top = 0
+        self._fitted: tuple[Window | None, Window | None] = (None, None)
+        """The window that was chosen, and what became of it in the present width."""
         self._drawn: dict[Window, dict[int, tuple[LaneCells, int]]] = {}
         self._reachable: list[int] | None = None
         self._label_cells: int | None = None
@@ -259,17 +261,22 @@ class TimelineView(Widget, can_focus=True):
     def fit_width(self) -> None:
         """Take over the width of the screen; the place stays, or all of the time where all was to be seen.
 
-        A cell in a gap stays what it is: in wider ones the gap could be beside the cursor.
+        A cell in a gap stays what it is: in wider ones the gap could be beside the cursor. The window is that which was
+        chosen, in the width that there is now, whatever widths there were meanwhile.
         """
         if self.shown is None or not self.shown.lanes:
             return
         self._label_cells = None
         cells = max(1, self.size.width - self.label_cells)
         new = whole_window(self.shown.begin_ns, self.shown.until_ns, cells, least_ns=self.shown.resolution_ns)
-        old = self.window
+        chosen, fitted = self._fitted
+        old = chosen if self.window is fitted else self.window
         if old is not None and (old.cell_ns < old.fit_ns or self.is_in_gap):
             new = Window(new.begin_ns, new.end_ns, new.least_ns, cells, old.cell_ns, old.first_ns)
             new = new.zoomed(old.cell_ns, old.first_ns).moved_to(old.first_ns).showing(self.cursor_ns)
+            self._fitted = old, new
+        else:
+            self._fitted = new, new
         self.window = new
         self.redraw()
 
