@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -196,3 +198,20 @@ def test_a_named_pipe_is_not_opened_to_see_what_it_is(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "open", noted)
     assert entry.identity_of(str(pipe)) is None
     assert opened == []
+
+
+@pytest.mark.parametrize("rows", [0, 2, 4])
+def test_a_column_that_is_longer_or_shorter_than_its_frame_is_damage(rows: int, tmp_path: Path) -> None:
+    """As an entry has it whose list of files was changed along with their digests."""
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        data = pl.DataFrame({"a": [1, 2, 3]})
+        stored = frame_files.FrameWriter(folder, lambda: False).frame("made", data)
+        reader = frame_files.FrameReader(folder, None)
+        assert reader.frame(stored, data.schema).equals(data)
+        with pytest.raises(secure_files.DamagedError, match="another type or length"):
+            reader.frame(msgspec.structs.replace(stored, rows=rows), data.schema)
+        with pytest.raises(secure_files.DamagedError, match="another type or length"):
+            reader.frame(stored, pl.Schema({"a": pl.Float64}))
+    finally:
+        os.close(folder)

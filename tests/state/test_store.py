@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from tui.state.store import Store, folder
+from tui.state.store import Store, files, folder
 
 
 @pytest.fixture
@@ -86,3 +87,28 @@ def test_a_place_that_cannot_be_written_is_reported_of(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = Store(tmp_path / "file" / "tables.json", version=1, most=1)
     assert "cannot be written" in store.change({"a": 1}) or "cannot be read" in store.change({"a": 1})
+
+
+def test_files_are_others_once_their_size_or_their_time_is_another(tmp_path: Path) -> None:
+    log, ranks = tmp_path / "run.log", tmp_path / "ranks"
+    ranks.mkdir()
+    for path in (log, ranks / "0.json"):
+        path.write_text("kernels")
+        os.utime(path, ns=(5, 5))
+        given = [str(log), str(ranks)]
+        before = files(given)
+        assert before is not None
+        assert files(given) == before
+        os.utime(path, ns=(5, 6))
+        later = files(given)
+        path.write_text("kernel")
+        os.utime(path, ns=(5, 6))
+        shorter = files(given)
+        assert later is not None
+        assert shorter is not None
+        assert len({before, later, shorter}) == 3
+        assert {before.name, later.name, shorter.name} == {before.name}
+    before = files([str(ranks)])
+    os.utime(ranks, ns=(9, 9))
+    assert files([str(ranks)]) == before, "an export beside the profiles changes nothing"
+    assert files(["-"]) is None

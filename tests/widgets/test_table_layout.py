@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import polars as pl
+
 from tui.analysis.compare.changes import CHANGED_FINDINGS
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
 from tui.model.table_spec import MIN_PINNED
 from tui.query.facts import UNINFORMATIVE_PRIORITY
 from tui.widgets.table.layout import BAR_MIN, GAP, GUTTER, TableLayout, _grown, lay_out
+from tui.widgets.table.model import MAX_SEARCHED, TableRows
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
 WIDTHS = {"name": 100, "total_ns": 9, "time_pct": 6, "calls": 6, "avg_ns": 8, "min_ns": 8}
@@ -231,3 +234,20 @@ def test_cut_texts_share_what_is_left_and_no_more() -> None:
     widths, whole = {"a": 5, "b": 5, "c": 5}, {"a": 7, "b": 50, "c": 50}
     assert _grown(["a", "b", "c"], widths, whole, 20) == {"a": 7, "b": 14, "c": 14}
     assert _grown(["a", "b", "c"], widths, whole, -3) == widths
+
+
+def test_rows_are_found_by_their_keys_in_whatever_order_they_are_shown() -> None:
+    """The first of equal ones, one by one and many at once, those without a name too."""
+    frame = pl.DataFrame({"name": ["a", "b", None, "a", "b", "c", "d"], "number": [1, 1, 1, 1, 2, 3, 4]})
+    rows = TableRows(frame, pl.Series([6, 3, 0, 2], dtype=pl.UInt32))
+    assert [rows.source_row(place) for place in range(4)] == [6, 3, 0, 2]
+    assert [rows.shown_row(row) for row in (6, 3, 0, 2, 1)] == [0, 1, 2, 3, None]
+    assert rows.record(1) == {"name": "a", "number": 1}
+    columns = ("name", "number")
+    few = [("a", 1), (None, 1), ("b", 2), ("x", 9)]
+    assert rows.find_keys(few, columns) == [0, 2, 4]
+    many = [*few, ("c", 3), ("d", 4), ("b", 1)]
+    assert len(many) > MAX_SEARCHED >= len(few)
+    assert sorted(rows.find_keys(many, columns)) == [0, 1, 2, 4, 5, 6]
+    assert rows.find_keys([("a",), (7, 1)], columns) == []
+    assert [rows.key(row, columns) for row in (0, 2)] == [("a", 1), (None, 1)]
