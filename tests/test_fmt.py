@@ -164,7 +164,7 @@ def test_values_of_other_kinds(kind: ColumnKind, value: object, text: str) -> No
 
 
 _UNITS = {
-    **{"": 1.0, "%": 1.0, "×": 1.0, "cycle": 1.0, "ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9},
+    **{"": 1.0, "%": 1.0, "×": 1.0, "cycle": 1.0, "cycles": 1.0, "ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9},
     **{"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
     **{f"{prefix}B": 1024.0**power for power, prefix in enumerate(("", "Ki", "Mi", "Gi", "Ti"))},
 }

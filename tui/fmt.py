@@ -284,6 +284,8 @@ _KIND_BY_UNIT: Final = {
 
 _FREQUENCIES: Final = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
 
+_COUNTED: Final = frozenset({"block", "byte", "cycle", "inst", "register", "request", "sector", "thread", "warp"})
+"""Units of Nsight Compute that are words."""
 LEVELS: Final = "of 10"
 """Levels of use go from 0 (idle) to 10 (max)."""
 
@@ -293,8 +295,8 @@ def metric(value: float | None, unit: str | None) -> str:
 
     >>> metric(429_496_729_600.0, "B/s"), metric(98.4375, "%"), metric(9.0, "level"), metric(32768.0, None)
     ('400 GiB/s', '98.44%', '9 of 10', '32,768')
-    >>> metric(1_500_000.0, "ns"), metric(152_916_666_667.0, "Hz")
-    ('1.5000 ms', '152.92 GHz')
+    >>> metric(1_500_000.0, "ns"), metric(152_916_666_667.0, "Hz"), metric(2.0, "block"), metric(1.0, "warp")
+    ('1.5000 ms', '152.92 GHz', '2 blocks', '1 warp')
     """
     if unit == "Hz" and value is not None:
         # Just below a unit, five digits would be rounded to 1,000 of the smaller one.
@@ -306,7 +308,9 @@ def metric(value: float | None, unit: str | None) -> str:
     text = format_value(kind, value)
     if value is None or not unit or kind is not ColumnKind.COUNT:
         return text
-    return f"{text} {LEVELS if unit == 'level' else unit}"
+    if unit == "level":
+        return f"{text} {LEVELS}"
+    return f"{text} {unit}{'s' if unit in _COUNTED and value != 1 else ''}"
 
 
 def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> str:

@@ -366,7 +366,8 @@ def test_labels_of_the_ruler_stand_where_they_say(first: int, cell: int, cells: 
         at = found.base_ns + round(float(number) * units[unit])
         assert window.cell_of(at) == column
     columns = [column for column, _ in found.ticks]
-    assert all(after - before >= 14 for before, after in pairwise(columns))
+    longest = max((len(text) for _, text in found.ticks), default=0)
+    assert all(after - before >= min(14, max(10, longest + 3)) for before, after in pairwise(columns))
 
 
 def test_the_lanes_of_a_log_are_its_launches() -> None:

@@ -8,7 +8,7 @@ from tui.widgets.charts.bars import look_of
 
 def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
     bar, legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 40)
-    assert bar.plain == "GPU 0 ███████░░░░░░ busy 50.0% of 100 ns"
+    assert bar.plain == "GPU 0 ▓▓▓▓▓▓▓░░░░░░ busy 50.0% of 100 ns"
     idle = look_of("idle")
     for line in (bar, legend):
         assert idle.color in [

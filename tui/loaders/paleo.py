@@ -231,7 +231,7 @@ class _FullPass:
         match = _FULL_PASS.fullmatch(line.text.lstrip(" \t"))
         if match is None:
             return False
-        self._times.append(f"{match['phase'].lower()} {match['ms']} ms")
+        self._times.append(f"{match['phase'].lower()} {float(match['ms']):,.6g} ms")
         return True
 
     def close(self) -> None:

@@ -281,8 +281,8 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
 PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
 """What the parts of a bar are."""
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
-LOOKS: Final[tuple[int | str, ...]] = (0, 1, "memory", "idle")
-"""How they look: idle time as in the other charts, by no color that warns."""
+LOOKS: Final = ("other", "communication", "memory", "idle")
+"""How they look: as in the other charts."""
 WORDS_FROM: Final = 70
 """In so many cells there is room to say what a share is of."""
 MOST: Final = 8

@@ -197,7 +197,8 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]
     lane = view.shown.lanes[view.lane]
     arrow = " → "
     lengths = [duration(gap.length_ns) for gap in gaps]
-    moments = distinct_times([gap.start_ns + view.shift(view.lane) for gap in gaps])
+    # More digits than of a microsecond would say nothing of where the gap is.
+    moments = distinct_times([round(gap.start_ns + view.shift(view.lane), -3) for gap in gaps])
     begins = [plain(moment) for moment in moments]
     around = [[plain(name) for name in names_around(profile, lane, gap)] for gap in gaps]
     length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))

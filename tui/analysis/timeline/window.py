@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -139,6 +140,9 @@ def step_below(value: int) -> int:
 
 TICK_CELLS: Final = 14
 """Cells from one label to the next, at least."""
+CLOSE_TICK_CELLS: Final = 10
+"""Where there would be few of them, and they are short."""
+ENOUGH_TICKS: Final = 4
 DIGITS: Final = 7
 """A time with more digits is written as the offset from a time that is shown once."""
 _UNITS: Final = (SECONDS, MILLISECONDS, MICROSECONDS, NANOSECONDS)
@@ -159,14 +163,25 @@ def ruler(window: Window) -> Ruler:
 
     >>> from tui.analysis.timeline.window import whole_window
     >>> ruler(whole_window(0, 50_000_000, 50, least_ns=1)).ticks
-    ((0, '0 ms'), (20, '20 ms'), (40, '40 ms'))
+    ((0, '0 ms'), (10, '10 ms'), (20, '20 ms'), (30, '30 ms'), (40, '40 ms'))
     """
-    step = step_above(TICK_CELLS * window.cell_ns - 1)
-    unit = next((unit for unit in _UNITS if step >= unit.scale / 10), NANOSECONDS)
+    found = _ruler(window, step_above(TICK_CELLS * window.cell_ns - 1))
+    if len(found.ticks) >= ENOUGH_TICKS:
+        return found
+    closer = _ruler(window, step_above(CLOSE_TICK_CELLS * window.cell_ns - 1))
+    places = [place for place, _ in closer.ticks]
+    longest = max((len(label) for _, label in closer.ticks), default=0)
+    return closer if all(longest + 3 <= after - before for before, after in pairwise(places)) else found
+
+
+def _ruler(window: Window, step: int) -> Ruler:
+    """The labels of a window, so far apart in time."""
     base = 0
     if max(abs(window.first_ns), abs(window.last_ns)) // step >= 10**DIGITS // 100:
         coarse = 10 ** (len(str(window.last_ns - window.first_ns)))
         base = window.first_ns // coarse * coarse
+    reach = window.last_ns - base
+    unit = next((unit for unit in _UNITS if step >= unit.scale / 10 and reach >= unit.scale), NANOSECONDS)
     first = -(-(window.first_ns - base) // step) * step + base
     ticks = []
     for at in range(first, window.last_ns, step):

@@ -133,10 +133,11 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                 Entry(
                     BarRow(
                         f"{session} {row['category']}",
-                        f"  {row['category']}",
+                        row["category"],
                         fraction(row["time_ns"], wall),
                         brief_duration(row["time_ns"]),
                         row["wall_pct"],
+                        part=LOOK_OF[Category(row["category"])],
                     ),
                     replace(link, filter=f"{link.filter} session={session}".strip()) if link is not None else None,
                     row,

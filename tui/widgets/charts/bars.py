@@ -155,10 +155,12 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
         **distinct_symbols(symbols, columns.label),
     }
     signs = _sign_cells(rows)
+    # A line that is no part is as wide as those of parts.
+    swatch = SWATCH if any(row.part is not None for row in rows) else 0
     return [
         Content.assemble(_sign(row, signs), pad(clip(name, columns.line), columns.line))
         if row.sentence and not row.value
-        else Content.assemble(_sign(row, signs), _bar_line(labels[name], row, columns, bar_style=bar_style))
+        else Content.assemble(_sign(row, signs), _bar_line(labels[name], row, columns, swatch, bar_style=bar_style))
         for name, row in zip(names, rows, strict=True)
     ]
 
@@ -173,8 +175,8 @@ def _sign(row: BarRow, cells: int) -> Content:
     return Content.assemble((text, color), " " * (cells - cell_width(text)))
 
 
-def _bar_line(label: str, row: BarRow, columns: BarColumns, *, bar_style: str) -> Content:
-    parts = [Content(pad(label, columns.label))]
+def _bar_line(label: str, row: BarRow, columns: BarColumns, swatch: int, *, bar_style: str) -> Content:
+    parts = [Content(pad(label, columns.label + (swatch if row.part is None else 0)))]
     if row.part is not None:
         look = look_of(row.part)
         parts.insert(0, Content.assemble((look.fill, look.color), " "))
