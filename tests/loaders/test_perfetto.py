@@ -133,7 +133,9 @@ def test_compressed_packets_that_are_cut_are_told(number: int, compress: Callabl
     ],
 )
 def test_a_flow_leads_from_a_call_to_the_kernel_that_it_launched(flow: tuple[bytes, bytes]) -> None:
-    def joined(time: int, kind: int, track: int, *fields: tuple[int, int | bytes], by: bytes = b"") -> bytes:
+    def joined(
+        time: int, kind: int, track: int, *fields: tuple[int, int | float | str | bytes], by: bytes = b""
+    ) -> bytes:
         return packet((8, time), (11, message((9, kind), (11, track), *fields) + by))
 
     content = (
