@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.corpus import shared_file
+from tui.analysis.ops.op_trees import group_ops
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -40,6 +41,20 @@ TREE = [
 def read(document: Any) -> Profile:
     text = document if isinstance(document, str) else json.dumps(document)
     return load_one("run.hatchet", stream=BytesIO(text.encode()))
+
+
+def test_scopes_are_the_tree_of_group_ops() -> None:
+    tree = group_ops(read(TREE))
+
+    assert tree.select("level", "node", "gpu_ns", "launches").rows() == [
+        (1, "all", 700, 8),
+        (2, "step", 400, 2),
+        (3, "matmul", 400, 2),
+        (4, "gemm", 400, 2),
+        (2, "(in no range)", 300, 6),
+        (3, "gemm", 250, 1),
+        (3, "relu", 50, 5),
+    ]
 
 
 def test_kernels_and_scopes() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import total, total_of_parts
+from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
 from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree, recorded_sessions
@@ -515,11 +516,17 @@ def by_range(profile: Profile) -> pl.DataFrame:
         inside = found.is_not_null()
         labels = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
         place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)
-    return _of_activities(profile, place)
+    return _of_activities(profile, place, by_totals=True)
 
 
-def _of_activities(profile: Profile, place: pl.Series) -> pl.DataFrame:
-    """The tree of GPU work by places of its own, in which ops are by name, or by what their kernels do."""
+def _of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
+    """The tree of GPU work by places of its own, in which ops are by name, or by what their kernels do.
+
+    Args:
+        profile: What was read.
+        place: For each activity where it lies.
+        by_totals: Whether sessions that hold totals alone are in the ranges that these were printed in.
+    """
     ops, activities, instances = profile["ops"], profile["activities"], inferred_instances(profile)
     named = ops["name"].cast(pl.String).gather(_or_null(op_row_of_activities(profile)))
     inferred = instances["op"].gather(_or_null(instance_of_activities(profile)))
@@ -538,10 +545,43 @@ def _of_activities(profile: Profile, place: pl.Series) -> pl.DataFrame:
             total().alias("gpu_ns"),
         )
     )
-    held = activities["session"].unique()
+    in_ranges = _totals_in_ranges(profile) if by_totals else _leaves(pl.DataFrame(schema=LEAVES))
+    held = pl.concat([activities["session"].unique(), in_ranges["session"].unique()])
     printed = _inferred(profile).filter(~pl.col("session").is_in(held.implode()))
     totals = _without_op(profile).filter(~pl.col("session").is_in(held.implode()))
-    return op_forest(profile, pl.concat([_leaves(single), printed, totals]))
+    return op_forest(profile, pl.concat([_leaves(single), in_ranges, printed, totals]))
+
+
+@once_per_profile(*_FRAMES)
+def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
+    """Kernels by the range that they are printed in, of sessions where no range repeats the kernels of another.
+
+    Proton prints a kernel in its innermost scope alone; nvprof prints it in every range around it.
+    """
+    key = ["session", "name"]
+    of_ranges = profile["summary"].filter(pl.col("section").cast(pl.String) == "nvtx", pl.col("range").is_not_null())
+    if of_ranges.is_empty():
+        return _leaves(of_ranges)
+    inside = of_ranges.group_by(key).agg(pl.col("total_ns").sum().alias("inside_ns"), pl.col("calls").sum().alias("in"))
+    whole = kernels(profile).select(*key, "short_name", "total_ns", "calls")
+    both = inside.join(whole, on=key, how="full", coalesce=True)
+    repeated = both.filter(pl.col("inside_ns") > pl.col("total_ns").fill_null(0))["session"].unique()
+    alone = pl.col("inside_ns").is_null() | (pl.col("inside_ns") < pl.col("total_ns"))
+    rest = both.filter(alone).select(
+        *key,
+        range=pl.lit(NO_RANGE),
+        total_ns=pl.col("total_ns") - pl.col("inside_ns").fill_null(0),
+        calls=pl.col("calls") - pl.col("in").fill_null(0),
+    )
+    rows = pl.concat([of_ranges.select(rest.columns), rest], how="diagonal_relaxed").join(
+        whole.select(*key, "short_name"), on=key, how="left", maintain_order="left"
+    )
+    node = pl.coalesce("short_name", "name").cast(pl.String)
+    return _leaves(
+        rows.filter(~pl.col("session").is_in(repeated.implode()), pl.col("session").is_in(inside["session"].implode()))
+        .with_columns(place=pl.col("range").cast(pl.String).str.replace_all(" / ", SEPARATOR, literal=True), node=node)
+        .rename({"total_ns": "gpu_ns", "calls": "launches"})
+    )
 
 
 def _or_null(rows: Ints) -> pl.Series:
@@ -582,6 +622,8 @@ def _no_callers(profile: Profile) -> str:
 
 
 def _no_ranges(profile: Profile) -> str:
+    if _totals_in_ranges(profile).height:
+        return ""
     launched = profile["api_calls"].height > 0 and profile["activities"]["correlation"].count() > 0
     if profile["ranges"].is_empty():
         return "ranges not recorded"
