@@ -38,7 +38,7 @@ def test_time_in_which_others_had_the_processor_does_not_count(
     assert patience.is_over() is is_over
 
 
-def test_where_the_system_tells_nothing_the_clock_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_system_reports_nothing_the_clock_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(idle.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(idle, "withheld_ns", dict)

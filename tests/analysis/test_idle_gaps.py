@@ -158,7 +158,7 @@ def test_nothing_has_no_gaps() -> None:
     assert utilization_in_chunks(profile(activities=[kernel("a", 10)])).is_empty()
 
 
-def test_seed_000_has_one_hole(corpus: Callable[[str], str]) -> None:
+def test_seed_000_has_one_idle_gap(corpus: Callable[[str], str]) -> None:
     made = load_one(corpus("seeds/000_eb78dec59201d654.txt"))
     found = gaps(made).row(0, named=True)
     assert found["duration_ns"] / 1e6 == pytest.approx(263.8, abs=0.05)

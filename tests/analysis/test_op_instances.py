@@ -77,7 +77,7 @@ def test_idle_time_within_inferred_ops_is_unknown() -> None:
     assert op_type_summary(made).select("gpu_ns", "gpu_idle_ns", "gpu_idle_max_ns").rows() == [(20, None, None)]
 
 
-def test_ordinals_begin_anew_in_each_iteration_and_there_are_none_outside() -> None:
+def test_ordinals_restart_in_each_iteration_and_there_are_none_outside() -> None:
     work = [
         kernel(name, 10, start_ns=100 * place, stream=7, iteration=iteration)
         for place, (name, iteration) in enumerate(

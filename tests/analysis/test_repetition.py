@@ -84,7 +84,7 @@ def test_three_loops_within_each_other() -> None:
     assert rounds == [(3622, 3), (181, 60), (3, 3600)]
 
 
-def test_an_outer_loop_that_is_interrupted_begins_anew_after_that() -> None:
+def test_an_outer_loop_that_is_interrupted_begins_again_after_that() -> None:
     batch = [0, 1, 2] * 60 + [3]
     names = batch * 20 + [4, 5] + batch * 30
     repetition = found(names)

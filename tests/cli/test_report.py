@@ -101,7 +101,7 @@ def test_inspect_for_people(capfd: pytest.CaptureFixture[str], golden: SnapshotA
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: str) -> None:
+def test_no_line_is_too_wide_and_every_number_is_written_alike(name: str) -> None:
     profile = load_one(name)
     for width in (60, 100):
         for view in REPORTS:
@@ -133,7 +133,7 @@ def test_every_view_that_is_made_of_tables_has_a_report() -> None:
     assert {screen_of_report(report) for report in REPORTS} == {view.name for view in VIEWS} - not_tables
 
 
-def test_other_summaries_are_told_as_the_input_has_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_summaries_are_shown_as_the_input_has_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "um.log"
     log.write_text(
         "==7== Profiling result:\n"
@@ -167,7 +167,7 @@ def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().err.startswith("proftui: --gpu abacus: unknown GPU\n")
 
 
-def test_the_dashboard_tells_the_worst_issues_in_full(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_dashboard_shows_the_worst_issues_in_full(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("==5== NVPROF is profiling process 5, command: ./a\nNo kernels were profiled.\n")
     text = run(capfd, "report", str(log))

@@ -53,7 +53,7 @@ def rows(*starts_ns: int, threads: int = 1) -> pl.DataFrame:
     ).with_columns(pl.col("tid") % threads)
 
 
-def test_times_begin_anew_where_something_was_left_out() -> None:
+def test_times_restart_where_something_was_left_out() -> None:
     parts, begin_ns = drop_outlier_events(
         {"a": rows(0, 5 * WEEK_NS, 5 * WEEK_NS + 7), "b": rows(5 * WEEK_NS + 3)}, called="x"
     )

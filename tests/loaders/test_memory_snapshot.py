@@ -180,7 +180,7 @@ def test_segments_and_their_free_blocks() -> None:
     assert segment_blocks(profile, 0, 0)["state"].to_list() == ["inactive", "active_allocated", "inactive"]
 
 
-def test_running_out_of_memory_and_a_trace_that_begins_in_the_middle_are_told() -> None:
+def test_out_of_memory_and_a_trace_that_begins_in_the_middle_are_reported() -> None:
     told = reasons(read(snapshot()))
 
     assert told == [
@@ -200,7 +200,7 @@ def test_events_without_times_are_in_order() -> None:
     assert curve.tolist() == [13 * MB - 400, 13 * MB - 400, 7 * MB - 300]
 
 
-def test_traces_that_tell_only_when_releases_are_completed() -> None:
+def test_traces_that_record_only_when_releases_are_completed() -> None:
     trace = [one for one in TRACE if one["action"] != "free_requested"]
     profile = read(snapshot(device_traces=[trace]))
 
@@ -322,7 +322,7 @@ def test_a_cut_snapshot_shows_what_comes_before() -> None:
     assert "the pickle is cut or damaged" in profile.partial
 
 
-def test_another_pickle_is_told_by_its_keys() -> None:
+def test_another_pickle_is_recognized_by_its_keys() -> None:
     with pytest.raises(ProftuiError, match="no memory snapshot: it holds a dict with 'weights', 'epoch'"):
         read({"weights": [1.0], "epoch": 3})
 
@@ -363,7 +363,7 @@ def test_two_snapshots_are_compared_by_call_stack(tmp_path: Path) -> None:
     assert "No verdict" not in diff.as_text(Style(100))
 
 
-def test_the_dashboard_tells_the_peak_what_is_held_the_largest_stacks_and_failures() -> None:
+def test_the_dashboard_shows_peak_held_memory_largest_stacks_and_failures() -> None:
     assert [(entry.row.label, entry.row.value) for entry in memory_entries(read(snapshot()))] == [
         ("GPU 0 peak (20 µs)", "13 MiB"),
         ("GPU 0 in use, of 24 MiB reserved", "7 MiB"),

@@ -170,7 +170,7 @@ def test_the_total_of_parameters_is_checked() -> None:
     assert reasons(read(wrong), "warning") == ["the layers above have 15,898 parameters, the summary says 15,899"]
 
 
-def test_a_summary_of_another_network_tells_nothing_of_a_table() -> None:
+def test_a_summary_of_another_network_adds_nothing_to_a_table() -> None:
     layers = read(SMALL + table("conv1\t1.5\t0\t2.5\t\t", "Sum\t1.5\t0\t2.5"))["layers"]
 
     assert layers.filter(model="n").select("op_type", "output_shape", "params").row(0) == (None, None, None)

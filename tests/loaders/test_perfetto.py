@@ -109,7 +109,7 @@ def test_compressed_packets_are_those_that_they_hold(number: int, compress: Call
 
 
 @pytest.mark.parametrize("number", [50, 133])
-def test_compressed_packets_that_are_damaged_are_told(number: int) -> None:
+def test_compressed_packets_that_are_damaged_are_reported(number: int) -> None:
     profile = read(INCREMENTAL + BODY + field(1, field(number, b"\x28\xb5\x2f\xfd nonsense")))
 
     assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
@@ -161,7 +161,7 @@ def test_an_absolute_time_between_increments_changes_none_of_them() -> None:
     assert rows(profile, "ranges", "name", "start_ns", "duration_ns") == [("mark", 300, 0)]
 
 
-def test_times_that_the_writer_tells_beside_a_slice_count() -> None:
+def test_times_that_the_writer_gives_beside_a_slice_count() -> None:
     told = event(10, BEGIN, QUEUE, (23, "k"), note("begin_ns", 2_000_000), note("end_ns", 2_000_700))
     profile = read(INCREMENTAL + told + event(999, END, QUEUE))
 
@@ -181,7 +181,7 @@ def test_names_of_a_state_that_was_cleared_or_never_given_are_not_used() -> None
     assert reasons(profile, "warning") == ["packets need names that the trace has lost, and are left out: 1"]
 
 
-def test_slices_that_never_end_and_ends_without_a_begin_are_told() -> None:
+def test_slices_that_never_end_and_ends_without_a_begin_are_reported() -> None:
     odd = (
         event(10, END, QUEUE)
         + event(10, BEGIN, QUEUE, (23, "outer"))
@@ -197,7 +197,7 @@ def test_slices_that_never_end_and_ends_without_a_begin_are_told() -> None:
     ]
 
 
-def test_tracks_within_tracks_are_told_by_their_path() -> None:
+def test_tracks_within_tracks_are_named_by_their_path() -> None:
     content = packet((59, message((58, 6))), flags=1) + track(1, "Hostname n0") + track(2, "Process 5", 1)
     content += track(3, "Device 1 | Subdevice 0", 2) + track(4, "Thread 5", 2)
     content += event(100, BEGIN, 4, (23, "zeCommandListAppendLaunchKernel")) + event(130, END, 4)

@@ -108,7 +108,7 @@ def test_impossible_times_are_no_error() -> None:
     assert so_far.names[-1].name == ""
 
 
-def test_a_trace_of_pytorch_tells_of_ops_before_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_of_a_pytorch_trace_shows_ops_before_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_trace, "_WATCHED_ROWS", 1 << 10)
     profile, told = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
     assert told[0].calls == 0

@@ -237,7 +237,7 @@ async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched()
         assert "Launched in it" in text
 
 
-async def test_going_along_rows_with_the_details_open_tells_of_each() -> None:
+async def test_details_follow_the_cursor() -> None:
     async with opened(TORCH, size=(200, 50), view="api-calls") as pilot:
         await press(pilot, NEXT, "i")
         assert "thread 454" in str(app_of(pilot).screen.query_one("#detail-text").render())

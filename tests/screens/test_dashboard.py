@@ -285,7 +285,7 @@ async def test_the_cursor_goes_on_from_panel_to_panel_and_back() -> None:
         assert "tab next panel" in screen_text(pilot.app).splitlines()[-1]
 
 
-async def test_i_tells_what_a_figure_is_and_follows_the_cursor() -> None:
+async def test_i_explains_a_figure_and_follows_the_cursor() -> None:
     async with opened(TRAINING) as pilot:
         strip = board_of(pilot).query_one(StatPanel)
         strip.query_one("#performance").focus()
@@ -436,7 +436,7 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         assert "j down" in screen_text(pilot.app)
 
 
-def test_gaps_before_instances_of_one_kernel_are_told_apart() -> None:
+def test_gaps_before_instances_of_one_kernel_are_distinguished() -> None:
     work = ((0, "g", 0), (100, "void at::f_kernel<Fill<int> >(int)", 0), (300, "void at::f_kernel<Add<int> >(int)", 1))
     made = profile(
         activities=[kernel(name, 10, start_ns=start, device=0, iteration=number) for start, name, number in work]

@@ -208,7 +208,7 @@ async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
         assert "Not applicable" in screen_text(pilot.app)
 
 
-async def test_details_tell_figures_thresholds_and_what_to_do() -> None:
+async def test_details_show_figures_thresholds_and_what_to_do() -> None:
     async with opened(RUNS, session=0, size=(200, 50), view="expert-systems") as pilot:
         await settled(pilot)
         text = screen_text(pilot.app)

@@ -50,7 +50,7 @@ async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
         assert foot(pilot)[0] == "enter open"
 
 
-async def test_q_is_told_to_quit_where_it_would() -> None:
+async def test_q_is_offered_where_it_quits() -> None:
     async with opened(TORCH, size=(80, 24)) as pilot:
         assert foot(pilot)[-1] == "q quit"
         await press(pilot, "i")

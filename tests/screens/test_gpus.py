@@ -64,7 +64,7 @@ async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
         assert screen_of(pilot).path() == []
 
 
-async def test_the_straggler_is_named_with_how_it_was_told() -> None:
+async def test_the_straggler_is_named_with_how_it_was_found() -> None:
     async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, "full_stop")
         text = screen_text(pilot.app)

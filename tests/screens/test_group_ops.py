@@ -249,7 +249,7 @@ async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.Mo
         assert screen.query_one("#ops", TablePane).frame["total_ns"].sum() == 100
 
 
-async def test_of_a_name_that_is_cut_the_end_tells_it_apart() -> None:
+async def test_the_end_of_a_name_that_is_cut_distinguishes_it() -> None:
     async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24), view="group-ops") as pilot:
         text = screen_text(pilot.app)
         assert "(autograd engine, no forward op)" in text

@@ -180,7 +180,7 @@ async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:
     assert app.return_code == 0
 
 
-async def test_a_rank_that_is_left_out_is_told_when_the_folder_opens(tmp_path: Any) -> None:
+async def test_a_rank_that_is_left_out_is_reported_when_the_folder_opens(tmp_path: Any) -> None:
     import shutil
 
     for file in (SAMPLES / "ddp_ranks").iterdir():

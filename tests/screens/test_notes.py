@@ -298,7 +298,7 @@ async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
     assert [path for path in state_directory.rglob("*") if path.is_file() and path.name != "tables.json"] == []
 
 
-async def test_damaged_notes_are_told_of_once_and_not_lost(state_directory: Path) -> None:
+async def test_damaged_notes_are_reported_once_and_not_lost(state_directory: Path) -> None:
     known = files([sample(CAFFE)])
     assert known is not None
     folder = state_directory / "notes"

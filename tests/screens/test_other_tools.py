@@ -107,7 +107,7 @@ async def test_enter_goes_from_a_range_to_its_instances_and_q_back() -> None:
         assert table(pilot, "ranges").has_class("-current")
 
 
-async def test_a_launch_tells_where_it_came_from_and_what_was_measured_of_it() -> None:
+async def test_a_launch_shows_its_origin_and_its_measured_metrics() -> None:
     async with opened_profile(training(), size=(200, 70)) as pilot:
         await press(pilot, *keys(": k e r n e l s"), "space", *"session", "equals_sign", "0", "enter", "enter", "enter")
         text = screen_text(pilot.app)

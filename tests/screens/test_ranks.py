@@ -73,7 +73,7 @@ async def test_from_an_op_type_to_an_op_to_its_ranks() -> None:
         assert column_of(pilot, "ranks_of_op", "who") == ["rank 1", "rank 0"]
 
 
-async def test_waiting_is_told_with_the_clocks_that_tell_it() -> None:
+async def test_waiting_is_shown_with_the_clocks_that_measure_it() -> None:
     async with opened(RANKS, size=(200, 50), view="gpus") as pilot:
         await press(pilot, *[MORE] * 4)
         text = screen_text(pilot.app)

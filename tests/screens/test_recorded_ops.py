@@ -88,7 +88,7 @@ async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: st
         assert 0 not in column(pilot, "ops", "gpu_self_ns")
 
 
-async def test_details_tell_what_the_calls_of_an_op_were_like(trace: str) -> None:
+async def test_details_show_shapes_and_types_of_the_calls_of_an_op(trace: str) -> None:
     async with opened(trace, size=(200, 50), view="ops-and-kernels") as pilot:
         await press(pilot, "j", "i")
         text = screen_text(pilot.app)

@@ -191,7 +191,7 @@ async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Pat
         assert pane(pilot).state.filter == "gemm"
 
 
-async def test_no_row_is_told_to_be_gone_before_the_tables_have_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_row_is_reported_missing_before_the_tables_are_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     # A look again after that long does not count as being at work.
     monkeypatch.setattr(navigator, "LOOK_AGAIN_AFTER_S", 0.05)
     row = await leave_in_kernels(TRACE)
@@ -278,7 +278,7 @@ async def test_hostile_values_that_could_have_been_written_do_no_harm() -> None:
         await press(pilot, "j", "escape", "escape", "7")
 
 
-async def test_another_version_is_told_of_and_left_alone(state_directory: Path) -> None:
+async def test_another_version_is_reported_and_left_alone(state_directory: Path) -> None:
     known = files([sample(CAFFE)])
     assert known is not None
     folder = state_directory / "left-off"

@@ -43,7 +43,7 @@ async def typed(pilot: Pilot[None], line: str) -> None:
     await settled(pilot)
 
 
-async def test_a_filter_goes_along_only_when_told_and_one_key_drops_it() -> None:
+async def test_a_filter_follows_only_on_request_and_one_key_drops_it() -> None:
     async with opened(TRAINING, view="kernels") as pilot:
         await press(pilot, "f", *"Launch", "enter")
         shown = pane(pilot).model.shown_frame()["name"].to_list()
@@ -130,7 +130,7 @@ async def test_top_all_shows_all_again() -> None:
         assert "first" not in status(pilot)
 
 
-async def test_the_first_page_of_the_help_tells_the_column_below_the_keys() -> None:
+async def test_the_first_page_of_the_help_explains_the_column_below_the_keys() -> None:
     async with opened(TRAINING, size=(120, 40), view="kernels") as pilot:
         await press(pilot, "l", "question_mark")
         lines = [line.strip(" │") for line in screen_text(pilot.app).splitlines()]

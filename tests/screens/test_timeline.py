@@ -173,7 +173,7 @@ async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
         assert "gap of 340 µs from 2.36 ms" in screen_text(pilot.app)
 
 
-async def test_kernels_around_a_gap_have_all_the_room_of_their_line_and_are_told_apart() -> None:
+async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished() -> None:
     async with opened(TRACE, size=(80, 24), view="timeline") as pilot:
         view = view_of(pilot)
         lane = view.shown.lanes[view.lane]
@@ -469,7 +469,7 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         assert_screen(pilot.app, snapshot)
 
 
-async def test_every_glyph_of_a_lane_is_told_in_the_help() -> None:
+async def test_every_glyph_of_a_lane_is_explained_in_the_help() -> None:
     async with opened(*RANKS, size=(200, 50), view="timeline") as pilot:
         screen = app_of(pilot).view_screen
         assert isinstance(screen, TimelineScreen)

@@ -67,7 +67,7 @@ async def test_what_is_unknown_is_said_once_with_the_reason() -> None:
         assert text.count("unknown:") == 1
 
 
-async def test_kernels_of_one_template_are_told_apart() -> None:
+async def test_kernels_of_one_template_are_distinguished() -> None:
     async with opened(TRAINING) as pilot:
         drawn = pilot.app.screen.query_one("#kernels", BarList).render()
         kernels = [line for line in str(drawn).splitlines() if line.startswith("vecto")]

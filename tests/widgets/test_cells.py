@@ -65,7 +65,7 @@ def test_names_are_harmless_shortened_and_as_wide_as_they_look() -> None:
     assert writer("name", full_names=True).width == len(DGRAD)
 
 
-def test_names_that_differ_in_what_would_be_cut_are_told_apart() -> None:
+def test_names_that_differ_in_what_would_be_cut_are_distinguished() -> None:
     way = "autograd::engine::evaluate_function: "
     ops = [f"{way}{name}" for name in ("AddBackward0", "MulBackward0", "torch::autograd::AccumulateGrad")]
     shown = CellWriter(COLUMNS["op"], ColumnFacts(pl.Series(ops)), TableState(), is_pinned=True)

@@ -125,7 +125,7 @@ async def test_columns_out_of_sight_are_counted_and_reached() -> None:
         assert table.table_layout.before == 0
 
 
-async def test_the_row_is_told_once_the_cursor_rests() -> None:
+async def test_the_row_is_described_once_the_cursor_rests() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await until(pilot, lambda: bool(app.told_of(TablePane.RowHighlighted)))

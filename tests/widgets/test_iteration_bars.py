@@ -36,14 +36,14 @@ def test_what_stands_below_bars_is_not_the_fill_of_a_part() -> None:
     assert below.isdisjoint(to_ascii(look.fill) for look in LOOKS.values())
 
 
-def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
+def test_a_top_ends_within_a_cell_where_colors_distinguish_its_part() -> None:
     of = bar(55, parts=(0.0, 55.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     assert drawn(of, BarStyle(10, 100)) == "▓▓▓▓▓▄    "
     assert drawn(of, BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
     assert drawn(bar(52, parts=of.parts_ns), BarStyle(10, 100, smooth=False)) == "▓▓▓▓▓     "
 
 
-def test_two_parts_share_a_cell_where_colours_tell_them_apart() -> None:
+def test_two_parts_share_a_cell_where_colors_distinguish_them() -> None:
     look = BarStyle(5, 100)
     of = bar(100, parts=(16.0, 37.0, 0.0, 3.0, 0.0, 0.0, 38.0, 6.0))
     assert column(of, look) == [
@@ -52,7 +52,7 @@ def test_two_parts_share_a_cell_where_colours_tell_them_apart() -> None:
     assert shown_parts([column(of, look)]) == {"tensor", "other", "cpu", "idle"}
 
 
-def test_a_part_smaller_than_a_line_has_one_where_patterns_tell_parts_apart() -> None:
+def test_a_part_smaller_than_a_line_has_one_where_patterns_distinguish_parts() -> None:
     of = bar(28.7, parts=(4.6, 10.6, 0.0, 0.8, 0.0, 0.0, 10.9, 1.8))
     parts = [part for _, part in column(of, BarStyle(6, 60, smooth=False))]
     assert parts == ["tensor", "other", "cpu", "", "", ""]

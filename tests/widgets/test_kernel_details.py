@@ -51,7 +51,7 @@ def test_slow_launches() -> None:
     ]
 
 
-def test_variants_are_told_where_there_are_several() -> None:
+def test_variants_are_shown_where_there_are_several() -> None:
     found = profile(activities=[kernel("k", ns) for ns in (5, 6)])
     assert variant_lines(variants(found, found["activities"])) == []
     shape = {"grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}

@@ -33,7 +33,7 @@ def test_the_lines() -> None:
     ]
 
 
-def test_instances_of_one_template_are_told_apart() -> None:
+def test_instances_of_one_template_are_distinguished() -> None:
     names = [
         f"void at::native::elementwise_kernel<4, at::native::{what}Functor<float> >(int)" for what in ("Add", "Mul")
     ]

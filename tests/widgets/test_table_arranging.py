@@ -321,7 +321,7 @@ async def test_nothing_is_written_by_looking(state_directory: Path) -> None:
     assert sorted(path.stat().st_mtime_ns for path in state_directory.rglob("*")) == before
 
 
-async def test_damage_is_told_of_once_and_hurts_nothing(state_directory: Path) -> None:
+async def test_damage_is_reported_once_and_harms_nothing(state_directory: Path) -> None:
     state_directory.mkdir()
     (state_directory / "tables.json").write_text("{")
     app = RememberingApp()
@@ -336,7 +336,7 @@ async def test_damage_is_told_of_once_and_hurts_nothing(state_directory: Path) -
         assert [said for said in app.toasts[count:] if "damaged" in said] == []
 
 
-async def test_a_place_that_cannot_be_written_is_told_of_once(
+async def test_a_folder_that_cannot_be_written_is_reported_once(
     state_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state_directory.parent.mkdir(exist_ok=True)

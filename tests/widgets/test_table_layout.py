@@ -47,7 +47,7 @@ def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
     assert (scrolled.before, scrolled.after) == (3, 0)
 
 
-def test_what_tells_only_above_0_and_is_nowhere_above_it_comes_last_and_is_not_counted() -> None:
+def test_a_column_relevant_only_above_0_and_nowhere_above_it_is_last_and_not_counted() -> None:
     silent = replace(columns("untimed_launches")[0], priority=UNINFORMATIVE_PRIORITY)
     widths = {**WIDTHS, "untimed_launches": 7}
     layout = lay_out((silent, *COLUMNS), widths, 55, pinned="name")
@@ -140,7 +140,7 @@ def test_beside_a_whole_name_what_is_free_goes_to_less_important_columns_that_fi
     assert placed_names(one_less) == ["name", "total_ns", "time_pct", "calls"]
 
 
-def test_what_says_nothing_takes_no_room_from_a_name() -> None:
+def test_an_uninformative_column_takes_no_room_from_a_name() -> None:
     silent = [
         replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
     ]
@@ -151,7 +151,7 @@ def test_what_says_nothing_takes_no_room_from_a_name() -> None:
     assert placed_names(whole)[-1] == "min_ns"
 
 
-def test_what_says_nothing_comes_when_all_else_is_there() -> None:
+def test_uninformative_columns_come_last() -> None:
     silent = [
         replace(column, priority=UNINFORMATIVE_PRIORITY) if column.name == "min_ns" else column for column in COLUMNS
     ]

@@ -46,7 +46,7 @@ def test_work_around_products_is_no_promise_of_tensor_cores() -> None:
     assert isinstance(ask("P2", traced(work[1], work[2], ops=ops)), Clean)
 
 
-def test_a_hole_is_no_idle_time_of_short_kernels_or_of_a_chain() -> None:
+def test_an_idle_gap_is_not_attributed_to_short_kernels_or_a_chain() -> None:
     """Ten kernels 20 us apart, then one after a hole of 50 ms: the hole is U2's, not what launching less would gain."""
     work = [run(n * 20 * US, 5 * US, ADD) for n in range(10)]
     short = ask("A2", traced(*work, run(50 * MS, 5 * US, ADD)))

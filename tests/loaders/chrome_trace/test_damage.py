@@ -98,7 +98,7 @@ def test_what_cannot_be_repaired_costs_no_other_event(damaged: str, separator: s
     assert sum(severity == "error" for severity, _, _ in told(trace)) == 1
 
 
-def test_each_kind_is_told_once_with_the_line_of_the_first() -> None:
+def test_each_kind_is_reported_once_with_the_line_of_the_first() -> None:
     wrong = event(r'"a\q"')
     trace = read('{"traceEvents": [\n' + ",\n".join([event(), wrong, wrong, event()]) + "]}")
     assert told(trace) == [
@@ -138,7 +138,7 @@ def test_numbers_beyond_64_bits_are_kept_as_text_or_not_at_all() -> None:
     assert read(around(event(args=f'{{"correlation": {digits}}}'))).complete["correlation"].to_list() == [3, None, 3]
 
 
-def test_of_two_documents_in_one_file_the_first_is_read_and_the_other_told() -> None:
+def test_of_two_documents_in_one_file_the_first_is_read_and_the_other_reported() -> None:
     first, second = ('{"a": 1, "traceEvents": [' + json.dumps(kernel(name=name)) + '], "b": 2\n}' for name in "xy")
     for between in ("", "\n"):
         trace = read(first + between + second)

@@ -104,7 +104,7 @@ class TestInTinyBlocks:
         assert_same(read(text), slow, ignoring="line")
 
     @given(documents, st.sampled_from(["indented", "lines", "compact"]))
-    def test_lines_are_those_of_the_slow_way_or_not_told(self, listed: list[Any], layout: str) -> None:
+    def test_lines_are_those_of_the_tolerant_parser_or_unknown(self, listed: list[Any], layout: str) -> None:
         text = laid_out(listed, layout)
         told, true = read(text).complete["line"], read(text, decodes=False).complete["line"]
         assert [line for line in told if line is not None] == [

@@ -76,7 +76,7 @@ def read(text: str) -> Profile:
     return load_one("report.csv", stream=io.BytesIO(text.encode()))
 
 
-def test_the_iteration_report_tells_of_single_kernels() -> None:
+def test_the_iteration_report_covers_single_kernels() -> None:
     profile = read(ITERATION)
     columns = ("kind", "name", "short_name", "start_ns", "duration_ns", "device", "grid_x", "grid_y", "block_x", "line")
     conv = ("kernel", "void ours::conv_kernel<float>(T1 *, int)", "ours::conv_kernel")
@@ -317,7 +317,7 @@ def test_a_report_that_a_spreadsheet_saved_again_is_the_same(report: str, *, quo
         assert profile[frame].equals(plain[frame])
 
 
-def test_a_summary_without_its_first_lines_is_read_and_the_loss_told() -> None:
+def test_a_summary_without_its_first_lines_is_read_and_the_loss_reported() -> None:
     whole = read(WHOLE_SUMMARY)["tool_figures"]
     lines = WHOLE_SUMMARY.splitlines(keepends=True)
     for first in (1, 3, 5, 14):

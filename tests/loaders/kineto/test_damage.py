@@ -35,7 +35,7 @@ def test_a_trace_of_the_cpu_alone_opens_and_says_so() -> None:
     assert "ProfilerActivity.CUDA" in profile["issues"]["reason"][0]
 
 
-def test_events_of_which_nothing_is_made_are_told() -> None:
+def test_events_that_are_not_read_are_reported() -> None:
     unknown = [event(f"odd_{number}", "x", number, 1) for number in range(6)]
     without = {key: value for key, value in event("", "Cast", 9, 1).items() if key != "cat"}
     known = [event("gpu_user_annotation", "step", 0, 9), event("cuda_sync", "Stream Wait Event", 3, 1)]
@@ -60,7 +60,7 @@ def test_a_trace_of_another_accelerator_does_not_say_that_nothing_ran() -> None:
     ]
 
 
-def test_allocations_that_failed_are_told() -> None:
+def test_allocations_that_failed_are_reported() -> None:
     failed = {**event("cpu_instant_event", "[OutOfMemory]", 3, 0, Device_Id=0, Device_Type=1, Bytes=3 << 20), "ph": "i"}
     assert reasons([op("aten::mm", 0, 9), kernel(1, 1), failed, failed]) == [
         ("warning", "memory ran out: 2 allocations failed, first for 3 MB")
@@ -73,7 +73,7 @@ def test_gpu_work_without_ops_needs_no_excuse() -> None:
     assert reasons([kernel(1, 0)]) == []
 
 
-def test_memory_events_that_tell_no_size_are_counted() -> None:
+def test_memory_events_without_a_size_are_counted() -> None:
     memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
     assert reasons([kernel(1, 0), memory, memory]) == [("warning", "2 memory events are left out: no size recorded")]
 

@@ -118,7 +118,7 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_real_traces_join_as_far_as_they_tell(name: str) -> None:
+def test_real_traces_join_as_far_as_they_record(name: str) -> None:
     profile = load_one(corpus_file(f"kineto/{name}"))
     joins = dict(profile["activities"].group_by(pl.col("op_join").cast(pl.String)).len().iter_rows())
     found = (profile["ops"].height, profile["activities"].height, joins.get("launch", 0), joins.get("external id", 0))

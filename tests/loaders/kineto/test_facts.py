@@ -74,7 +74,7 @@ def test_a_gpu_has_what_the_trace_says_and_no_more() -> None:
     ],
     ids=["name", "info first", "not the folder", "impossible", "text", "no object"],
 )
-def test_the_rank_is_told_by_the_trace_else_by_the_file(name: str, told: object, rank: int | None) -> None:
+def test_the_rank_is_that_of_the_trace_else_of_the_file_name(name: str, told: object, rank: int | None) -> None:
     assert read([op("a", 0, 1)], name=name, distributedInfo=told)["sessions"]["rank"].to_list() == [rank]
 
 
@@ -102,7 +102,7 @@ def test_the_host_is_in_a_name_that_pytorch_gave(name: str, host: str | None) ->
     ],
     ids=["base", "Unix time", "time since the machine started", "junk", "too large"],
 )
-def test_when_a_recording_began_is_told_where_its_clock_is_absolute(
+def test_when_a_recording_began_is_known_where_its_clock_is_absolute(
     base: object, ts: int, origin_ns: int | None
 ) -> None:
     profile = read([op("a", ts, 1)], baseTimeNanoseconds=base)

@@ -128,7 +128,7 @@ def test_backward_ops_know_their_forward_op_by_arrow_or_sequence_number() -> Non
     ]
 
 
-def test_a_sequence_number_of_two_threads_tells_no_forward_op() -> None:
+def test_a_sequence_number_of_two_threads_gives_no_forward_op() -> None:
     profile = read(
         [
             op("aten::mul", 10, 5, Sequence_number=7, Fwd_thread_id=0),

@@ -83,7 +83,7 @@ def test_ops_took_the_same_time_on_the_gpu(trace: tuple[Profile, Path]) -> None:
         )
 
 
-def test_ops_are_told_apart_by_their_shapes(trace: tuple[Profile, Path]) -> None:
+def test_ops_are_distinguished_by_their_shapes(trace: tuple[Profile, Path]) -> None:
     profile, folder = trace
     theirs: dict[tuple[str, str | None], int] = {}
     for row in pl.read_csv(folder / "ops_unique_args.csv").iter_rows(named=True):

@@ -59,7 +59,7 @@ def test_a_rank_of_a_name_is_marked_as_inferred(tmp_path: Path) -> None:
     ]
 
 
-def test_what_the_content_tells_goes_before_the_name(tmp_path: Path) -> None:
+def test_the_content_decides_before_the_name(tmp_path: Path) -> None:
     for rank in (0, 1):
         shutil.copy(WHOLE / f"ddp_rank{rank}.pt.trace.json.gz", tmp_path / f"rank{1 - rank}.pt.trace.json.gz")
     profile, _ = load([str(tmp_path)])

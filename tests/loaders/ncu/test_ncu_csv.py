@@ -284,7 +284,7 @@ def test_text_without_csv_says_how_to_print_it() -> None:
         read("==PROF== Connected to process 5\n  f(int), Context 1, Stream 7\n    Duration   us   5.2\n")
 
 
-def test_a_page_without_rows_says_why() -> None:
+def test_a_page_without_rows_gives_the_reason() -> None:
     profile = read(SUMMARY.splitlines()[0])
     assert profile["metrics"].is_empty()
     assert reasons(profile, "warning")[0].startswith("the summary page has no rows")
@@ -372,7 +372,7 @@ def test_the_pages_of_real_runs(corpus: Callable[[str], str]) -> None:
         "other",
     ],
 )
-def test_what_the_tensor_pipe_did_tells_of_tensor_cores(metrics: dict[str, str], uses: bool | None) -> None:
+def test_tensor_pipe_activity_shows_tensor_core_use(metrics: dict[str, str], uses: bool | None) -> None:
     header = ",".join([LAUNCH, *(f'"{name}"' for name in metrics)])
     units = '"","","","","","","","","","",""' + ',"%"' * len(metrics)
     profile = read("\n".join([header, units, ",".join([FIRST, *(f'"{value}"' for value in metrics.values())])]))

@@ -69,7 +69,7 @@ def kept(folder: Path) -> Path:
     return folder / "cache" / "proftui" / "nsys" / name
 
 
-def test_without_nsys_one_line_tells_the_command(folder: Path) -> None:
+def test_without_nsys_one_line_shows_the_command(folder: Path) -> None:
     report = folder / "run.nsys-rep"
     with pytest.raises(ProftuiError) as caught:
         load_one(str(report))
@@ -161,7 +161,7 @@ def test_a_kept_export_is_the_users_alone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["others may read it", "others may look into its folder", "link", "second name"])
-def test_a_kept_export_that_others_could_have_written_is_made_anew(folder: Path, spoil: str) -> None:
+def test_a_cached_export_that_others_could_have_written_is_made_again(folder: Path, spoil: str) -> None:
     install_good(folder)
     load_one(str(folder / "run.nsys-rep"))
     export = kept(folder)

@@ -192,7 +192,7 @@ def test_calls_of_the_operating_system_have_the_header_of_api_calls() -> None:
         ("vulkan_cuda_api_sum.csv", {"api"}),
     ],
 )
-def test_the_name_of_a_file_tells_whose_calls_these_are(file: str, sections: set[str], tmp_path: Path) -> None:
+def test_the_name_of_a_file_gives_the_process_of_its_calls(file: str, sections: set[str], tmp_path: Path) -> None:
     (tmp_path / file).write_text(API)
     assert set(load_one(str(tmp_path / file))["summary"]["section"]) == sections
 

@@ -43,7 +43,7 @@ def test_a_time_reads_back_within_its_printed_precision(nanoseconds: int) -> Non
     assert abs(read - nanoseconds) <= max(Decimal(nanoseconds) * Decimal("0.00005"), Decimal("0.5"))
 
 
-def test_sizes_count_1024_unless_told() -> None:
+def test_sizes_count_1024_by_default() -> None:
     assert size_bytes("652.69MB") == 684_395_069
     assert size_bytes("4.1943MB", base=1000) == 4_194_300
     assert size_bytes("1.024000e+03", "B") == 1024
