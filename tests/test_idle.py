@@ -27,13 +27,13 @@ async def test_what_an_app_that_was_quit_still_draws_is_not_waited_for() -> None
 def test_time_in_which_others_had_the_processor_does_not_count(
     withheld_s: int, is_over: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, told = [0.0], [{"1": 5, "2": 7}]
+    now, ages = [0.0], [{"1": 5, "2": 7}]
     monkeypatch.setattr(idle.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(idle, "withheld_ns", lambda: told[0])
+    monkeypatch.setattr(idle, "withheld_ns", lambda: ages[0])
     patience = Patience()
     for now[0] in (0.0, PATIENCE_S - 1, PATIENCE_S + 1, PATIENCE_S + idle.WINDOW_S):
         assert not patience.is_over()
-    told[0] = {"1": 5, "2": 7 + withheld_s * 10**9}
+    ages[0] = {"1": 5, "2": 7 + withheld_s * 10**9}
     now[0] = PATIENCE_S + idle.WINDOW_S + 2
     assert patience.is_over() is is_over
 

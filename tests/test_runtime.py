@@ -37,9 +37,9 @@ def test_others_are_left_alone(processor: str) -> None:
     assert environment_changes({}, processor) == {}
 
 
-@pytest.mark.parametrize("told", ["", "AVX512_SPR"])
-def test_settings_of_the_user_are_kept(told: str) -> None:
-    assert environment_changes({VARIABLE: told}, ZEN_4) == {}
+@pytest.mark.parametrize("reported", ["", "AVX512_SPR"])
+def test_settings_of_the_user_are_kept(reported: str) -> None:
+    assert environment_changes({VARIABLE: reported}, ZEN_4) == {}
 
 
 def test_a_command_configures_numpy_before_it_is_loaded(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ def reasons(profile: Profile) -> list[tuple[str, str]]:
 
 
 def test_the_readme_lists_every_sample() -> None:
-    told = (SAMPLES / "README.md").read_text(encoding="utf-8")
+    readme = (SAMPLES / "README.md").read_text(encoding="utf-8")
 
-    assert [path.name for path in SAMPLES.iterdir() if path.name != "README.md" and f"`{path.name}" not in told] == []
+    assert [path.name for path in SAMPLES.iterdir() if path.name != "README.md" and f"`{path.name}" not in readme] == []
 
 
 def test_resnet50_training() -> None:

@@ -12,9 +12,9 @@ from tui.analysis.grouping import group_rows
 _KEYS = ("session", "kind", "name")
 
 
-def _rows(told: list[tuple[int, str, str, int | None]], lines: list[int | None] | None = None) -> pl.DataFrame:
+def _rows(given: list[tuple[int, str, str, int | None]], lines: list[int | None] | None = None) -> pl.DataFrame:
     schema = {"session": pl.UInt32, "kind": pl.Categorical, "name": pl.Categorical, "duration_ns": pl.Int64}
-    rows = pl.DataFrame(told, schema=schema, orient="row")
+    rows = pl.DataFrame(given, schema=schema, orient="row")
     line = pl.Series("line", lines if lines is not None else range(1, rows.height + 1), pl.UInt32)
     return rows.with_columns(line, pl.col("name").alias("short_name"))
 
@@ -37,8 +37,8 @@ def _same(rows: pl.DataFrame) -> None:
         max_size=80,
     )
 )
-def test_sorted_numbers_give_the_same_as_groups(told: list[tuple[int, str, str, int | None]]) -> None:
-    _same(_rows(told))
+def test_sorted_numbers_give_the_same_as_groups(given: list[tuple[int, str, str, int | None]]) -> None:
+    _same(_rows(given))
 
 
 def test_quantiles_lie_between_two_calls() -> None:

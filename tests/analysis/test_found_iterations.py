@@ -158,22 +158,22 @@ def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_ow
 
 
 def test_inspect_reports_found_iterations() -> None:
-    def told(made: Profile) -> Any:
+    def summary_of(made: Profile) -> Any:
         return inspect(made)["sessions"][0]["frames"].get("iterations")
 
-    assert told(profile(activities=launches(STEP * 3))) == {
+    assert summary_of(profile(activities=launches(STEP * 3))) == {
         "rows": 3,
         "source": "found",
         "reason": "5 launches repeat 3 times, the same kernels in every one",
     }
-    assert told(profile(activities=launches(["a"]))) == {
+    assert summary_of(profile(activities=launches(["a"]))) == {
         "rows": 1,
         "source": "whole run",
         "reason": "no pattern can repeat in 1 launch",
     }
     recorded = profile(activities=[kernel("a", 5, start_ns=0, iteration=3)])
-    assert told(recorded) == {"rows": 1, "source": "recorded"}
-    assert told(profile(activities=[kernel("a", 5)])) is None
+    assert summary_of(recorded) == {"rows": 1, "source": "recorded"}
+    assert summary_of(profile(activities=[kernel("a", 5)])) is None
 
 
 @given(

@@ -28,7 +28,7 @@ STEPS = (
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         (
             "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)",
@@ -48,8 +48,8 @@ STEPS = (
         ("ProfilerStep#3", (None, None, None, None, None, None, None, None, None)),
     ],
 )
-def test_names_of_steps(name: str, told: tuple[object, ...]) -> None:
-    assert server_steps(pl.Series([name])).row(0) == told
+def test_names_of_steps(name: str, reported: tuple[object, ...]) -> None:
+    assert server_steps(pl.Series([name])).row(0) == reported
 
 
 def test_iterations_of_a_server_have_phase_requests_and_tokens() -> None:

@@ -98,11 +98,16 @@ def test_a_name_on_two_gpus_uses_them_where_any_launch_does() -> None:
 
 
 def test_launches_of_which_one_is_not_measured_are_unknown_unless_one_uses_them() -> None:
-    def told(*values: bool | None) -> bool | None:
+    def verdict_of(*values: bool | None) -> bool | None:
         found = profile(activities=[kernel("Kernel", 1, uses_tensor_core=value) for value in values])
         return kernels(found)["uses_tensor_core"].item()
 
-    assert [told(True, None), told(False, None), told(False, False), told(True, False)] == [True, None, False, True]
+    assert [verdict_of(True, None), verdict_of(False, None), verdict_of(False, False), verdict_of(True, False)] == [
+        True,
+        None,
+        False,
+        True,
+    ]
 
 
 def test_totals_have_verdicts_as_well() -> None:

@@ -52,12 +52,12 @@ def test_the_page_holds_the_table_between_its_marks(tmp_path: Path) -> None:
     assert text.count(row) == 1
     figures.write_page(page, [figures.Figure("opening", 2.0, 1.0, "x")], keeps_others=True)
     figures.write_page(page, [figures.Figure("reading", 0.7, 1.0, "x")], keeps_others=True)
-    told = [line for line in page.read_text().splitlines() if line.startswith("| ")]
-    assert [line[:34] for line in told[2:]] == [
+    reported = [line for line in page.read_text().splitlines() if line.startswith("| ")]
+    assert [line[:34] for line in reported[2:]] == [
         "| reading | 1.00 x | **0.70 x** | ",
         "| opening | 1.00 x | **2.00 x** | ",
     ]
-    assert tuple(told[:2]) == figures.HEADING
+    assert tuple(reported[:2]) == figures.HEADING
     page.write_text("no marks")
     with pytest.raises(ValueError, match="must be in it"):
         figures.write_page(page, found)

@@ -24,17 +24,17 @@ def loop(tmp_path: Path) -> Path:
 
 
 def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixture[str], loop: Path) -> None:
-    def told(*options: str) -> tuple[int, dict[str, Any]]:
+    def report_of(*options: str) -> tuple[int, dict[str, Any]]:
         _status, out, _err = run(capfd, "inspect", "--format", "json", *options, loop)
         frames = json.loads(out)["sessions"][0]["frames"]
         return frames["activities"]["rows"], frames["iterations"]
 
     found = {"source": "found", "reason": "3 launches repeat 4 times, the same kernels in every one"}
-    assert told() == (12, {"rows": 4, **found})
-    assert told("--iterations", "1:2") == (6, {"rows": 2, **found})
-    assert told("--iterations", "3") == (3, {"rows": 1, **found})
+    assert report_of() == (12, {"rows": 4, **found})
+    assert report_of("--iterations", "1:2") == (6, {"rows": 2, **found})
+    assert report_of("--iterations", "3") == (3, {"rows": 1, **found})
     by_key = {"source": "key", "reason": "kernel fc ends 4 iterations"}
-    assert told("--key", "fc", "--iterations", ":1") == (6, {"rows": 2, **by_key})
+    assert report_of("--key", "fc", "--iterations", ":1") == (6, {"rows": 2, **by_key})
     _status, out, _err = run(capfd, "export", loop, "--frame", "kernels", "--iterations", "0:1")
     assert [line.split(",")[3] for line in out.splitlines()[1:]] == ["2", "2", "2"]
     _status, out, _err = run(capfd, "export", loop, "--frame", "activities", "--iterations", "2:", "--format", "json")

@@ -75,12 +75,12 @@ def named(made: Profile) -> list[tuple[Any, ...]]:
     """Kernel, op, module, shapes, parent, iteration and join of each replayed kernel."""
     ops = made["ops"]
     names = dict(ops.select("op", pl.col("name").cast(pl.String)).iter_rows())
-    told = made["activities"].filter(pl.col("session") == 0).join(
+    joined = made["activities"].filter(pl.col("session") == 0).join(
         ops.select("op", "input_shapes", "parent", of="iteration"), on="op", how="left", maintain_order="left"
     )  # fmt: skip
     return [
         (row["name"], names.get(row["op"]), row["input_shapes"], names.get(row["parent"]), row["of"], row["op_join"])
-        for row in told.iter_rows(named=True)
+        for row in joined.iter_rows(named=True)
     ]
 
 

@@ -13,19 +13,19 @@ from tui.correlation.nvtx_ops import LITERAL_LIMIT, RangeText, Role, literal, re
 def read_text(text: str) -> RangeText:
     """What one text among others says."""
     others = ["other", "{'mod': 'torch', 'op': 'add'}"]
-    told = read_texts(pl.Series([*(other for other in others if other != text), text])).row(-1, named=True)
-    assert told["text"] == text
+    parsed = read_texts(pl.Series([*(other for other in others if other != text), text])).row(-1, named=True)
+    assert parsed["text"] == text
     return RangeText(
-        told["op_name"],
-        Role(told["role"]),
-        told["framework"],
-        told["call"],
-        told["backward"],
-        told["seq"],
-        told["input_shapes"],
-        told["dtype"],
-        told["stack"],
-        told["modules"],
+        parsed["op_name"],
+        Role(parsed["role"]),
+        parsed["framework"],
+        parsed["call"],
+        parsed["backward"],
+        parsed["seq"],
+        parsed["input_shapes"],
+        parsed["dtype"],
+        parsed["stack"],
+        parsed["modules"],
     )
 
 
@@ -72,8 +72,8 @@ def test_arguments_of_a_call_become_shapes_and_types() -> None:
         "{'name': '', 'type': 'tensor', 'shape': (), 'dtype': 'int64'}, "
         "{'name': 'out', 'type': 'tensor', 'shape': (2,), 'dtype': 'float32'}"
     )
-    told = read_text(f"{{'mod': 'Tensor', 'op': 'add', 'args': [{args}]}}")
-    assert (told.name, told.shapes, told.dtype) == ("Tensor.add", "[[2, 3], [], [], [2]]", "float32, int64")
+    parsed = read_text(f"{{'mod': 'Tensor', 'op': 'add', 'args': [{args}]}}")
+    assert (parsed.name, parsed.shapes, parsed.dtype) == ("Tensor.add", "[[2, 3], [], [], [2]]", "float32, int64")
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_arguments_of_a_call_become_shapes_and_types() -> None:
 )
 def test_texts_that_only_look_like_literals_are_names(text: str) -> None:
     assert literal(text) is None
-    told = read_text(text)
-    assert told.role is Role.OP
-    assert told.name == text[:2000]
-    assert not told.call
+    parsed = read_text(text)
+    assert parsed.role is Role.OP
+    assert parsed.name == text[:2000]
+    assert not parsed.call
 
 
 def test_no_texts_say_nothing() -> None:
@@ -120,6 +120,6 @@ values = st.recursive(
 
 @given(st.sampled_from(["mod", "traceMarker"]), values, values, values)
 def test_any_literal_is_read(key: str, first: object, second: object, third: object) -> None:
-    told = read_text(repr({key: first, "op": second, "args": third, "funcStack": third}))
-    assert isinstance(told.name, str)
-    assert told.shapes is None or told.shapes.startswith("[[")
+    parsed = read_text(repr({key: first, "op": second, "args": third, "funcStack": third}))
+    assert isinstance(parsed.name, str)
+    assert parsed.shapes is None or parsed.shapes.startswith("[[")

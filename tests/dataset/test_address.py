@@ -51,8 +51,8 @@ class _Store(BaseHTTPRequestHandler):
 
     def _send(self, status: int, data: bytes, headers: dict[str, str], *, body: bool) -> None:
         self.send_response(status)
-        told = {"Content-Length": str(len(data)), "ETag": '"x"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
-        for name, value in {**told, **headers}.items():
+        reported = {"Content-Length": str(len(data)), "ETag": '"x"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
+        for name, value in {**reported, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if body:
@@ -116,10 +116,10 @@ def test_a_region_that_is_not_set_is_not_warned_of(monkeypatch: pytest.MonkeyPat
 
 def test_no_dataset_there(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "s3://bucket/nothing"]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 2
-    assert "s3://bucket/nothing/proftui-dataset.json: cannot be read" in told[0]
-    assert "AWS_ACCESS_KEY_ID" in told[1]
+    reported = capsys.readouterr().err.splitlines()
+    assert len(reported) == 2
+    assert "s3://bucket/nothing/proftui-dataset.json: cannot be read" in reported[0]
+    assert "AWS_ACCESS_KEY_ID" in reported[1]
 
 
 @pytest.mark.usefixtures("store")

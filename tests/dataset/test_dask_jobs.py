@@ -109,10 +109,10 @@ def test_a_cluster_within_this_process(tmp_path: Path, capsys: pytest.CaptureFix
     with LocalCluster(processes=False, dashboard_address=None, local_directory=str(tmp_path), **options) as cluster:
         assert main(["convert", *files, "-o", str(tmp_path / "run"), "--scheduler", cluster.scheduler_address]) == 2
     assert content(tmp_path / "run") == content(tmp_path / "straight")
-    told = said(capsys)
-    assert f"3 files for 1 worker of {cluster.scheduler_address}" in told
-    assert "wrote 2 files, 2 ranks, " in told
-    assert "of 3 files: 1 skipped" in told
+    reported = said(capsys)
+    assert f"3 files for 1 worker of {cluster.scheduler_address}" in reported
+    assert "wrote 2 files, 2 ranks, " in reported
+    assert "of 3 files: 1 skipped" in reported
 
 
 class TestWhatIsWritten:
@@ -127,14 +127,14 @@ class TestWhatIsWritten:
     ) -> None:
         assert convert(cluster, traces, tmp_path / "run") == 2
         assert content(tmp_path / "run") == content(straight)
-        told = said(capsys)
-        assert f"40 files for 2 workers of {cluster.address}" in told
-        assert re.search(rf"skipped: {re.escape(traces[7])}: .*binary", told)
+        reported = said(capsys)
+        assert f"40 files for 2 workers of {cluster.address}" in reported
+        assert re.search(rf"skipped: {re.escape(traces[7])}: .*binary", reported)
         rows = sum(
             pl.scan_parquet(path).select(pl.len()).collect().item() for path in (tmp_path / "run").rglob("*.parquet")
         )
-        assert f"wrote 39 files, 39 ranks, {rows:,} rows to {tmp_path}/run" in told
-        assert "of 40 files: 1 skipped" in told
+        assert f"wrote 39 files, 39 ranks, {rows:,} rows to {tmp_path}/run" in reported
+        assert "of 40 files: 1 skipped" in reported
 
     @pytest.mark.slow
     def test_all_is_well(
@@ -176,9 +176,9 @@ class TestWhatFails:
         on_first_parts(monkeypatch, lambda: os.kill(killed, signal.SIGKILL))
         assert convert(cluster, traces, tmp_path / "run") == 2
         assert content(tmp_path / "run") == content(straight)
-        told = said(capsys)
-        assert re.search(r"of 40 files: \d+ retried, 1 skipped", told)
-        assert told.count("skipped: ") == 1
+        reported = said(capsys)
+        assert re.search(r"of 40 files: \d+ retried, 1 skipped", reported)
+        assert reported.count("skipped: ") == 1
         cluster.wait_for_workers(2)
         assert killed not in cluster.pids()
 
@@ -207,9 +207,9 @@ class TestWhatFails:
         # One at a time: others beside it would share its fate.
         monkeypatch.setattr(tui.dataset.dask_jobs, "PER_THREAD", 0.5)
         assert convert(cluster, traces[:6], tmp_path / "run") == 2
-        told = said(capsys)
-        assert f"skipped: {traces[3]}: 2 workers died while converting it" in told
-        assert "wrote 5 files, 5 ranks" in told
+        reported = said(capsys)
+        assert f"skipped: {traces[3]}: 2 workers died while converting it" in reported
+        assert "wrote 5 files, 5 ranks" in reported
         cluster.wait_for_workers(2)
 
     def test_what_goes_wrong_once_is_tried_again(
@@ -234,9 +234,9 @@ class TestWhatFails:
     ) -> None:
         monkeypatch.setattr(tui.dataset.dask_jobs, "_task", functools.partial(_failing, str(tmp_path), 3))
         assert convert(cluster, traces[:2], tmp_path / "run") == 2
-        told = said(capsys)
-        assert f"skipped: {traces[0]}: OSError: [Errno 5] the disk hums" in told
-        assert "no file could be read" in told
+        reported = said(capsys)
+        assert f"skipped: {traces[0]}: OSError: [Errno 5] the disk hums" in reported
+        assert "no file could be read" in reported
         assert not (tmp_path / "run" / MANIFEST).exists()
 
     def test_a_disk_that_is_full_ends_it(
@@ -265,18 +265,18 @@ class TestWhatFails:
             assert convert(own, traces, tmp_path / "run") == 2
         finally:
             own.close()
-        told = said(capsys)
-        assert "connection to the scheduler lost\n" in told
-        assert re.search(r"\d+ of 40 files converted; run the same command to continue", told)
-        assert "Traceback" not in told
+        reported = said(capsys)
+        assert "connection to the scheduler lost\n" in reported
+        assert re.search(r"\d+ of 40 files converted; run the same command to continue", reported)
+        assert "Traceback" not in reported
 
     def test_files_that_are_not_there(
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert convert(cluster, [traces[0], str(tmp_path / "none.json")], tmp_path / "run") == 2
-        told = said(capsys)
-        assert f"skipped: {tmp_path}/none.json: no such file" in told
-        assert "of 2 files: 1 skipped" in told
+        reported = said(capsys)
+        assert f"skipped: {tmp_path}/none.json: no such file" in reported
+        assert "of 2 files: 1 skipped" in reported
 
 
 def _failing(folder: str, times: int, error: int = 5) -> Callable[..., object]:
@@ -314,13 +314,15 @@ def test_ctrl_c_and_again(
         os.kill(pid, signal.SIGSTOP)
     try:
         program.send_signal(signal.SIGINT)
-        _, told = program.communicate(timeout=PATIENCE_S)
+        _, reported = program.communicate(timeout=PATIENCE_S)
     finally:
         for pid in workers:
             os.kill(pid, signal.SIGCONT)
     assert program.returncode == 130
-    converted = re.search(r"interrupted\nproftui: (\d+) of 40 files converted; run the same command to continue", told)
-    assert converted is not None, told
+    converted = re.search(
+        r"interrupted\nproftui: (\d+) of 40 files converted; run the same command to continue", reported
+    )
+    assert converted is not None, reported
     assert 0 < int(converted[1]) < 39
     assert not (dataset / MANIFEST).exists()
     before = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}
@@ -338,7 +340,7 @@ def test_ctrl_c_and_again(
 class TestClustersThatCannot:
     @pytest.mark.slow
     @pytest.mark.parametrize(
-        ("is_there", "told"),
+        ("is_there", "reported"),
         [
             (True, r"worker tcp://\S+ has proftui 0\.0\.1 \(here [\d.]+\)\n"),
             (False, r"worker tcp://\S+ has no proftui\n"),
@@ -348,7 +350,7 @@ class TestClustersThatCannot:
     def test_a_worker_with_another_proftui(
         self,
         is_there: bool,
-        told: str,
+        reported: str,
         cluster: DaskCluster,
         traces: list[str],
         tmp_path: Path,
@@ -367,7 +369,7 @@ class TestClustersThatCannot:
         finally:
             cluster.remove(nannies)
         words = said(capsys)
-        assert re.match(rf"proftui: {told}", words), words
+        assert re.match(rf"proftui: {reported}", words), words
         assert "pip install 'proftui[dask]==" in words
         assert not (tmp_path / "run" / MANIFEST).exists()
 
@@ -404,9 +406,9 @@ class TestClustersThatCannot:
         # It is gone by the time that the workers are asked for it.
         monkeypatch.setattr(tui.dataset.dask_jobs, "_check_proftui", lambda _: there.rename(tmp_path / "elsewhere"))
         assert convert(cluster, [file], tmp_path / "run") == 2
-        told = said(capsys)
-        assert f"does not see {there}\n" in told
-        assert "at the same paths" in told
+        reported = said(capsys)
+        assert f"does not see {there}\n" in reported
+        assert "at the same paths" in reported
 
     @pytest.mark.slow
     def test_a_worker_that_sees_other_files_and_comes_late(
@@ -423,7 +425,7 @@ class TestClustersThatCannot:
         assert f"does not see {file}" in said(capsys)
 
     @pytest.mark.parametrize(
-        ("address", "told"),
+        ("address", "reported"),
         [
             ("tcp://127.0.0.1:1", "Timed out trying to connect to tcp://127.0.0.1:1 after 1 s"),
             ("127.0.0.1", "missing port number"),
@@ -434,7 +436,7 @@ class TestClustersThatCannot:
     def test_no_scheduler(
         self,
         address: str,
-        told: str,
+        reported: str,
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch,
@@ -444,7 +446,7 @@ class TestClustersThatCannot:
         lines = said(capsys).splitlines()
         assert len(lines) == 2
         assert lines[0].startswith(f"proftui: no Dask scheduler answers at {address}: ")
-        assert told in lines[0]
+        assert reported in lines[0]
         assert not (tmp_path / "run").exists()
 
     def test_no_dask(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,14 +52,14 @@ def rewrite(dataset: Path, frame: str, data: pl.DataFrame) -> None:
     path = file_of(dataset, frame)
     data.write_parquet(path)
 
-    def told(manifest: Any) -> None:
+    def reported(manifest: Any) -> None:
         part = manifest["parts"][0]
         entry = next(file for file in part["files"] if file["frame"] == frame)
         entry["size"], entry["digest"] = path.stat().st_size, xxhash.xxh3_128(path.read_bytes()).hexdigest()
         part["rows"][frame] += data.height - entry["rows"]
         entry["rows"] = data.height
 
-    change_manifest(dataset, told)
+    change_manifest(dataset, reported)
 
 
 @cache
@@ -175,9 +175,9 @@ def test_a_frame_that_no_profile_has(dataset: Path) -> None:
 def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (dataset / MANIFEST).write_text('{"layout": 99, "program": "9.0.0\\u001b[31m", "shape": "spherical"}')
     assert main(["inspect", str(dataset)]) == 2
-    told = capsys.readouterr().out + capsys.readouterr().err
-    assert "9.0.0" in told
-    assert "\x1b" not in told
+    reported = capsys.readouterr().out + capsys.readouterr().err
+    assert "9.0.0" in reported
+    assert "\x1b" not in reported
     with pytest.raises(ProftuiError, match="does not know"):
         load_one(str(dataset))
 

@@ -87,19 +87,19 @@ def work(seed: int, first: int, count: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     known = sources()
     for number in range(first, first + count):
-        told: dict[str, Any] = {"number": number}
-        print(json.dumps(told), flush=True)
+        record: dict[str, Any] = {"number": number}
+        print(json.dumps(record), flush=True)
         with tempfile.TemporaryDirectory() as folder:
             begun = time.process_time()
-            told["kind"], path = make(known, seed, number, Path(folder))
+            record["kind"], path = make(known, seed, number, Path(folder))
             try:
-                told["is_read"] = survives(path, everything=number % 2 == 0)
+                record["is_read"] = survives(path, everything=number % 2 == 0)
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt):
                     raise
-                told["fault"] = "".join(traceback.format_exception(error))
-            told["cpu_s"] = time.process_time() - begun
-        print(json.dumps(told), flush=True)
+                record["fault"] = "".join(traceback.format_exception(error))
+            record["cpu_s"] = time.process_time() - begun
+        print(json.dumps(record), flush=True)
 
 
 class Campaign:
@@ -149,20 +149,20 @@ class Campaign:
                     if worker.wait() != 0:
                         self._found(number, "died", f"exit status {worker.returncode}")
                     return number + 1
-                told = json.loads(line)
-                number, begun = told["number"], _cpu_s(worker.pid)
-                if "kind" in told:
-                    self._count(told)
+                record = json.loads(line)
+                number, begun = record["number"], _cpu_s(worker.pid)
+                if "kind" in record:
+                    self._count(record)
             worker.kill()
             return number
 
-    def _count(self, told: dict[str, Any]) -> None:
-        self.cpu_s += told["cpu_s"]
-        self.slowest_s = max(self.slowest_s, told["cpu_s"])
-        if "fault" in told:
-            self._found(told["number"], told["kind"], told["fault"])
+    def _count(self, record: dict[str, Any]) -> None:
+        self.cpu_s += record["cpu_s"]
+        self.slowest_s = max(self.slowest_s, record["cpu_s"])
+        if "fault" in record:
+            self._found(record["number"], record["kind"], record["fault"])
         else:
-            (self.read if told["is_read"] else self.declined)[told["kind"]] += 1
+            (self.read if record["is_read"] else self.declined)[record["kind"]] += 1
         with (self._keep / "counts.json").open("w") as file:
             json.dump(self.summary(), file, indent=1)
 

@@ -158,9 +158,9 @@ def test_no_kernels_is_a_profile_that_says_so() -> None:
     ],
 )
 def test_a_session_of_which_nothing_came_is_reported(text: str) -> None:
-    (told,) = read(text)["issues"].select("session", "severity", "reason").rows()
-    assert told[:2] == (0, "warning")
-    assert told[2].startswith("this session is empty")
+    (reported,) = read(text)["issues"].select("session", "severity", "reason").rows()
+    assert reported[:2] == (0, "warning")
+    assert reported[2].startswith("this session is empty")
 
 
 # --- profiles that are damaged: the rest is read ---------------------------------------------------------------------

@@ -30,9 +30,11 @@ def test_every_profile_of_a_folder_is_opened_and_the_rest_is_reported(tmp_path: 
     assert (
         profile["sessions"].height == load_one(str(SAMPLE))["sessions"].height + load_one(str(CAFFE))["sessions"].height
     )
-    told = profile["issues"].filter(profile["issues"]["session"].is_null()).select("severity", "text", "reason").rows()
-    assert ("info", "notes.txt", "1 file holds no profile") in told
-    assert [reason.split(":")[0] for severity, _, reason in told if severity == "error"] == ["left out"]
+    reported = (
+        profile["issues"].filter(profile["issues"]["session"].is_null()).select("severity", "text", "reason").rows()
+    )
+    assert ("info", "notes.txt", "1 file holds no profile") in reported
+    assert [reason.split(":")[0] for severity, _, reason in reported if severity == "error"] == ["left out"]
 
 
 def test_folders_and_files_open_together(tmp_path: Path) -> None:

@@ -181,9 +181,9 @@ def test_segments_and_their_free_blocks() -> None:
 
 
 def test_out_of_memory_and_a_trace_that_begins_in_the_middle_are_reported() -> None:
-    told = reasons(read(snapshot()))
+    reported = reasons(read(snapshot()))
 
-    assert told == [
+    assert reported == [
         "the trace begins in the middle: 1 releases are of what was allocated before; record with more max_entries to "
         "see it",
         "out of memory: 900 MB were asked for, 3 MB were free on the GPU",
@@ -235,9 +235,9 @@ def test_a_list_of_segments_alone_is_a_snapshot() -> None:
 
 
 def test_an_empty_snapshot_says_so() -> None:
-    told = reasons(read({"segments": [], "device_traces": [[]]}), "warning")
+    reported = reasons(read({"segments": [], "device_traces": [[]]}), "warning")
 
-    assert told[0].startswith("nothing was recorded: no segments and no events")
+    assert reported[0].startswith("nothing was recorded: no segments and no events")
 
 
 def test_a_compressed_snapshot_opens() -> None:
@@ -337,10 +337,10 @@ def test_damaged_snapshots_are_read_or_declined() -> None:
 def test_real_snapshots_have_the_peaks_that_were_counted(name: str) -> None:
     expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["memory_snapshot"][name]
     profile = load_one(shared_file(f"corpus2/memory_snapshot/{name}"))
-    told = expected["traces"]["0"]
+    reported = expected["traces"]["0"]
 
-    assert allocators(profile)["active_peak_bytes"].to_list() == [told["peak_bytes_with_what_was_there_before"]]
-    assert memory_peak(profile)["size_bytes"].sum() == told["peak_bytes_with_what_was_there_before"]
+    assert allocators(profile)["active_peak_bytes"].to_list() == [reported["peak_bytes_with_what_was_there_before"]]
+    assert memory_peak(profile)["size_bytes"].sum() == reported["peak_bytes_with_what_was_there_before"]
     assert memory_devices(profile).select("reserved_bytes", "allocated_bytes").rows() == [
         (expected["total_size"], expected["allocated_size"])
     ]

@@ -162,8 +162,8 @@ def test_an_absolute_time_between_increments_changes_none_of_them() -> None:
 
 
 def test_times_that_the_writer_gives_beside_a_slice_count() -> None:
-    told = event(10, BEGIN, QUEUE, (23, "k"), note("begin_ns", 2_000_000), note("end_ns", 2_000_700))
-    profile = read(INCREMENTAL + told + event(999, END, QUEUE))
+    known = event(10, BEGIN, QUEUE, (23, "k"), note("begin_ns", 2_000_000), note("end_ns", 2_000_700))
+    profile = read(INCREMENTAL + known + event(999, END, QUEUE))
 
     assert rows(profile, "activities", "name", "duration_ns") == [("k", 700)]
 
@@ -273,11 +273,11 @@ def test_a_bomb_is_unpacked_no_further_than_a_trace_would_be() -> None:
 
 @pytest.mark.parametrize("name", ["made_rocprofv3", "made_rocprofv3_compressed", "made_thapi", "gpu_compute_kernel"])
 def test_traces_hold_what_was_counted(name: str) -> None:
-    told = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["perfetto"][f"{name}.pftrace"]
+    known = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["perfetto"][f"{name}.pftrace"]
     profile = load_one(shared_file(f"corpus2/perfetto/{name}.pftrace"))
 
-    counted = told["slices"] + told["render_stage_events"]
+    counted = known["slices"] + known["render_stage_events"]
     held = [profile[frame] for frame in ("activities", "api_calls", "ranges")]
     assert sum(frame.height for frame in held) == counted
-    total = sum(one["total_ns"] for one in told["by_category"].values()) + told["render_stage_total_ns"]
+    total = sum(one["total_ns"] for one in known["by_category"].values()) + known["render_stage_total_ns"]
     assert sum(frame["duration_ns"].sum() for frame in held) == total

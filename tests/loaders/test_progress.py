@@ -30,14 +30,14 @@ def every_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
     """The profile, and all that was told before it was there."""
-    told: list[LoadPreview] = []
+    previews: list[LoadPreview] = []
 
     def report(progress: LoadProgress) -> bool:
         if base.preview is not None:
-            told.append(base.preview)
+            previews.append(base.preview)
         return True
 
-    return registry.load_one(str(path), report=report), told
+    return registry.load_one(str(path), report=report), previews
 
 
 def by_name(profile: Profile) -> dict[str, tuple[int, int]]:
@@ -45,14 +45,14 @@ def by_name(profile: Profile) -> dict[str, tuple[int, int]]:
     return {name: (calls, total_ns) for name, calls, total_ns in sums.iter_rows()}
 
 
-def check(profile: Profile, told: list[LoadPreview], *, least: int) -> None:
+def check(profile: Profile, previews: list[LoadPreview], *, least: int) -> None:
     """What was told grows up to what was read, and is never more."""
-    assert len(told) >= least
-    calls = [so_far.calls for so_far in told]
+    assert len(previews) >= least
+    calls = [so_far.calls for so_far in previews]
     assert calls == sorted(calls)
     assert len(set(calls)) >= least
     truth = by_name(profile)
-    last = told[-1]
+    last = previews[-1]
     assert last.calls <= profile["activities"].height
     for one in last.names:
         if one.name.startswith("Mem"):  # Kineto's names of copies become those that all tools share
@@ -70,9 +70,9 @@ def test_a_trace_of_nvprof_is_reported_of_block_by_block(
     data = (SAMPLES / "resnet50_training.nvprof.log").read_bytes()
     path = tmp_path / ("run.log.gz" if pack else "run.log")
     path.write_bytes(gzip.compress(data) if pack else data)
-    profile, told = read(path)
-    check(profile, told, least=3)
-    so_far = told[-1]
+    profile, previews = read(path)
+    check(profile, previews, least=3)
+    so_far = previews[-1]
     assert so_far.calls == profile["activities"].height
     assert so_far.total_ns == profile["activities"]["duration_ns"].sum()
     starts = profile["activities"]["start_ns"]
@@ -83,9 +83,9 @@ def test_a_trace_of_nvprof_is_reported_of_block_by_block(
 def test_several_clocks_have_no_span(tmp_path: Path) -> None:
     path = tmp_path / "runs.log"
     path.write_bytes(2 * (SAMPLES / "resnet50_training.nvprof.log").read_bytes())
-    profile, told = read(path)
+    profile, previews = read(path)
     assert profile["sessions"].height == 2
-    assert told[-1].span_ns is None
+    assert previews[-1].span_ns is None
 
 
 def test_who_asks_for_no_progress_pays_nothing() -> None:
@@ -96,12 +96,12 @@ def test_who_asks_for_no_progress_pays_nothing() -> None:
 
 
 def test_impossible_times_are_no_error() -> None:
-    told = base.PreviewBuilder()
-    told.is_wanted = True
+    previews = base.PreviewBuilder()
+    previews.is_wanted = True
     huge = (1 << 63) - 1
     rows = pl.DataFrame({"name": ["a", "a", None], "start_ns": [-huge, huge, None], "duration_ns": [huge, huge, None]})
-    told.add(base.summed(rows))
-    so_far = told.look()
+    previews.add(base.summed(rows))
+    so_far = previews.look()
     assert so_far is not None
     assert so_far.calls == 3
     assert so_far.total_ns == 2.0 * huge
@@ -110,17 +110,17 @@ def test_impossible_times_are_no_error() -> None:
 
 def test_a_preview_of_a_pytorch_trace_shows_ops_before_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_trace, "_WATCHED_ROWS", 1 << 10)
-    profile, told = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
-    assert told[0].calls == 0
-    assert dict(told[0].others)["CPU ops"] > 0
-    check(profile, told, least=2)
+    profile, previews = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
+    assert previews[0].calls == 0
+    assert dict(previews[0].others)["CPU ops"] > 0
+    check(profile, previews, least=2)
 
 
 def test_an_export_of_nsight_is_reported_of_range_by_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
-    profile, told = read(Path(recording_file("resnet50_amp.nsys.sqlite.gz")))
-    check(profile, told, least=3)
-    assert told[-1].calls == profile["activities"].height
+    profile, previews = read(Path(recording_file("resnet50_amp.nsys.sqlite.gz")))
+    check(profile, previews, least=3)
+    assert previews[-1].calls == profile["activities"].height
 
 
 def test_a_trace_of_pytorch_stops_when_asked_and_keeps_what_is_there() -> None:

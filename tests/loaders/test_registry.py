@@ -33,9 +33,9 @@ def test_a_file_whose_name_is_no_text_opens(tmp_path: Path) -> None:
     shown = str(tmp_path / "run \ufffd.log")
     profile = load_one(str(path))
     assert profile["sessions"]["source"].to_list() == [*profile.sources] == [*profile.texts] == [shown]
-    with pytest.raises(ProftuiError) as told:
+    with pytest.raises(ProftuiError) as raised:
         load_one(str(tmp_path / "no \udcff.log"))
-    assert told.value.message == f"{tmp_path / 'no'} \ufffd.log: no such file"
+    assert raised.value.message == f"{tmp_path / 'no'} \ufffd.log: no such file"
 
 
 def test_files_of_a_folder_whose_names_are_no_text_open_and_are_reported(tmp_path: Path) -> None:

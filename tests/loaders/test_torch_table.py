@@ -258,8 +258,8 @@ def test_rows_that_a_limit_left_out_are_reported() -> None:
     text = usual(totals=("Self CPU time total: 1.000ms", "Self CUDA time total: 4.000ms"))
     text = text.replace("80.00%", "20.00%").replace("20.00%,", "5.00%,")
 
-    told = reasons(read(text), "info")
-    assert told == [
+    reported = reasons(read(text), "info")
+    assert reported == [
         "the rows hold 25.0% of the GPU time of kernels: the table shows its first rows; print all with row_limit=-1"
     ]
 

@@ -217,7 +217,7 @@ ABOUT = About(
 WHICH = "session 1, iterations 3:7, 5 of 7 rows, filter x|y"
 
 
-def told(frame: pl.DataFrame, format_name: str) -> bytes:
+def exported(frame: pl.DataFrame, format_name: str) -> bytes:
     stream = io.BytesIO()
     write(frame, stream, format_name, about=ABOUT)
     return stream.getvalue()
@@ -225,11 +225,11 @@ def told(frame: pl.DataFrame, format_name: str) -> bytes:
 
 @pytest.mark.parametrize("format_name", ["csv", "tsv", "ndjson"])
 def test_what_programs_read_holds_the_rows_alone(frame: pl.DataFrame, format_name: str) -> None:
-    assert told(frame, format_name) == written(frame, format_name)
+    assert exported(frame, format_name) == written(frame, format_name)
 
 
 def test_json_of_a_view_has_metadata_and_rows(frame: pl.DataFrame) -> None:
-    assert json.loads(told(frame, "json")) == {
+    assert json.loads(exported(frame, "json")) == {
         "profile": "a&b [1].log",
         "view": "kernels",
         "title": "Ops/Kernels",
@@ -254,7 +254,7 @@ def test_the_clipboard_gets_a_line_of_metadata(frame: pl.DataFrame) -> None:
 
 
 def test_parquet_has_metadata_and_rows(frame: pl.DataFrame) -> None:
-    content = told(frame, "parquet")
+    content = exported(frame, "parquet")
     assert_frame_equal(pl.read_parquet(io.BytesIO(content)), as_strings(frame))
     expected = pl.read_parquet_metadata(io.BytesIO(content))
     assert expected["proftui.profile"] == "a&b [1].log"
@@ -264,14 +264,14 @@ def test_parquet_has_metadata_and_rows(frame: pl.DataFrame) -> None:
 
 
 def test_markdown_begins_with_what_it_is_of(frame: pl.DataFrame) -> None:
-    lines = told(frame, "markdown").decode().splitlines()
+    lines = exported(frame, "markdown").decode().splitlines()
     assert lines[0] == "### Ops/Kernels: a&amp;b \\[1].log"
     assert lines[2] == WHICH.replace("|", "\\|") + ", 2026-11-21 16:20 UTC"
     assert "\n".join(lines[4:]) + "\n" == written(frame, "markdown").decode()
 
 
 def test_excel_has_rows_and_metadata_on_separate_sheets(frame: pl.DataFrame) -> None:
-    with zipfile.ZipFile(io.BytesIO(told(frame, "xlsx"))) as book:
+    with zipfile.ZipFile(io.BytesIO(exported(frame, "xlsx"))) as book:
         sheet = book.read("xl/worksheets/sheet1.xml").decode()
         names = re.findall(r'<sheet name="([^"]*)"', book.read("xl/workbook.xml").decode())
         texts = book.read("xl/sharedStrings.xml").decode()

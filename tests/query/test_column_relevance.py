@@ -32,13 +32,13 @@ def test_unknown_columns_and_constant_context_are_uninformative() -> None:
 def test_columns_that_matter_above_zero_are_uninformative_at_0() -> None:
     spec = TableSpec("t", "T", columns("op", "launches", "untimed_launches"), key=("op",))
 
-    def told(untimed: list[int | None]) -> tuple[list[str], list[str]]:
+    def relevance(untimed: list[int | None]) -> tuple[list[str], list[str]]:
         frame = pl.DataFrame({"op": ["a", "b"], "launches": [1, 2], "untimed_launches": untimed})
         shown, unknown = informative_columns(spec, frame)
         return [column.name for column in shown], [column.name for column in unknown]
 
-    assert told([0, 0]) == told([None, 0]) == (["op", "launches"], [])
-    assert told([1, None]) == (["op", "launches", "untimed_launches"], [])
+    assert relevance([0, 0]) == relevance([None, 0]) == (["op", "launches"], [])
+    assert relevance([1, None]) == (["op", "launches", "untimed_launches"], [])
 
 
 def test_a_session_stays_with_the_names_that_it_distinguishes() -> None:

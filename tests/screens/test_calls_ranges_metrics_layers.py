@@ -96,9 +96,9 @@ async def test_of_totals_it_is_said_why_their_spread_is_not_known(view: str, rec
     async with opened("gpt_summary.nvprof.log", size=(200, 50), view=view) as pilot:
         await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
-        told = next(line for line in lines if "p50, p90, p99, Std" in line)
-        assert "totals do not tell one from another" in told
-        assert any(f"record with {record}" in line for line in lines[lines.index(told) :])
+        figures_line = next(line for line in lines if "p50, p90, p99, Std" in line)
+        assert "totals do not tell one from another" in figures_line
+        assert any(f"record with {record}" in line for line in lines[lines.index(figures_line) :])
 
 
 async def test_threads_share_out_all_calls() -> None:
@@ -214,8 +214,8 @@ async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_cou
         backward = table_of(pilot, "layer_work").frame
         names = backward["name"].cast(pl.String).str.extract(r"(calc_bias|wgrad|dgrad)").to_list()
         assert names == ["calc_bias", "wgrad", "dgrad"] * 2
-        (told,) = by_layer(app_of(pilot).profile_session.profile).filter(pl.col("node") == "conv1")["gpu_ns"]
-        assert forward + backward["duration_ns"].sum() == told
+        (figures_line,) = by_layer(app_of(pilot).profile_session.profile).filter(pl.col("node") == "conv1")["gpu_ns"]
+        assert forward + backward["duration_ns"].sum() == figures_line
 
 
 @pytest.mark.parametrize("view", ["api", "ranges", "metrics", "layers"])

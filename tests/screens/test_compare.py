@@ -102,14 +102,14 @@ async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch)
 
 async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", sample(LOG), sample(TRACE), "--format", "json"]) == 0
-    told = json.loads(capfd.readouterr().out)
+    in_json = json.loads(capfd.readouterr().out)
     async with opened(TRACE, view=QUICK) as pilot:
         app_of(pilot).run_line(f":compare {sample(LOG)}")
         screen = await shown(pilot)
         for part in PARTS[1:-1]:  # neither is a memory snapshot
             await press(pilot, "full_stop")
             screen = await shown(pilot)
-            wanted = told[part.spec.name.removeprefix("changed_")]
+            wanted = in_json[part.spec.name.removeprefix("changed_")]
             assert rows(screen).frame.to_dicts() == wanted
             assert ("those of the candidate are recorded" in screen_text(pilot.app)) is (part.spec is CHANGED_OPS)
         await press(pilot, "full_stop")

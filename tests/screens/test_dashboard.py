@@ -333,18 +333,18 @@ IN_THE_REPORT: Final = {
 async def test_the_report_says_the_same(name: str) -> None:
     """Line by line and value by value."""
     async with opened(name) as pilot:
-        told = json.loads(DashboardReport(app_of(pilot).profile_session.profile).as_json())
+        in_json = json.loads(DashboardReport(app_of(pilot).profile_session.profile).as_json())
         assert_figures_are_defined(board_of(pilot))
         for panel_name, (table, columns) in IN_THE_REPORT.items():
             on_screen = [[entry.values[column] for column in columns] for entry in panel(pilot, panel_name).entries]
-            in_report = [[row[column] for column in columns] for row in told[table]]
+            in_report = [[row[column] for column in columns] for row in in_json[table]]
             if panel_name == "wall":
                 in_report = [row for row in in_report if row[1] is not None]
             assert json.loads(json.dumps(on_screen)) == in_report, panel_name
         facts = board_of(pilot).query_one(StatPanel).facts
         assert facts or name == PALEO
         for fact in facts:
-            assert told["performance"][fact.name] == fact.value
+            assert in_json["performance"][fact.name] == fact.value
 
 
 async def test_layers_say_once_which_figure_is_predicted() -> None:

@@ -36,9 +36,9 @@ def named_otherwise() -> Profile:
 @pytest.mark.parametrize("name", ["made", "jax_train_step.trace.json.gz", "tracking_four_runs.nvprof.log"])
 def test_the_copies_behind_a_direction_add_up_to_its_figures(name: str) -> None:
     made = named_otherwise() if name == "made" else load_one(sample(name))
-    told, behind = copies_over_sessions(made), transfers(made)
-    assert told.height > 1
-    for row in told.iter_rows(named=True):
+    reported, behind = copies_over_sessions(made), transfers(made)
+    assert reported.height > 1
+    for row in reported.iter_rows(named=True):
         link = link_of_copies(row)
         found = apply(behind, TRANSFERS, TableState(filter=link.filter))
         assert (link.view, found.error) == ("memory", None)
@@ -50,8 +50,8 @@ def test_the_iterations_behind_a_figure_are_of_the_session_that_it_is_of() -> No
     steps = [{"name": "step", "start_ns": 100 * number, "duration_ns": 90, "iteration": number} for number in range(3)]
     made = profile(ranges=steps, activities=[kernel("k", 5, start_ns=7, device=0, session=1)])
     facts = dashboard(made).performance
-    told, behind = next(fact for fact in facts if fact.name == "iterations"), iterations_with_uses(made)
-    assert (told.value, behind["session"].to_list()) == (3, [0, 0, 0, 1])
-    link = link_of_fact(told, facts, iterated=0)
+    reported, behind = next(fact for fact in facts if fact.name == "iterations"), iterations_with_uses(made)
+    assert (reported.value, behind["session"].to_list()) == (3, [0, 0, 0, 1])
+    link = link_of_fact(reported, facts, iterated=0)
     rows = apply(behind, ITERATIONS_WITH_USES, TableState(filter=link.filter)).take(behind)
     assert rows.select("session", "iteration").rows() == [(0, 0), (0, 1), (0, 2)]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.screens.made_profiles import dlprof, opened_profile
 from tests.screens.opening import SAMPLES, SIZES, app_of, opened, screens_at_sizes, settled
-from tests.screens.test_reports_agree import cells_of, told
+from tests.screens.test_reports_agree import cells_of, report_rows
 from tests.snapshots import assert_text
 from tui.tables import REPORTS, screen_of_report
 from tui.views import VIEWS
@@ -49,7 +49,7 @@ def assert_reported(app: ProftuiApp, report: str) -> None:
     assert app.view_screen is not None
     pane = app.view_screen.first_table
     assert pane is not None
-    cells, rows = cells_of(pane), told(app.profile_session.profile, report)
+    cells, rows = cells_of(pane), report_rows(app.profile_session.profile, report)
     if report == "group-ops":
         # On the screen groups are folded; a row that is shown is the report's.
         whole = {tuple(row[name] for name in pane.spec.key): row for row in rows}

@@ -107,12 +107,12 @@ async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> N
 
 async def test_the_numbers_are_those_of_the_report() -> None:
     async with opened(RANKS, view="gpus") as pilot:
-        told = reported(pilot, "gpus")
-        assert_reported(pilot, "gpus", told["rows"])
-        assert_reported(pilot, "streams", told["streams"], of="session")
+        from_report = reported(pilot, "gpus")
+        assert_reported(pilot, "gpus", from_report["rows"])
+        assert_reported(pilot, "streams", from_report["streams"], of="session")
         await press(pilot, "full_stop")
-        assert_reported(pilot, "ranks", told["ranks"])
-        assert_reported(pilot, "rank_iterations", told["rank_iterations"], of="session")
+        assert_reported(pilot, "ranks", from_report["ranks"])
+        assert_reported(pilot, "rank_iterations", from_report["rank_iterations"], of="session")
 
 
 async def test_an_input_without_start_times_has_gpus_and_says_why_no_streams() -> None:

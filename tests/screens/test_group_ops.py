@@ -197,9 +197,9 @@ async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
 @pytest.mark.parametrize("given", [TRACE, MODULES, LOG, "gpt_summary.nvprof.log"])
 async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["report", sample(given), "--view", "group-ops", "--format", "json"])
-    told = json.loads(capsys.readouterr().out)["rows"]
+    from_report = json.loads(capsys.readouterr().out)["rows"]
     async with opened(given, view="group-ops") as pilot:
-        assert pane(pilot).frame.to_dicts() == told
+        assert pane(pilot).frame.to_dicts() == from_report
 
 
 async def test_a_hundred_thousand_groups_fold_at_once() -> None:

@@ -51,7 +51,7 @@ def iteration_under(pilot: Pilot[None]) -> Any:
     return row["iteration"]
 
 
-def told_of_the_row(pilot: Pilot[None]) -> dict[str, str]:
+def details_of_row(pilot: Pilot[None]) -> dict[str, str]:
     """What the details say of the row under the cursor, by label."""
     pane = screen_of(pilot).query_one("#table", TablePane)
     assert pane.current_row is not None
@@ -97,7 +97,7 @@ async def test_details_name_what_ran_in_no_iteration_as_the_table_does() -> None
     async with opened(TRACE, view="iterations") as pilot:
         screen_of(pilot).query_one("#table", TablePane).table.move_to(5)
         await pilot.pause()
-        assert told_of_the_row(pilot)["Iteration"] == "outside"
+        assert details_of_row(pilot)["Iteration"] == "outside"
 
 
 async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
@@ -105,8 +105,12 @@ async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
         line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration 0: "))
         assert line.startswith(" iteration 0: 4.43 ms, 1.01 x median  TC unknown 97%  ")
         assert "CPU runs ahead: 369 µs each" in screen_text(pilot.app).splitlines()[1]
-        told = told_of_the_row(pilot)
-        assert (told["Duration"], told["CPU time"], told["GPU time"]) == ("4.4283 ms", "480.86 µs", "4.3001 ms")
+        reported = details_of_row(pilot)
+        assert (reported["Duration"], reported["CPU time"], reported["GPU time"]) == (
+            "4.4283 ms",
+            "480.86 µs",
+            "4.3001 ms",
+        )
 
 
 async def test_chart_and_table_follow_each_other() -> None:
@@ -128,7 +132,7 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
     async with opened(TRACE, view="ops-and-kernels") as pilot:
         app = app_of(pilot)
         await press(pilot, "7", "j")
-        assert "Selected" not in told_of_the_row(pilot)
+        assert "Selected" not in details_of_row(pilot)
         await press(pilot, "b", "j", "j", "b")
         assert chart_of(pilot).marked == (1, 3)
         await press(pilot, "k", "a")
@@ -136,7 +140,7 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
         assert chart_of(pilot).marked is None
         assert app.profile_session.profile["activities"]["iteration"].unique().sort().to_list() == [4, 5, 6]
         assert "shown: 4:6" in screen_text(app)
-        assert told_of_the_row(pilot)["Selected"] == "yes"
+        assert details_of_row(pilot)["Selected"] == "yes"
         assert screen_of(pilot).query_one("#table", TablePane).frame["aggregated"].to_list() == [
             False, True, True, True, False, False,
         ]  # fmt: skip
@@ -230,17 +234,17 @@ async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "key", "told"),
+    ("times", "key", "reported"),
     [
         ((100,), "plus", "the chart has one bar alone"),
         ((100, 110, 120), "plus", "no fewer than 3 iterations"),
         ((100, 110, 120), "underscore", "all iterations are in the chart"),
     ],
 )
-async def test_a_zoom_that_changes_nothing_says_why(times: tuple[int, ...], key: str, told: str) -> None:
+async def test_a_zoom_that_changes_nothing_says_why(times: tuple[int, ...], key: str, reported: str) -> None:
     async with opened_profile(loop(*times), notifications=True, view="iterations") as pilot:
         await press(pilot, key)
-        assert told in screen_text(pilot.app)
+        assert reported in screen_text(pilot.app)
 
 
 async def test_zoom_and_fit() -> None:

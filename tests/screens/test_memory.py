@@ -81,17 +81,17 @@ async def test_the_allocator_shows_peak_iterations_and_single_events() -> None:
 
 async def test_the_numbers_are_those_of_the_report() -> None:
     async with opened(TORCH, view="memory") as pilot:
-        told = reported(pilot, "memory")
+        from_report = reported(pilot, "memory")
         for name, rows in (
-            ("transfers", told["rows"]),
-            ("transfer_sizes", told["transfer_sizes"]),
-            ("allocators", told["allocators"]),
+            ("transfers", from_report["rows"]),
+            ("transfer_sizes", from_report["transfer_sizes"]),
+            ("allocators", from_report["allocators"]),
         ):
             while not screen_of(pilot).query(f"#{name}") or not table_of(pilot, name).frame.height:
                 await press(pilot, NEXT)
             assert_reported(pilot, name, rows)
         assert_reported(
-            pilot, "allocator_iterations", [row for row in told["allocator_iterations"] if row["place"] == "GPU"]
+            pilot, "allocator_iterations", [row for row in from_report["allocator_iterations"] if row["place"] == "GPU"]
         )
 
 
@@ -128,7 +128,7 @@ def test_two_rates_say_where_they_are_from() -> None:
         next(column for column in spec.columns if column.kind is ColumnKind.RATE)
         for spec in (SINGLE_TRANSFERS, ACTIVITY_TABLE)
     )
-    worked_out, told = rates
-    assert (worked_out.title, told.title) == ("Rate", "Rate")
+    worked_out, from_report = rates
+    assert (worked_out.title, from_report.title) == ("Rate", "Rate")
     assert worked_out.help.startswith("Size divided by duration;")
-    assert told.help == "Throughput as recorded, or size divided by duration."
+    assert from_report.help == "Throughput as recorded, or size divided by duration."

@@ -113,9 +113,9 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
 @pytest.mark.parametrize("given", [TRACE, LOG, "gpt_summary.nvprof.log"])
 async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["report", sample(given), "--view", "op-types", "--format", "json"])
-    told = json.loads(capsys.readouterr().out)["rows"]
+    from_report = json.loads(capsys.readouterr().out)["rows"]
     async with opened(given, view="op-types") as pilot:
-        assert pane(pilot).frame.to_dicts() == told
+        assert pane(pilot).frame.to_dicts() == from_report
 
 
 async def test_the_arrangement_is_returned_to_with_its_signs() -> None:

@@ -111,7 +111,7 @@ async def test_a_launch_shows_its_origin_and_its_measured_metrics() -> None:
     async with opened_profile(training(), size=(200, 70)) as pilot:
         await press(pilot, *keys(": k e r n e l s"), "space", *"session", "equals_sign", "0", "enter", "enter", "enter")
         text = screen_text(pilot.app)
-        for told in (
+        for reported in (
             "cudaLaunchKernel  process 600, thread 600",
             "88.000 µs",
             "aten::mm",
@@ -122,7 +122,7 @@ async def test_a_launch_shows_its_origin_and_its_measured_metrics() -> None:
             "gemm.ncu.csv  session 2",
             "Half",
         ):
-            assert told in text, told
+            assert reported in text, reported
 
 
 async def test_the_panel_of_the_tool_opens_its_report() -> None:

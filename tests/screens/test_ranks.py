@@ -87,16 +87,16 @@ async def test_waiting_is_shown_with_the_clocks_that_measure_it() -> None:
 
 async def test_the_numbers_are_those_of_the_report() -> None:
     async with opened(RANKS, view="gpus") as pilot:
-        told = reported(pilot, "ranks")
+        from_report = reported(pilot, "ranks")
         await press(pilot, MORE)
-        assert_reported(pilot, "ranks", told["rows"])
+        assert_reported(pilot, "ranks", from_report["rows"])
         await press(pilot, MORE)
-        assert_reported(pilot, "slowest_ranks", told["slowest_ranks"])
+        assert_reported(pilot, "slowest_ranks", from_report["slowest_ranks"])
         await press(pilot, MORE)
-        assert_reported(pilot, "op_type_ranks", told["op_type_ranks"])
-        assert_reported(pilot, "op_ranks", told["op_ranks"], of="op_type")
+        assert_reported(pilot, "op_type_ranks", from_report["op_type_ranks"])
+        assert_reported(pilot, "op_ranks", from_report["op_ranks"], of="op_type")
         await press(pilot, MORE)
-        assert_reported(pilot, "collective_kinds", told["collective_kinds"])
+        assert_reported(pilot, "collective_kinds", from_report["collective_kinds"])
 
 
 async def test_a_tie_for_the_slowest_rank_is_said() -> None:

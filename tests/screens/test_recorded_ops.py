@@ -92,12 +92,12 @@ async def test_details_show_shapes_and_types_of_the_calls_of_an_op(trace: str) -
     async with opened(trace, size=(200, 50), view="ops-and-kernels") as pilot:
         await press(pilot, "j", "i")
         text = screen_text(pilot.app)
-        for told in (
+        for reported in (
             "[[64, 512], [1024, 512], [1024]]  2 calls",
             "recorded by the profiler",
             "AddmmBackward0  2 calls",
         ):
-            assert told in text
+            assert reported in text
         assert "model.py(21): forward" in text
 
 

@@ -50,7 +50,7 @@ def cells_of(pane: TablePane) -> list[dict[str, Any]]:
     return cells
 
 
-def told(profile: Profile, view: str) -> list[dict[str, Any]]:
+def report_rows(profile: Profile, view: str) -> list[dict[str, Any]]:
     """The rows of the first table of the report."""
     rows: list[dict[str, Any]] = json.loads(as_json(profile, view))["rows"]
     return rows
@@ -87,23 +87,25 @@ async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
     async with opened(given) as pilot:
         pane = await go(pilot, "expert-systems")
         await press(pilot, "G", "enter")
-        told = json.loads(Check(app_of(pilot).profile_session.profile).as_json())["findings"]
+        findings = json.loads(Check(app_of(pilot).profile_session.profile).as_json())["findings"]
         rows = [
             {name: json.loads(cell) if name in OBJECTS and cell else cell for name, cell in row.items()}
             for row in pane.model.shown_frame().to_dicts()
         ]
         found = [row for row in rows if row["state"] == "found"]
-        assert [{name: row[name] for name in one} for row, one in zip(found, told, strict=False)] == told[: len(found)]
-        assert [row["message"] for row in found] == [row["problem"] for row in told if row["state"] == "found"]
+        assert [{name: row[name] for name in one} for row, one in zip(found, findings, strict=False)] == findings[
+            : len(found)
+        ]
+        assert [row["message"] for row in found] == [row["problem"] for row in findings if row["state"] == "found"]
         inapplicable = {
             (rule, row["message"])
             for row in rows
             if row["state"] == "not applicable"
             for rule in row["all_rules"].split()
         }
-        assert inapplicable == {(row["rule"], row["reason"]) for row in told if row["state"] == "not applicable"}
+        assert inapplicable == {(row["rule"], row["reason"]) for row in findings if row["state"] == "not applicable"}
         clean = [(row["rule"], row["session"], row["reason"]) for row in rows if row["state"] == "clean"]
-        assert clean == [(row["rule"], row["session"], row["reason"]) for row in told if row["state"] == "clean"]
+        assert clean == [(row["rule"], row["session"], row["reason"]) for row in findings if row["state"] == "clean"]
 
 
 async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
@@ -120,7 +122,10 @@ async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
         "Total CPU Page faults: 12\n"
     )
     async with opened(str(log)) as pilot:
-        cells, rows = cells_of(await go(pilot, "summaries")), told(app_of(pilot).profile_session.profile, "summaries")
+        cells, rows = (
+            cells_of(await go(pilot, "summaries")),
+            report_rows(app_of(pilot).profile_session.profile, "summaries"),
+        )
         assert cells == [{column: row[column] for column in cells[0]} for row in rows]
         assert [row["name"] for row in rows] == ["Gpu page fault groups", "CPU Page faults"]
 

@@ -246,11 +246,11 @@ async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
 async def test_enter_in_a_gap_says_what_is_around_it() -> None:
     async with opened_profile(loop(), size=(200, 50), view="timeline") as pilot:
         await press(pilot, "j", "right_curly_bracket", "enter")
-        told = [line[line.rindex("│") + 1 :].split() for line in screen_text(pilot.app).splitlines() if "│" in line]
-        assert ["Nothing", "in", "GPU", "0", "stream", "7"] in told
-        around = [" ".join(line) for line in told if line[:1] == ["Ran"]]
+        panel = [line[line.rindex("│") + 1 :].split() for line in screen_text(pilot.app).splitlines() if "│" in line]
+        assert ["Nothing", "in", "GPU", "0", "stream", "7"] in panel
+        around = [" ".join(line) for line in panel if line[:1] == ["Ran"]]
         assert around == ["Ran before gemm_tensorop", "Ran after [CUDA memcpy HtoD]"]
-        assert ["CPU", "outside", "CUDA", "CUDA", "calls:", "17.000", "µs", "of", "it"] in told
+        assert ["CPU", "outside", "CUDA", "CUDA", "calls:", "17.000", "µs", "of", "it"] in panel
 
 
 async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
@@ -429,13 +429,13 @@ async def test_the_screen_and_the_report_say_the_same(path: str) -> None:
     }
     made = open_profiles(OpenOptions(paths=(sample(path),)), lambda _: True, session=None).shown
     report = as_text(made, "timeline", Style(120)).splitlines()
-    told = {
+    from_screen = {
         row.split("%")[0].rsplit(None, 1)[0].strip(): row.split("%")[0].rsplit(None, 1)[1]
         for row in report
         if "% " in row[:40]
     }
     assert shown
-    assert shown.items() <= told.items()
+    assert shown.items() <= from_screen.items()
 
 
 SCREENS: Final = {
@@ -475,12 +475,12 @@ async def test_every_glyph_of_a_lane_is_explained_in_the_help() -> None:
         assert isinstance(screen, TimelineScreen)
         view = screen.lanes
         assert view.shown is not None
-        told = {glyph for glyphs, _, _ in screen.signs() for glyph in glyphs} | set("▁▂▃▄▅▆▇█")
+        from_screen = {glyph for glyphs, _, _ in screen.signs() for glyph in glyphs} | set("▁▂▃▄▅▆▇█")
         for place in range(len(view.shown.lanes)):
             cells = view.drawn(place)[0]
             names = cells.solid.tolist()
             drawn = {text for text, in_name in zip(cells.texts, names, strict=True) if not in_name}
-            assert drawn <= told | {"", " "}, view.label_of(place, None)
+            assert drawn <= from_screen | {"", " "}, view.label_of(place, None)
         colors = {words: color for _, words, color in screen.signs()}
         assert colors["memory copy"] == "$kind-memory"
         assert colors["communication"] == "$kind-communication"

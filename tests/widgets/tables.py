@@ -73,7 +73,7 @@ class TableApp(App[None]):
         self.ascii_only = ascii_only
         self.frame = frame
         self.pane = TablePane(spec, id="table")
-        self.told: list[Any] = []
+        self.events_posted: list[Any] = []
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), *([AsciiOutput()] if self.ascii_only else [])]
@@ -92,14 +92,14 @@ class TableApp(App[None]):
         self.pane.undo_smallest()
 
     def on_table_pane_row_opened(self, event: TablePane.RowOpened) -> None:
-        self.told.append(event)
+        self.events_posted.append(event)
 
     on_table_pane_row_highlighted = on_table_pane_row_opened
     on_table_pane_source_line_requested = on_table_pane_row_opened
     on_table_pane_detail_requested = on_table_pane_row_opened
 
-    def told_of(self, kind: type) -> list[Any]:
-        return [event for event in self.told if isinstance(event, kind)]
+    def events_of(self, kind: type) -> list[Any]:
+        return [event for event in self.events_posted if isinstance(event, kind)]
 
     @property
     def names(self) -> list[str]:

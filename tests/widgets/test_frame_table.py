@@ -128,14 +128,14 @@ async def test_columns_out_of_sight_are_counted_and_reached() -> None:
 async def test_the_row_is_described_once_the_cursor_rests() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
-        await until(pilot, lambda: bool(app.told_of(TablePane.RowHighlighted)))
-        assert app.told[-1].row["name"] == DGRAD
-        app.told.clear()
+        await until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
+        assert app.events_posted[-1].row["name"] == DGRAD
+        app.events_posted.clear()
         app.pane.table.action_cursor_down()
         app.pane.table.action_cursor_down()
         app.pane.table.action_cursor_down()
-        await until(pilot, lambda: bool(app.told_of(TablePane.RowHighlighted)))
-        assert [event.row["name"] for event in app.told] == ["[CUDA memcpy HtoD]"]
+        await until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
+        assert [event.row["name"] for event in app.events_posted] == ["[CUDA memcpy HtoD]"]
 
 
 async def test_enter_and_a_double_click_go_in() -> None:
@@ -144,7 +144,7 @@ async def test_enter_and_a_double_click_go_in() -> None:
         await pilot.press("j", "enter")
         await pilot.click("FrameTable", offset=(30, 4), times=2)
         await pilot.pause()
-        assert [event.row["name"] for event in app.told_of(TablePane.RowOpened)] == [
+        assert [event.row["name"] for event in app.events_of(TablePane.RowOpened)] == [
             "sgemm_128x128x8_NT_vec",
             "[CUDA memcpy HtoD]",
         ]
@@ -196,9 +196,9 @@ async def test_an_empty_table_says_why() -> None:
         await pilot.press("j", "G", "enter", "space", "y", "Y", "v", "asterisk", "s", "L", "i", "n")
         assert "no kernels in this log: it holds API calls only: press 0" in screen_text(app)
         assert app.pane.current_row is None
-        assert app.told_of(TablePane.RowOpened) == []
-        await until(pilot, lambda: bool(app.told_of(TablePane.RowHighlighted)))
-        assert app.told[-1].row is None
+        assert app.events_of(TablePane.RowOpened) == []
+        await until(pilot, lambda: bool(app.events_of(TablePane.RowHighlighted)))
+        assert app.events_posted[-1].row is None
 
 
 async def test_a_smaller_terminal_keeps_the_cursor_on_the_screen() -> None:

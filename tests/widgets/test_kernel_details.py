@@ -43,8 +43,8 @@ def test_slow_launches() -> None:
     assert slow_lines(None) == []
     assert slow_lines(spread(profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
     parts = tuple(SlowPart(number, 10, 9 - number) for number in range(6))
-    told = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
-    assert slow_lines(told) == [
+    made = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
+    assert slow_lines(made) == [
         ("slow", "39 of 60", "took more than 1.5 times the median, 700 ns beyond it in all"),
         ("in iterations", "0: 9 of 10, 1: 8 of 10, 2: 7 of 10, 3: 6 of 10, and 2 more", "slow ones of each"),
         ("on streams", "0: 9 of 10", "slow ones of each"),

@@ -286,8 +286,8 @@ async def test_going_to_the_source_line_and_to_the_details() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
         await pilot.press("j", "L", "i")
-        assert app.told_of(TablePane.SourceLineRequested)[0].line == 12
-        assert app.told_of(TablePane.DetailRequested)[0].row["name"] == "sgemm_128x128x8_NT_vec"
+        assert app.events_of(TablePane.SourceLineRequested)[0].line == 12
+        assert app.events_of(TablePane.DetailRequested)[0].row["name"] == "sgemm_128x128x8_NT_vec"
 
 
 async def test_many_rows_are_filtered_in_a_thread_and_only_the_last_request_counts(

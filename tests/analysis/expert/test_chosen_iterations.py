@@ -19,7 +19,7 @@ TRAINING: Final = str(Path(__file__).parents[3] / "sample_logs" / "resnet50_trai
 ON_ITERATIONS = [rule.id for rule in RULES if needs.iterations in rule.needs]
 
 
-def told(rows: pl.DataFrame, rule: str) -> str:
+def sentence_of(rows: pl.DataFrame, rule: str) -> str:
     row = of_rule(rows, rule)
     return str(row["problem"] or row["reason"])
 
@@ -40,8 +40,8 @@ def test_found_iterations_are_marked_as_found() -> None:
     for chosen in (None, "2:3"):
         rows = findings(as_shown(TRAINING, iterations=chosen))
         for rule in ("I2", "P8"):
-            assert told(rows, rule).rstrip(".").endswith("terations are found, not recorded")
-    assert "923 launches repeat 5 times" in told(findings(as_shown(TRAINING)), "I1")
+            assert sentence_of(rows, rule).rstrip(".").endswith("terations are found, not recorded")
+    assert "923 launches repeat 5 times" in sentence_of(findings(as_shown(TRAINING)), "I1")
     recorded = findings(as_shown(TRAINING.replace(".nvprof.log", ".pt.trace.json.gz")))
     words = recorded.filter(pl.col("rule").is_in(ON_ITERATIONS)).select(pl.coalesce("problem", "reason")).to_series()
     assert words.len() == len(ON_ITERATIONS)
@@ -53,14 +53,14 @@ def test_iterations_by_a_key_are_marked_as_such() -> None:
     profile = as_shown(TRAINING, key=key)
     rows = findings(profile)
     assert profile.aggregation.key is not None
-    assert told(rows, "I2").rstrip(".").endswith(f"terations are those that end with {profile.aggregation.key}")
+    assert sentence_of(rows, "I2").rstrip(".").endswith(f"terations are those that end with {profile.aggregation.key}")
     assert figures(of_rule(rows, "I2"))["iterations"] == iterations(profile).filter(pl.col("phase") == "whole").height
 
 
 def test_a_single_one_that_was_chosen_is_no_lack() -> None:
     rows = findings(as_shown(TRAINING, iterations="3"))
-    assert (of_rule(rows, "I1")["state"], told(rows, "I1")) == ("clean", "iteration 3 chosen")
-    assert told(rows, "I10") == "not applicable to chosen iterations"
+    assert (of_rule(rows, "I1")["state"], sentence_of(rows, "I1")) == ("clean", "iteration 3 chosen")
+    assert sentence_of(rows, "I10") == "not applicable to chosen iterations"
     for rule in ("I2", "I3", "I4"):
         assert of_rule(rows, rule)["state"] == "not applicable"
 
@@ -71,7 +71,7 @@ def test_sessions_keep_the_iterations_that_were_chosen() -> None:
     assert found(whole)["A8"]["problem"].endswith("mostly `cudaMalloc`.")
     for session in (0, 1):
         assert figures(of_rule(chosen, "I2", session))["iterations"] == 2
-        assert told(chosen, "A8").startswith("0 calls in these iterations")
+        assert sentence_of(chosen, "A8").startswith("0 calls in these iterations")
     assert found(whole, session=None).keys().isdisjoint({"C5"})
     assert found(chosen, session=None)["C5"]["problem"].startswith(
         "Session 0 (pid 1306) is the straggler: it arrives last in 2"

@@ -349,12 +349,12 @@ def test_kernels_without_times_are_not_reported_as_not_run() -> None:
 
 
 def test_profiler_overhead_is_compared_with_the_span() -> None:
-    def told(value: float) -> dict[str, Any]:
+    def finding_of(value: float) -> dict[str, Any]:
         row = {"tool": "Kineto", "section": "overhead during GPU work", "name": "Activity Buffer Request"}
         row |= {"value": value, "unit": "ns"}
         return of_rule(findings(traced(run(0, 10 * MS), tool_figures=[row])), "Q4")
 
-    heavy, light = told(MS), told(MS / 100)
+    heavy, light = finding_of(MS), finding_of(MS / 100)
     assert (heavy["state"], heavy["cost_ns"], heavy["view"]) == ("found", MS, "tool-report")
     assert light["state"] == "clean"
 

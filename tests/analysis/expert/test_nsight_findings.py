@@ -27,7 +27,7 @@ SHOWN = 50
 HALF_A_SECOND = 500_000_000
 
 
-def told(name: str) -> pl.DataFrame:
+def nsight_findings(name: str) -> pl.DataFrame:
     return findings(as_shown(recording_file(f"{name}.nsys.sqlite.gz")))
 
 
@@ -45,7 +45,7 @@ def sessions(rows: pl.DataFrame, rule: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_synchronous_copies_and_sets(name: str) -> None:
-    rows = told(name)
+    rows = nsight_findings(name)
     assert table(name, "cuda_memcpy_sync") == table(name, "cuda_memset_sync") == []
     for row in sessions(rows, "T8"):
         assert (row["state"], figures(row)["calls"]) == ("clean", 0)
@@ -57,7 +57,7 @@ def test_synchronous_copies_and_sets(name: str) -> None:
 def test_asynchronous_copies_of_pageable_memory(name: str) -> None:
     # Each copy of a capture with several processes stands there twice.
     theirs = {(int(row[1]), int(row[0])) for row in table(name, "cuda_memcpy_async")}
-    rows = told(name)
+    rows = nsight_findings(name)
     assert sum(figures(row)["copies"] for row in sessions(rows, "T7")) >= len(theirs)
     ours = {(row["start_ns"], row["duration_ns"]) for row in evidence(rows, "T7")}
     longest = sorted(theirs, key=lambda copy: -copy[1])[:10]
@@ -68,7 +68,7 @@ def test_asynchronous_copies_of_pageable_memory(name: str) -> None:
 def test_calls_that_wait(name: str) -> None:
     theirs = table(name, "cuda_api_sync")
     assert len(theirs) == SHOWN
-    rows = told(name)
+    rows = nsight_findings(name)
     ours = Counter[str]()
     for row in evidence(rows, "A1"):
         ours[str(row["name"])] += int(str(row["calls"]))
@@ -87,7 +87,7 @@ def test_calls_that_wait(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_gaps_of_half_a_second(name: str) -> None:
     theirs = {(int(row[2]), int(row[1]), int(row[4])) for row in table(name, "gpu_gaps")}
-    behind = evidence(told(name), "U2")
+    behind = evidence(nsight_findings(name), "U2")
     ours = {
         (row["start_ns"], row["gap_ns"], row["device"]) for row in behind if int(str(row["gap_ns"])) >= HALF_A_SECOND
     }
@@ -97,7 +97,7 @@ def test_gaps_of_half_a_second(name: str) -> None:
 @pytest.mark.parametrize("name", ["ddp", "resnet50_amp"])
 def test_stretches_of_low_use(name: str) -> None:
     theirs = {int(row[5]): row for row in table(name, "gpu_time_util")}
-    ours = {int(str(row["device"])): row for row in evidence(told(name), "U3")}
+    ours = {int(str(row["device"])): row for row in evidence(nsight_findings(name), "U3")}
     assert ours.keys() == theirs.keys()
     for device, row in ours.items():
         assert row["start_ns"] == pytest.approx(int(theirs[device][3]), abs=30)
@@ -108,4 +108,4 @@ def test_stretches_of_low_use(name: str) -> None:
 def test_whole_graphs_are_work() -> None:
     theirs = table("gpt_cudagraph", "gpu_time_util")
     assert [float(row[1]) for row in theirs] == [0.1]
-    assert figures(of_rule(told("gpt_cudagraph"), "U1"))["busy_pct"] > 10
+    assert figures(of_rule(nsight_findings("gpt_cudagraph"), "U1"))["busy_pct"] > 10

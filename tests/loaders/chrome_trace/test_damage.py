@@ -33,7 +33,7 @@ def names(trace: Trace) -> list[str | None]:
     return trace.complete["name"].cast(pl.String).to_list()
 
 
-def told(trace: Trace) -> list[tuple[str, int | None, str]]:
+def notes_of(trace: Trace) -> list[tuple[str, int | None, str]]:
     return [(note.severity, note.line, note.reason) for note in trace.notes]
 
 
@@ -72,7 +72,7 @@ def event(name: str = '"x"', args: str = "{}", rest: str = "") -> str:
 def test_what_profilers_get_wrong_is_repaired(damaged: str, name: str, reason: str) -> None:
     trace = read(around(damaged))
     assert names(trace) == ["before", name, "after"]
-    assert [f"{severity}: {text}"[: len(reason)] for severity, _, text in told(trace)] == [reason]
+    assert [f"{severity}: {text}"[: len(reason)] for severity, _, text in notes_of(trace)] == [reason]
     assert trace.complete["line"].to_list() == [2, 3, 4 + damaged.count("\n")]
     assert not trace.partial
 
@@ -95,13 +95,13 @@ def test_what_cannot_be_repaired_costs_no_other_event(damaged: str, separator: s
     assert names(trace)[0] == "before"
     assert names(trace)[-1] == "after"
     assert trace.complete.height == 2
-    assert sum(severity == "error" for severity, _, _ in told(trace)) == 1
+    assert sum(severity == "error" for severity, _, _ in notes_of(trace)) == 1
 
 
 def test_each_kind_is_reported_once_with_the_line_of_the_first() -> None:
     wrong = event(r'"a\q"')
     trace = read('{"traceEvents": [\n' + ",\n".join([event(), wrong, wrong, event()]) + "]}")
-    assert told(trace) == [
+    assert notes_of(trace) == [
         (
             "info",
             3,
@@ -114,7 +114,7 @@ def test_bytes_that_are_not_utf_8_are_replaced() -> None:
     document = around(event('"a?b"')).encode().replace(b"a?b", b"a\xffb")
     trace = read(document)
     assert names(trace) == ["before", "a\N{REPLACEMENT CHARACTER}b", "after"]
-    assert told(trace)[0][:2] == ("warning", 3)
+    assert notes_of(trace)[0][:2] == ("warning", 3)
 
 
 def test_half_a_character_is_no_text() -> None:
@@ -144,7 +144,7 @@ def test_of_two_documents_in_one_file_the_first_is_read_and_the_other_reported()
         trace = read(first + between + second)
         assert names(trace) == ["x"]
         assert (trace.metadata["a"], trace.metadata["b"]) == (1, 2)
-        ((severity, line, reason),) = told(trace)
+        ((severity, line, reason),) = notes_of(trace)
         assert (severity, line) == ("error", 2 + len(between))
         assert reason.startswith("a second trace begins on this line: only the first is read")
 
@@ -166,7 +166,7 @@ def test_durations_that_cannot_be_are_left_out() -> None:
     listed.append(event().replace(', "dur": 1', ""))
     trace = read(f'{{"traceEvents": [{", ".join(listed)}]}}')
     assert trace.complete["duration_ns"].to_list() == [week * 1000, 2000]
-    assert [reason for _, _, reason in told(trace)] == [
+    assert [reason for _, _, reason in notes_of(trace)] == [
         "3 events have no duration that can be read; they are left out",
         "3 events have durations that cannot be (negative, or over seven days); they are left out",
     ]
@@ -176,7 +176,7 @@ def test_an_event_without_a_time_is_left_out() -> None:
     listed = [kernel(), kernel(ts=None), kernel(ts="soon"), kernel(ts=1e300)]
     trace = read(json.dumps(listed))
     assert trace.complete.height == 1
-    assert told(trace) == [("warning", 1, "3 events have no time at which they start; they are left out")]
+    assert notes_of(trace) == [("warning", 1, "3 events have no time at which they start; they are left out")]
 
 
 def test_only_complete_events_say_when_the_trace_begins() -> None:
@@ -195,7 +195,7 @@ def test_an_event_nested_ten_thousand_deep_is_left_out(opening: str) -> None:
     deep = opening * 10_000 + "1" + closing * 10_000
     trace = read(around(event(args=f'{{"Input Dims": {deep}}}')))
     assert names(trace) == ["before", "after"]
-    assert [reason for _, _, reason in told(trace)] == ["1 event is nested too deep to be read; it is left out"]
+    assert [reason for _, _, reason in notes_of(trace)] == ["1 event is nested too deep to be read; it is left out"]
     assert read(f'{{"deep": {deep}, "traceEvents": [{event()}]}}').complete.height == 1
     assert read(f'{{"traceEvents": [{event()}], "deep": {deep}}}').complete.height == 1
 
@@ -215,14 +215,16 @@ def test_nesting_at_the_edge_of_what_can_be_read_costs_no_other_event(opening: s
 def test_a_huge_text_is_cut() -> None:
     trace = read(around(event(json.dumps("x" * 3_000_000))))
     assert [len(name or "") for name in names(trace)] == [6, 1 << 16, 5]
-    assert [reason for _, _, reason in told(trace)] == ["1 text is longer than any name; only its beginning was read"]
+    assert [reason for _, _, reason in notes_of(trace)] == [
+        "1 text is longer than any name; only its beginning was read"
+    ]
 
 
 class TestLists:
     def test_a_list_that_is_not_closed(self) -> None:
         trace = read(f'{{"traceEvents": [{event()}, {event()}, {event()[:50]}')
         assert (trace.complete.height, trace.partial) == (2, "cut off after 2 events")
-        assert told(trace) == [
+        assert notes_of(trace) == [
             (
                 "error",
                 None,
@@ -232,7 +234,7 @@ class TestLists:
 
     def test_a_bare_list_need_not_be_closed(self) -> None:
         trace = read(f"[{event()}, {event()},")
-        assert (trace.complete.height, trace.partial, told(trace)) == (2, "", [])
+        assert (trace.complete.height, trace.partial, notes_of(trace)) == (2, "", [])
 
     def test_a_comma_after_the_last_event(self) -> None:
         trace = read(f'{{"traceEvents": [{event()}, ], "traceName": "x"}}')
@@ -246,12 +248,12 @@ class TestLists:
         trace = read(f'{{"schemaVersion": 1, "traceEvents": [{event()}], "traceName": "x", "rest": [1, ')
         assert (trace.complete.height, trace.partial) == (1, "")
         assert trace.metadata == {"schemaVersion": 1, "traceName": "x"}
-        assert [severity for severity, _, _ in told(trace)] == ["warning"]
+        assert [severity for severity, _, _ in notes_of(trace)] == ["warning"]
 
     def test_entries_that_are_no_events(self) -> None:
         trace = read(f'[1, null, "x", [2], {event()}, {{}}]')
         assert trace.complete.height == 1
-        assert [reason for _, _, reason in told(trace)] == [
+        assert [reason for _, _, reason in notes_of(trace)] == [
             "4 entries of the list of events are no events; they are left out"
         ]
 
@@ -268,7 +270,7 @@ class TestLists:
     def test_damage_beside_the_events_costs_one_member(self) -> None:
         trace = read(f'{{"a": 1, "path": "C:\\x", "b": {{"c": 2}}, "traceEvents": [{event()}], "d": nan, "e": 3}}')
         assert {"a": 1, "b": {"c": 2}, "e": 3}.items() <= trace.metadata.items()
-        assert [severity for severity, _, _ in told(trace)] == ["warning"]
+        assert [severity for severity, _, _ in notes_of(trace)] == ["warning"]
 
 
 @pytest.mark.parametrize(

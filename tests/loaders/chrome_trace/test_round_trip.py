@@ -106,9 +106,9 @@ class TestInTinyBlocks:
     @given(documents, st.sampled_from(["indented", "lines", "compact"]))
     def test_lines_are_those_of_the_tolerant_parser_or_unknown(self, listed: list[Any], layout: str) -> None:
         text = laid_out(listed, layout)
-        told, true = read(text).complete["line"], read(text, decodes=False).complete["line"]
-        assert [line for line in told if line is not None] == [
-            line for line, known in zip(true, told, strict=True) if known is not None
+        reported, true = read(text).complete["line"], read(text, decodes=False).complete["line"]
+        assert [line for line in reported if line is not None] == [
+            line for line, known in zip(true, reported, strict=True) if known is not None
         ]
 
     @given(documents, layouts, st.data())

@@ -126,7 +126,7 @@ def texts(draw: st.DrawFn) -> str:
     return "\n" + ",\n".join(listed) + ","
 
 
-def told(piece: EventBatch | None) -> Any:
+def contents(piece: EventBatch | None) -> Any:
     return None if piece is None else (
         [rows_of(rows, piece.texts) for rows in (piece.complete, piece.instants, piece.flows)],
         piece.names,
@@ -169,7 +169,7 @@ def test_it_is_what_a_parser_reads(least_rows: int, listed: list[str]) -> None:
             data = text.encode()
             found = fast.decode(data)
             with patch("tui.loaders.chrome_trace.decoder.find_torch_layout", lambda data: None):
-                assert told(found) == told(plain.decode(data))
+                assert contents(found) == contents(plain.decode(data))
 
 
 @given(st.lists(complete(), min_size=1, max_size=4), st.integers(0, 10**6), st.integers(0, 255))
@@ -179,7 +179,7 @@ def test_a_changed_byte_is_seen(events: list[str], place: int, byte: int) -> Non
     with patch.object(tui.loaders.chrome_trace.arg_columns, "_LEAST_ROWS", 1):
         found = Decoder(ARGS).decode(bytes(text))
     with patch("tui.loaders.chrome_trace.decoder.find_torch_layout", lambda data: None):
-        assert told(found) == told(Decoder(ARGS).decode(bytes(text)))
+        assert contents(found) == contents(Decoder(ARGS).decode(bytes(text)))
 
 
 def test_pytorch_s_own_layout_needs_no_parser_for_each_event() -> None:
@@ -199,7 +199,7 @@ def test_pytorch_s_own_layout_needs_no_parser_for_each_event() -> None:
     with patch.object(tui.loaders.chrome_trace.arg_columns.ArgsDecoder, "decode", None):
         piece = decoder.decode(text)
     assert piece is not None
-    complete, _, flows = told(piece)[0]
+    complete, _, flows = contents(piece)[0]
     assert [row["external_id"] for row in complete] == [row["correlation"] for row in complete] == list(range(100, 200))
     assert {row["shapes"] for row in complete} == {"[[4]]"}
     assert [row["number"] for row in flows] == [row["start_ns"] // 1000 for row in flows] == list(range(100, 200))
@@ -228,4 +228,4 @@ def test_what_only_looks_like_arguments_that_are_known(least_rows: int, known: s
             text = "".join(map(event.format, listed)).encode()
             found = fast.decode(text)
             with patch("tui.loaders.chrome_trace.decoder.find_torch_layout", lambda data: None):
-                assert told(found) == told(plain.decode(text))
+                assert contents(found) == contents(plain.decode(text))

@@ -151,14 +151,14 @@ def test_every_row_of_the_op_type_report(profile: Profile, report: Callable[[str
         )
     )
     same(ours, theirs, "Op Type")
-    told = {
+    expected = {
         f"{row['Op Type']}: {part} GPU Idle": float(row[f"{part} GPU Idle (ns)"])
         for row in theirs.to_dicts()
         for part in ("Total", "Avg.", "Min", "Max")
     }
     figures = profile["tool_figures"].filter(pl.col("name").str.ends_with("GPU Idle"))
     # The report rounds averages to one decimal.
-    assert {name: round(value, 1) for name, value in figures.select("name", "value").rows()} == told
+    assert {name: round(value, 1) for name, value in figures.select("name", "value").rows()} == expected
 
 
 def test_every_op_of_the_detailed_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
@@ -220,7 +220,7 @@ def test_every_op_of_the_tensor_core_report(profile: Profile, report: Callable[[
 def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> None:
     with open(corpus("dlprof/no_relu/dlprof_summary.csv")) as lines:  # noqa: PTH123
         rows = [line.rstrip("\n").split(",") for line in lines]
-    told = {row[0]: row[1:] for row in rows if len(row) > 1}
+    expected = {row[0]: row[1:] for row in rows if len(row) > 1}
     figures = {(row["section"], row["name"]): row for row in profile["tool_figures"].to_dicts()}
 
     def value(section: str, name: str) -> float:
@@ -236,7 +236,7 @@ def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> 
         ("Other Duration %", "Other"),
     )
     for name, ours in resources:
-        assert round(value("Resource Usage Breakdown", ours), 1) == float(told[name][0])
+        assert round(value("Resource Usage Breakdown", ours), 1) == float(expected[name][0])
     performance = (
         ("Wall Clock Time (ns)", "Wall Clock Time"),
         ("Tensor Core Kernel Utilization %", "Tensor Core Kernel Efficiency"),
@@ -249,16 +249,16 @@ def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> 
         ("Iteration Time Standard Deviation", "Iteration Time Standard Deviation"),
     )
     for name, ours in performance:
-        assert round(value("Performance Summary", ours), 1) == float(told[name][0])
+        assert round(value("Performance Summary", ours), 1) == float(expected[name][0])
     for name in ("All ops", "Ops using TC", "Ops eligible for TC but not using", "All other ops"):
         parts = ("GPU Time", "CPU Time", "# Ops")
-        assert [value("All Ops", f"{name}: {part}") for part in parts] == [float(cell) for cell in told[name]]
+        assert [value("All Ops", f"{name}: {part}") for part in parts] == [float(cell) for cell in expected[name]]
     for name in ("All kernels", "Kernels using TC", "Memory", "All other kernels"):
         parts = ("GPU Time", "CPU Time", "# Kernels")
-        cells = told[name]
+        cells = expected[name]
         assert [value("All Kernels", f"{name}: {part}") for part in parts] == [float(cell) for cell in cells]
     for name in ("GPU Count", "CPU Model", "GPU Driver Version", "Framework", "CUDA Version", "DLProf Build"):
-        assert figures["System Config", name]["text"] == told[name][0]
+        assert figures["System Config", name]["text"] == expected[name][0]
     work = profile["activities"]
     assert work["duration_ns"].sum() == value("All Kernels", "All kernels: GPU Time")
     assert work.filter(pl.col("kind") != "kernel")["duration_ns"].sum() == value("All Kernels", "Memory: GPU Time")

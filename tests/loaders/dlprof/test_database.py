@@ -366,5 +366,5 @@ def test_grids_that_the_database_does_not_have_are_reported(tmp_path: Path) -> N
     )
     for sizes, lost in ((None, 4), (((1, 8, 2, 1), (2, 128, 1, 1)), 2)):
         profile = read(write(tmp_path / "b", changed(read_only_grid_block=sizes)))
-        told = profile["issues"].filter(pl.col("reason").str.contains("no sizes for their grid and block ids"))
-        assert told["text"].to_list() == [f"{lost} of 4 kernels"]
+        reported = profile["issues"].filter(pl.col("reason").str.contains("no sizes for their grid and block ids"))
+        assert reported["text"].to_list() == [f"{lost} of 4 kernels"]

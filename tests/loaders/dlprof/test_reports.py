@@ -268,15 +268,15 @@ def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) ->
         assert profile["tool_findings"].select("problem", "recommendation").rows() == theirs.rows()
     else:
         figures = profile["tool_figures"]
-        told = sum(value is not None for value in figures["value"])
+        reported = sum(value is not None for value in figures["value"])
         numbers = theirs.select(pl.all().cast(pl.Float64, strict=False).is_not_null().sum())
-        assert told == sum(numbers.row(0))
+        assert reported == sum(numbers.row(0))
         total = theirs["Total GPU Time (ns)"].cast(pl.Float64)
         assert figures.filter(pl.col("name").str.ends_with(": Total GPU Time"))["value"].to_list() == total.to_list()
 
 
 @pytest.mark.parametrize(
-    ("line", "damaged", "lost", "told"),
+    ("line", "damaged", "lost", "reported"),
     [
         ("Framework,PyTorch 1.9", "Framew", 1, [3]),
         ("GPU Utilization %,27.5", "GPU Utilization % 27.5", 1, [9]),
@@ -286,13 +286,13 @@ def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) ->
     ],
 )
 def test_a_damaged_line_of_the_summary_costs_what_it_says_and_is_reported(
-    line: str, damaged: str, lost: int, told: list[int]
+    line: str, damaged: str, lost: int, reported: list[int]
 ) -> None:
     assert SUMMARY.count(line) == 1
     whole, profile = read(SUMMARY), read(SUMMARY.replace(line, damaged))
     assert profile["tool_figures"].height == whole["tool_figures"].height - lost
     # A row of it lacks a figure.
-    lines = [*told, *whole["issues"]["line"]]
+    lines = [*reported, *whole["issues"]["line"]]
     assert profile["issues"].select("severity", "line").rows() == [("warning", number) for number in lines]
 
 
@@ -326,8 +326,8 @@ def test_a_summary_without_its_first_lines_is_read_and_the_loss_reported() -> No
         assert figures.drop("line").equals(whole.filter(pl.col("line") > first).drop("line"))
         reason = "expected the title 'System Config' above: this report has lost its beginning, and what stood there"
         # Of line 7 on the first is blank.
-        told = [("warning", 2 if first == 5 else 1, reason)]
-        assert profile["issues"].select("severity", "line", "reason").rows() == told
+        reported = [("warning", 2 if first == 5 else 1, reason)]
+        assert profile["issues"].select("severity", "line", "reason").rows() == reported
 
 
 @pytest.mark.parametrize("title", ["Summary Report", "Iterations", "All Ops", "All Kernels"])

@@ -14,7 +14,7 @@ from tui.loaders.registry import load_one
 
 def test_the_first_versions_have_other_categories_threads_as_text_and_steps_among_the_operators() -> None:
     def operator(name: str, ts: int, dur: int, **args: object) -> dict[str, object]:
-        told = {"Input dims": [[4, 4]], "Input type": [], "Device": 0, **args}
+        arguments = {"Input dims": [[4, 4]], "Input type": [], "Device": 0, **args}
         return {
             "ph": "X",
             "cat": "Operator",
@@ -23,7 +23,7 @@ def test_the_first_versions_have_other_categories_threads_as_text_and_steps_amon
             "tid": "100",
             "ts": ts,
             "dur": dur,
-            "args": told,
+            "args": arguments,
         }
 
     runtime = {"cbid": 211, "correlation": 9, "external id": 21}

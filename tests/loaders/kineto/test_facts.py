@@ -63,7 +63,7 @@ def test_a_gpu_has_what_the_trace_says_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told", "rank"),
+    ("name", "reported", "rank"),
     [
         ("rank-12.trace.json", None, 12),
         ("rank_3.json", {"rank": 5}, 5),
@@ -74,8 +74,8 @@ def test_a_gpu_has_what_the_trace_says_and_no_more() -> None:
     ],
     ids=["name", "info first", "not the folder", "impossible", "text", "no object"],
 )
-def test_the_rank_is_that_of_the_trace_else_of_the_file_name(name: str, told: object, rank: int | None) -> None:
-    assert read([op("a", 0, 1)], name=name, distributedInfo=told)["sessions"]["rank"].to_list() == [rank]
+def test_the_rank_is_that_of_the_trace_else_of_the_file_name(name: str, reported: object, rank: int | None) -> None:
+    assert read([op("a", 0, 1)], name=name, distributedInfo=reported)["sessions"]["rank"].to_list() == [rank]
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ def test_the_work_of_an_intel_gpu() -> None:
     queue = {"l0 queue": "0x000055d08b8fc138", "sycl queue": 64, "context": "0x000055d08918fc78", "device": 1}
     enqueue = {**call(4131, 12, 3, name="urEnqueueKernelLaunch", External_id=5), "cat": "xpu_runtime"}
 
-    def work(cat: str, name: str, ts: float, correlation: int, **told: object) -> dict[str, Any]:
-        made = event(cat, name, ts, 8.96, **{**queue, "correlation": correlation, **told})
+    def work(cat: str, name: str, ts: float, correlation: int, **arguments: object) -> dict[str, Any]:
+        made = event(cat, name, ts, 8.96, **{**queue, "correlation": correlation, **arguments})
         return {**made, "pid": 1, "tid": 0}
 
     profile = read(
@@ -157,8 +157,8 @@ def test_what_cannot_be_true_of_a_launch_is_left_out(junk: dict[str, Any], left:
 
 @pytest.mark.parametrize("rate", [float("inf"), float("nan"), -1.0, 1e9, "fast"])
 def test_rates_that_cannot_be_true_are_left_out(rate: object) -> None:
-    told = {"bytes": -1, "memory bandwidth (GB/s)": rate}
-    profile = read([gpu("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 0, 0, **told)])
+    arguments = {"bytes": -1, "memory bandwidth (GB/s)": rate}
+    profile = read([gpu("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 0, 0, **arguments)])
     assert profile["activities"].select("size_bytes", "throughput").rows() == [(None, None)]
 
 
@@ -173,7 +173,7 @@ def test_work_with_nothing_but_a_name_is_kept_with_the_gpu_that_its_process_stan
 
 
 def test_a_collective_says_what_it_works_on() -> None:
-    told = {
+    arguments = {
         "Collective name": "allreduce",
         "In msg nelems": 1024,
         "Out msg nelems": 1024,
@@ -183,7 +183,7 @@ def test_a_collective_says_what_it_works_on() -> None:
         "Process Group Name": "0",
         "Process Group Ranks": "[0, 1]",
     }
-    profile = read([kernel(1, 0, **told), kernel(2, 10)])
+    profile = read([kernel(1, 0, **arguments), kernel(2, 10)])
     assert texts(profile, "activities", "arguments") == [
         "Collective name: allreduce; In msg nelems: 1024; Out msg nelems: 1024; Dtype: Float; Group size: 2; "
         "Process group name: 0; Process group ranks: [0, 1]",

@@ -140,7 +140,7 @@ def test_a_sequence_number_of_two_threads_gives_no_forward_op() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "dtype"),
+    ("reported", "dtype"),
     [
         (["c10::BFloat16", "float", "Scalar", "c10::BFloat16"], "bfloat16, float32"),
         (["long int", "", "ScalarList", "TensorList"], "int64"),
@@ -151,12 +151,12 @@ def test_a_sequence_number_of_two_threads_gives_no_forward_op() -> None:
     ],
     ids=["two types", "lists are none", "a new type", "no tensor", "junk", "empty"],
 )
-def test_types_of_inputs(told: object, dtype: str | None) -> None:
-    assert texts(read([op("aten::mm", 0, 5, Input_type=told)]), "ops", "dtype") == [dtype]
+def test_types_of_inputs(reported: object, dtype: str | None) -> None:
+    assert texts(read([op("aten::mm", 0, 5, Input_type=reported)]), "ops", "dtype") == [dtype]
 
 
 @pytest.mark.parametrize(
-    ("told", "shapes"),
+    ("reported", "shapes"),
     [
         ([[2, 3], []], "[[2, 3], []]"),
         ([[[2, 3], [4]], []], "[[[2, 3], [4]], []]"),
@@ -165,8 +165,8 @@ def test_types_of_inputs(told: object, dtype: str | None) -> None:
     ],
     ids=["tensor and scalar", "list of tensors", "scalars", "junk"],
 )
-def test_shapes_of_inputs_in_both_spellings(told: object, shapes: str | None) -> None:
-    profile = read([op("a", 0, 5, Input_Dims=told), op("b", 10, 5, Input_dims=told)])
+def test_shapes_of_inputs_in_both_spellings(reported: object, shapes: str | None) -> None:
+    profile = read([op("a", 0, 5, Input_Dims=reported), op("b", 10, 5, Input_dims=reported)])
     assert texts(profile, "ops", "input_shapes") == [shapes, shapes]
 
 

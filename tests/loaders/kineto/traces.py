@@ -37,8 +37,8 @@ def call(correlation: int, ts: float, dur: float = 1, *, name: str = "cudaLaunch
 
 
 def kernel(correlation: int | None, ts: float, dur: float = 5, *, name: str = "k", **args: object) -> Event:
-    told = {} if correlation is None else {"correlation": correlation}
-    placed = {"device": 0, "context": 1, "stream": 7, **told, **args}
+    extra = {} if correlation is None else {"correlation": correlation}
+    placed = {"device": 0, "context": 1, "stream": 7, **extra, **args}
     return {**event("kernel", name, ts, dur, **placed), "pid": 0, "tid": 7}
 
 
@@ -54,8 +54,8 @@ def flow(
 
 def document(events: list[Event], **metadata: object) -> bytes:
     """A trace of PyTorch 2.2 or later, unless ``metadata`` says baseTimeNanoseconds=None."""
-    told = {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, **metadata}
-    kept = {key: value for key, value in told.items() if value is not None}
+    extra = {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, **metadata}
+    kept = {key: value for key, value in extra.items() if value is not None}
     return json.dumps({**kept, "traceEvents": events}).encode()
 
 

@@ -48,8 +48,8 @@ def test_a_rank_of_a_name_is_marked_as_inferred(tmp_path: Path) -> None:
     assert profile is not None
     assert profile["sessions"]["rank"].to_list() == [0, 1, 3]
     assert set(profile["sessions"]["rank_source"]) == {FROM_NAME}
-    told = profile["issues"].filter(pl.col("session").is_null()).select("severity", "text", "reason").rows()
-    assert told == [
+    reported = profile["issues"].filter(pl.col("session").is_null()).select("severity", "text", "reason").rows()
+    assert reported == [
         (
             "info",
             "prof.0.log: rank 0, prof.1.log: rank 1, prof.3.log: rank 3",
@@ -79,8 +79,8 @@ def sessions(*ranks: int, world_size: int | None = None, source: str = "recorded
 
 
 def reasons(*ranks: int, world_size: int | None = None, left_out: tuple[str, ...] = ()) -> list[str]:
-    told = rank_issues(sessions(*ranks, world_size=world_size), left_out=left_out, not_read=())
-    return [one["reason"] for one in told]
+    reported = rank_issues(sessions(*ranks, world_size=world_size), left_out=left_out, not_read=())
+    return [one["reason"] for one in reported]
 
 
 def test_missing_ranks_are_named() -> None:
@@ -98,9 +98,9 @@ def test_ranks_that_were_not_read_are_not_missing() -> None:
 
 
 def test_a_duplicate_rank_is_reported_with_its_files() -> None:
-    (told,) = rank_issues(sessions(0, 1, 1, world_size=2), left_out=(), not_read=())
-    assert told["reason"].startswith("rank 1 appears 2 times")
-    assert told["text"] == "1.json, 2.json"
+    (reported,) = rank_issues(sessions(0, 1, 1, world_size=2), left_out=(), not_read=())
+    assert reported["reason"].startswith("rank 1 appears 2 times")
+    assert reported["text"] == "1.json, 2.json"
 
 
 def test_recordings_of_one_rank_are_a_comparison() -> None:
@@ -109,8 +109,8 @@ def test_recordings_of_one_rank_are_a_comparison() -> None:
 
 def test_different_world_sizes_are_reported() -> None:
     mixed = pl.concat([sessions(0, world_size=2), sessions(1, world_size=4)])
-    told = rank_issues(mixed, left_out=(), not_read=())
-    assert told[0]["reason"] == "these ranks are of jobs with different world sizes (2, 4)"
+    reported = rank_issues(mixed, left_out=(), not_read=())
+    assert reported[0]["reason"] == "these ranks are of jobs with different world sizes (2, 4)"
 
 
 def test_many_are_not_all_listed() -> None:

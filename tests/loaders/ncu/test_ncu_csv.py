@@ -93,8 +93,8 @@ def test_details_become_launches() -> None:
         ("ncu-csv", 77, "/home/me/app", "127.0.0.1", "Nsight Compute", 4)
     ]
     assert rows(profile, "devices", "device", "name", "compute_capability", "sm_count") == [(0, None, "7.5", 34)]
-    (told,) = reasons(profile)
-    assert told.startswith("Nsight Compute runs one kernel at a time")
+    (reported,) = reasons(profile)
+    assert reported.startswith("Nsight Compute runs one kernel at a time")
     assert kernels(profile).select("name", "total_ns").rows() == [("void f<int, 4>(int *)", 1_234_560), ("g", 640)]
 
 

@@ -139,20 +139,20 @@ def test_ranges_keep_their_domain_and_depth_and_marks_are_none(profile: Profile)
 
 
 def test_what_went_wrong_in_the_recording_is_reported(profile: Profile, generation: str) -> None:
-    told = issues(profile)
+    reported = issues(profile)
     for session in (0, 1):
-        assert (session, "warning", "cuMemAlloc", "returned error 2 once") in told
-        assert [text for number, _, text, reason in told if number == session and "without an end" in str(reason)] == [
-            "open"
-        ]
+        assert (session, "warning", "cuMemAlloc", "returned error 2 once") in reported
+        assert [
+            text for number, _, text, reason in reported if number == session and "without an end" in str(reason)
+        ] == ["open"]
     if generation == "2025.5":
-        assert (1, "warning", "Events were lost.", "reported by Nsight Systems") in told
-        assert (None, "error", "CUPTI failed.", "reported by Nsight Systems") in told
-        assert (None, "info", "OSRT_API", "tables not shown in any view: OSRT_API") in told
-        assert len(told) == 8
+        assert (1, "warning", "Events were lost.", "reported by Nsight Systems") in reported
+        assert (None, "error", "CUPTI failed.", "reported by Nsight Systems") in reported
+        assert (None, "info", "OSRT_API", "tables not shown in any view: OSRT_API") in reported
+        assert len(reported) == 8
     else:
-        assert len(told) == 5
-    assert (None, "info", "NVTX_EVENTS", "2 NVTX marks are left out: instant events, not shown in any view") in told
+        assert len(reported) == 5
+    assert (None, "info", "NVTX_EVENTS", "2 NVTX marks are left out: instant events, not shown in any view") in reported
 
 
 def test_a_packed_export_opens(tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ def test_columns_of_another_name_are_reported(tmp_path: Path) -> None:
         f"ALTER TABLE {KERNELS} RENAME COLUMN streamId TO stream",
         "ALTER TABLE NVTX_EVENTS RENAME COLUMN globalTid TO thread",
     )
-    told = "columns that the profiler writes are missing from the table ({}): their values are unknown"
-    assert (None, "warning", KERNELS, told.format("streamId, correlationId")) in issues(profile)
-    assert (None, "warning", "NVTX_EVENTS", told.format("globalTid")) in issues(profile)
+    reported = "columns that the profiler writes are missing from the table ({}): their values are unknown"
+    assert (None, "warning", KERNELS, reported.format("streamId, correlationId")) in issues(profile)
+    assert (None, "warning", "NVTX_EVENTS", reported.format("globalTid")) in issues(profile)
 
 
 def test_calls_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:

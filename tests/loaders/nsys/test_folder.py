@@ -94,16 +94,16 @@ def test_columns_of_another_type_are_null(folder: Path) -> None:
 
 
 def test_a_stop_keeps_what_was_read(folder: Path) -> None:
-    told: list[LoadProgress] = []
+    progress_reports: list[LoadProgress] = []
 
     def report(progress: LoadProgress) -> bool:
-        told.append(progress)
-        return len(told) < 6
+        progress_reports.append(progress)
+        return len(progress_reports) < 6
 
     profile = NSYS_FOLDER.load_folder(folder, report)
     assert profile.partial == "stopped before its end"
     assert profile["activities"]["kind"].unique(maintain_order=True).to_list() == ["kernel", "memcpy"]
-    assert told[0].bytes_total == sum(file.stat().st_size for file in folder.iterdir())
+    assert progress_reports[0].bytes_total == sum(file.stat().st_size for file in folder.iterdir())
 
 
 def test_a_stop_before_anything_was_read_is_one_line(folder: Path) -> None:

@@ -104,12 +104,12 @@ def test_copies_are_those_of_nsys_stats(recording: str, profiles: dict[str, Prof
         str(name): size / 1e6
         for name, size in work.group_by(pl.col("name").cast(pl.String)).agg(pl.col("size_bytes").sum()).iter_rows()
     }
-    told = reports(recording)
+    expected = reports(recording)
     for report in ("cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum"):
-        assert len(told[report]) == len(ours)
-    for cells, name in told["cuda_gpu_mem_time_sum"]:
+        assert len(expected[report]) == len(ours)
+    for cells, name in expected["cuda_gpu_mem_time_sum"]:
         assert alike(ours[own(name)], tuple(map(float, cells[1:]))), name
-    for cells, name in told["cuda_gpu_mem_size_sum"]:
+    for cells, name in expected["cuda_gpu_mem_size_sum"]:
         assert abs(sizes[own(name)] - float(cells[0])) < 0.00051, name
 
 

@@ -122,9 +122,9 @@ def test_an_older_export_in_a_folder_gives_way_or_says_so(folder: Path) -> None:
     for path in (runs, export):
         profile = load_one(str(path))
         assert profile["sessions"]["tool_version"].to_list() == ["2025.5.1"] * 2
-        told = profile["issues"].select("session", "severity", "text", "reason").rows()
+        reported = profile["issues"].select("session", "severity", "text", "reason").rows()
         # Reasons are cut where their paths are long.
-        assert [row[:3] for row in told if expected.startswith(row[3])] == [(None, "warning", "run.nsys-rep")]
+        assert [row[:3] for row in reported if expected.startswith(row[3])] == [(None, "warning", "run.nsys-rep")]
     install_good(folder)
     profile = load_one(str(runs))
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2

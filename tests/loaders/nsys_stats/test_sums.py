@@ -79,12 +79,13 @@ def test_the_same_time_is_counted_once_whatever_the_order_of_the_reports() -> No
         assert len(profile["sessions"]) == 1
         sums = profile["summary"].group_by("section").agg(pl.col("total_ns").sum()).sort("section")
         assert sums.rows() == [("api", 9000), ("gpu", 1000)]
-        told = reasons(profile, "info")
-        assert len(told) == 4
+        reported = reasons(profile, "info")
+        assert len(reported) == 4
         assert (
-            sum(one.startswith("cuda_gpu_kern_gb_sum covers the same time as cuda_gpu_kern_sum") for one in told) == 1
+            sum(one.startswith("cuda_gpu_kern_gb_sum covers the same time as cuda_gpu_kern_sum") for one in reported)
+            == 1
         )
-        assert not any("adds up to" in one for one in told)
+        assert not any("adds up to" in one for one in reported)
 
 
 def test_a_sum_that_disagrees_with_the_one_that_is_counted_is_reported_with_both() -> None:

@@ -32,14 +32,14 @@ def ops_around(profile: Profile, op: int | None) -> list[str]:
 def test_kernels_find_the_ops_that_pyprof_found(corpus: Callable[[str], str]) -> None:
     profile = load_one(corpus("nvprof_db/pyprof_lm/net.sql"))
     kernels = profile["activities"].filter(pl.col("kind") == "kernel").rows(named=True)
-    told = [
+    reported = [
         ast.literal_eval(line) for line in Path(corpus("nvprof_db/pyprof_lm/net.dict")).read_text("utf-8").splitlines()
     ]
     table = list(csv.DictReader(Path(corpus("nvprof_db/pyprof_lm/lm.csv")).read_text("utf-8").splitlines()))
-    assert len(kernels) == len(told) == len(table) == 160
+    assert len(kernels) == len(reported) == len(table) == 160
     forward = dict(profile["ops"].select("op", "forward").iter_rows())
     directions = dict(profile["ops"].select("op", pl.col("direction").cast(pl.String)).iter_rows())
-    for row, other, line in zip(kernels, told, table, strict=True):
+    for row, other, line in zip(kernels, reported, table, strict=True):
         assert row["op_join"] == "launch"
         assert row["short_name"].split("::")[-1] == other["kShortName"] == line["Kernel"]
         assert row["duration_ns"] == other["kDuration"]

@@ -44,7 +44,7 @@ def launch(name: str, start: str) -> str:
     return f"{start}  10.000us              {cells}  {name} [101]\n"
 
 
-def told(text: str) -> list[tuple[int | None, str]]:
+def issues_of(text: str) -> list[tuple[int | None, str]]:
     """Process and name of each row of a summary or trace, in the order of the lines."""
     profile = read(text.encode())
     rows = [
@@ -70,20 +70,20 @@ def test_what_stands_below_the_result_of_its_process_is_sure() -> None:
         + "==11== Profiling result:\n" + HEADER + total("one", "10.000us")
         + "==12== Profiling application: ./b\n==12== Profiling result:\n" + HEADER + total("two", "20.000us")
     )  # fmt: skip
-    assert told(text) == [(11, "one"), (12, "two")]
+    assert issues_of(text) == [(11, "one"), (12, "two")]
     assert warned(text) == []
 
 
 def test_two_results_before_two_tables_are_one_each_and_not_sure() -> None:
     text = BOTH + HEADER + total("one", "10.000us") + HEADER + total("two", "20.000us")
-    assert told(text) == [(12, "one"), (11, "two")]
+    assert issues_of(text) == [(12, "one"), (11, "two")]
     assert warned(text) == [7, 9]
     assert "processes 11 and 12" in read(text.encode())["issues"]["reason"][0]
 
 
 def test_two_results_before_two_traces() -> None:
     text = BOTH + TRACE + launch("one", "100.00ms") + TRACE + launch("two", "100.00ms")
-    assert told(text) == [(12, "one"), (11, "two")]
+    assert issues_of(text) == [(12, "one"), (11, "two")]
     assert warned(text) == [7, 9]
 
 
@@ -93,15 +93,15 @@ def test_a_row_below_the_line_of_another_process_is_not_sure() -> None:
         BEGIN + "==11== Profiling result:\n" + HEADER + total("one", "30.000us", "60.00%")
         + cut_in_two + total("other", "20.000us", "40.00%", "") + HEADER + total("two", "20.000us")
     )  # fmt: skip
-    assert [name for _, name in told(text)] == ["one", "other", "two"]
-    assert told(text)[::2] == [(11, "one"), (12, "two")]
+    assert [name for _, name in issues_of(text)] == ["one", "other", "two"]
+    assert issues_of(text)[::2] == [(11, "one"), (12, "two")]
     assert warned(text) == [9]
     trace = (
         BEGIN + "==11== Profiling result:\n" + TRACE + launch("one", "100.00ms")
         + cut_in_two + launch("other", "200.00ms") + TRACE + launch("two", "100.00ms")
     )  # fmt: skip
-    assert [name for _, name in told(trace)] == ["one", "other", "two"]
-    assert told(trace)[::2] == [(11, "one"), (12, "two")]
+    assert [name for _, name in issues_of(trace)] == ["one", "other", "two"]
+    assert issues_of(trace)[::2] == [(11, "one"), (12, "two")]
     assert warned(trace) == [9]
 
 
@@ -114,7 +114,7 @@ def test_headings_with_the_number_of_their_process_are_followed() -> None:
         + "==11== API calls:\n" + old + total("cudaFree", "30.000us", label="")
         + "==12== API calls:\n" + old + total("cudaMalloc", "40.000us", label="")
     )  # fmt: skip
-    assert told(text) == [(11, "one"), (12, "two"), (11, "cudaFree"), (12, "cudaMalloc")]
+    assert issues_of(text) == [(11, "one"), (12, "two"), (11, "cudaFree"), (12, "cudaMalloc")]
     assert warned(text) == []
 
 

@@ -275,10 +275,10 @@ def test_work_of_no_certain_process_and_rows_of_none_are_reported(tmp_path: Path
     }
     profile = load_one(write(tmp_path / "two.nvprof", tables, strings=STRINGS))
     assert texts(profile, "activities", "session", "correlation") == [(0, 1), (1, 2)]
-    told = texts(profile, "issues", "severity", "text", "reason")
+    reported = texts(profile, "issues", "severity", "text", "reason")
     unsure = "their launching process is unknown: they are counted to the first process"
-    assert ("warning", "GPU activities: 1", unsure) in told
-    assert ("warning", "", "calls and ranges without a process left out (1)") in told
+    assert ("warning", "GPU activities: 1", unsure) in reported
+    assert ("warning", "", "calls and ranges without a process left out (1)") in reported
 
 
 def test_graphs_recorded_as_a_whole_count_as_gpu_work(tmp_path: Path) -> None:
@@ -413,8 +413,8 @@ def test_columns_and_times_that_are_missing_are_reported(tmp_path: Path) -> None
                 f'ALTER TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL RENAME COLUMN "{column}" TO "{column}_x"'
             )
     database.close()
-    told = texts(load_one(path), "issues", "severity", "text", "reason")
-    assert told == [
+    reported = texts(load_one(path), "issues", "severity", "text", "reason")
+    assert reported == [
         ("warning", "", "1 GPU activity without known times in the database"),
         ("warning", "", "1 GPU activity without a name in the database"),
         (

@@ -209,13 +209,13 @@ def test_a_last_row_in_csv_that_is_cut_is_reported() -> None:
         '"GPU activities",25.000000,10.000000,2,5.000000,5.000000,5.000000,"g(int, float)"\n'
     )
     cut_off = (5, "warning")
-    for end, names, told in (
+    for end, names, reported in (
         ("5.0000", ["f(int)"], [(4, "warning"), cut_off]),
         ('"g(int', ["f(int)", "g(int"], [cut_off]),
     ):
         profile = read(text[: text.rindex(end) + len(end)].encode())
         assert [name for (name,) in summary(profile, "name")] == names
-        assert issues(profile) == told
+        assert issues(profile) == reported
 
 
 def test_a_second_pasted_table_is_another_session() -> None:

@@ -339,8 +339,8 @@ def test_rows_below_a_row_of_units_without_its_header_are_of_another_run(unit: s
     tables = (CSV_UNITS.format("KB"), CSV_COPY.format(1), CSV_UNITS.format(unit), CSV_COPY.format(2))
     profile = read(lines(*RUN, CSV_TRACE, *tables))
     assert profile["activities"].select("session", "size_bytes", "line").rows() == [(0, 524_288, 6), (1, size, 8)]
-    told = profile["issues"].filter(pl.col("line") == 7)["reason"].to_list()
-    assert told == [
+    reported = profile["issues"].filter(pl.col("line") == 7)["reason"].to_list()
+    assert reported == [
         "the header above this row of units is missing: the rows below are read with the columns of the trace above, "
         "as another run"
     ]

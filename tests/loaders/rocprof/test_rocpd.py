@@ -204,8 +204,8 @@ def test_rows_of_processes_that_are_not_shown_are_reported(tmp_path: Path) -> No
     tables["kernel_dispatch"][0]["pid"], tables["kernel_dispatch"][1]["pid"] = 2, 77
     profile = load_one(write(tmp_path / "out.db", tables))
     assert texts(profile, "activities", "session", "kind") == [(0, "memcpy"), (1, "kernel")]
-    told = (None, "error", "rows of processes that are not shown were left out: 1")
-    assert told in texts(profile, "issues", "session", "severity", "reason")
+    reported = (None, "error", "rows of processes that are not shown were left out: 1")
+    assert reported in texts(profile, "issues", "session", "severity", "reason")
 
 
 @pytest.mark.parametrize(
@@ -310,14 +310,14 @@ def test_a_real_recording(corpus: Callable[[str], str]) -> None:
     path = corpus("rocprof/rocpd_bmm_28_results.db")
     profile = load_one(path)
     connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
-    told = connection.execute(
+    reported = connection.execute(
         "SELECT name, duration, grid_x / workgroup_x, vgpr_count, lds_size, stack_id FROM kernels ORDER BY start"
     ).fetchall()
     connection.close()
     kernels = profile["activities"].with_columns(
         shared=pl.coalesce("shared_bytes", pl.col("static_shared_bytes") + pl.col("dynamic_shared_bytes"))
     )
-    assert kernels.select("name", "duration_ns", "grid_x", "registers", "shared", "correlation").rows() == told
+    assert kernels.select("name", "duration_ns", "grid_x", "registers", "shared", "correlation").rows() == reported
     calls = set(profile["api_calls"]["correlation"])
     assert kernels["correlation"].is_in(calls).all()
     assert len(calls) == profile["api_calls"].height == 629

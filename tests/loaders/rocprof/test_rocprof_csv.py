@@ -315,5 +315,5 @@ def test_more_threads_over_more_time_than_can_be_cost_the_ops_alone() -> None:
     assert rows(profile, "activities", "name", "duration_ns") == [("gemm", 3000), ("relu(float*)", 500)]
     assert profile["ranges"].height == 4 + 4000 + 1
     assert profile["ops"].is_empty()
-    told = "the roctx ranges were not made into ops: the times are too far apart for one recording"
-    assert reasons(profile).count(told) == 1
+    reported = "the roctx ranges were not made into ops: the times are too far apart for one recording"
+    assert reasons(profile).count(reported) == 1

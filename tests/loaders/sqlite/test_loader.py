@@ -32,18 +32,18 @@ def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_progress_grows_and_never_passes_the_size(export: Path) -> None:
-    told: list[LoadProgress] = []
+    progress_reports: list[LoadProgress] = []
 
     def report(progress: LoadProgress) -> bool:
-        told.append(progress)
+        progress_reports.append(progress)
         return True
 
     assert load_one(str(export), report=report)["activities"].height == 3_000
-    read = [progress.bytes_read for progress in told]
+    read = [progress.bytes_read for progress in progress_reports]
     assert read == sorted(read)
     assert len(set(read)) > 3
-    assert read[-1] <= export.stat().st_size == told[0].bytes_total
-    assert max(progress.rows for progress in told) >= 3_000
+    assert read[-1] <= export.stat().st_size == progress_reports[0].bytes_total
+    assert max(progress.rows for progress in progress_reports) >= 3_000
 
 
 def test_a_stop_keeps_what_was_read(export: Path) -> None:
@@ -66,9 +66,9 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(
         ProftuiError, match=r"no profile found: an SQLite database with cats; looked for .*Nsight"
-    ) as told:
+    ) as progress_reports:
         load_one(str(tmp_path / "a.db"))
-    assert told.value.hint == "proftui formats lists the supported formats"
+    assert progress_reports.value.hint == "proftui formats lists the supported formats"
 
 
 def test_of_a_damaged_database_that_holds_nothing_else_the_damage_is_reported(tmp_path: Path) -> None:

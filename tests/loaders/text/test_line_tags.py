@@ -29,5 +29,5 @@ def test_lines_of_another_process_between_are_left_out_and_reported() -> None:
     both = [f"{rank}: {line}" for pair in zip(first, second, strict=True) for rank, line in enumerate(pair)]
     profile = read("\n".join((*both, "")))
     assert rows(profile, "summary", "total_ns") == [(3_000_000,), (1_000_000,)]
-    (told,) = reasons(profile, "warning")
-    assert told.startswith(f"{len(second)} lines of other processes (by their tags) were left out")
+    (reported,) = reasons(profile, "warning")
+    assert reported.startswith(f"{len(second)} lines of other processes (by their tags) were left out")

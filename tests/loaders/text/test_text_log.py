@@ -259,18 +259,18 @@ def test_bulk_reading_that_fails_is_noted_and_done_line_by_line() -> None:
 
 def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
-    told: list[LoadProgress] = []
+    progress_reports: list[LoadProgress] = []
 
     def report(progress: LoadProgress) -> bool:
-        told.append(progress)
-        return len(told) < 3
+        progress_reports.append(progress)
+        return len(progress_reports) < 3
 
     text = "TABLE a\n" + "row 1\n" * 400_000
     source = Source.open("run.log", stream=io.BytesIO(text.encode()))
     profile = TextLogLoader([toy()]).load(source, report)
     assert profile["summary"].height == 767  # 256 lines between looks, the first of them before any
     assert profile.partial == "stopped after 4.5 KB"
-    assert [progress.bytes_total for progress in told] == [None] * 3
+    assert [progress.bytes_total for progress in progress_reports] == [None] * 3
 
 
 def test_a_stop_of_a_file_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
@@ -303,10 +303,10 @@ def test_what_a_silent_pipe_has_said_is_all_read() -> None:
 
 
 def test_reports_are_rare() -> None:
-    told: list[LoadProgress] = []
+    progress_reports: list[LoadProgress] = []
     source = Source.open("run.log", stream=io.BytesIO(b"TABLE a\n" + b"row 1\n" * 30_000))
-    TextLogLoader([toy()]).load(source, lambda progress: not told.append(progress))
-    assert len(told) < 50
+    TextLogLoader([toy()]).load(source, lambda progress: not progress_reports.append(progress))
+    assert len(progress_reports) < 50
 
 
 def test_what_is_odd_about_the_input_becomes_issues(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,8 +161,8 @@ def test_calls_into_cuda(profile: Profile) -> None:
     assert profile["activities"]["graph_node"].to_list() == [None, None, None, 44, 45, None, None]
     threads = profile["api_calls"].select("pid", "tid").unique().rows()
     assert threads == profile["ranges"].select("pid", "tid").unique().rows() == [(701, 9)]
-    (told,) = profile["issues"].filter(text="[kernel launch]")["reason"]
-    assert told.endswith("such calls are listed as [kernel launch]")
+    (reported,) = profile["issues"].filter(text="[kernel launch]")["reason"]
+    assert reported.endswith("such calls are listed as [kernel launch]")
 
 
 def test_names_of_calls_say_which_are_asynchronous() -> None:

@@ -235,6 +235,9 @@ def test_real_spaces_hold_the_kernels_that_were_counted(name: str) -> None:
         for device, count, ns in kernels.group_by("device").agg(pl.len(), pl.col("duration_ns").sum()).iter_rows()
     }
 
-    for plane, told in expected["gpu_planes"].items():
+    for plane, reported in expected["gpu_planes"].items():
         count, ns = by_device.get(plane, (0, 0))
-        assert (count, ns) == (told["kernels"], pytest.approx(told["kernel_total_ps"] / 1000, abs=count / 2 + 1))
+        assert (count, ns) == (
+            reported["kernels"],
+            pytest.approx(reported["kernel_total_ps"] / 1000, abs=count / 2 + 1),
+        )
