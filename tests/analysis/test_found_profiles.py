@@ -55,7 +55,7 @@ def test_the_newest_first_by_content(folder: Path) -> None:
     ]
     assert found.left_out == ""
     looked = [with_figures(one) for one in found.profiles]
-    rows = profiles_frame(looked, str(folder), now=NOW)
+    rows = profiles_frame([one for one in looked if one is not None], str(folder), now=NOW)
     shown = ["file", "format", "gpu", "duration_ns", "age", "opened", "notes"]
     assert rows.select(shown).rows() == [
         ("deep/conv.txt", "nvprof-text", "Tesla K40c", 993_831_536, "1 h", None, 0),
@@ -63,6 +63,22 @@ def test_the_newest_first_by_content(folder: Path) -> None:
     ]
     assert {column.name for column in PROFILES.columns} | {"path"} == set(rows.columns)
     assert profiles_frame([], "").columns == rows.columns
+
+
+def test_source_code_and_texts_about_profiles_are_none(tmp_path: Path) -> None:
+    text = (SAMPLES / "caffe_conv1.nvprof.log").read_text()
+    (tmp_path / "reader.py").write_text(text)
+    (tmp_path / "page.md").write_text("# How to read it\n\nTime(%)  Time  Calls  Avg  Min  Max  Name\nand so on\n")
+    (tmp_path / "cut.json").write_text('{"schemaVersion": 1, "traceEvents": [{"ph": "X", ')
+    found = find_profiles(str(tmp_path)).profiles
+    assert sorted(Path(one.path).name for one in found) == ["cut.json", "page.md"]
+    looked = {Path(one.path).name: with_figures(one) for one in found}
+    assert looked["page.md"] is None
+    damaged = looked["cut.json"]
+    assert damaged is not None
+    assert damaged.figures is None
+    lines = preview_lines(damaged, 200, 9, is_looked=True)
+    assert lines[-1].startswith("Cannot be read: ")
 
 
 def test_those_opened_before_wherever_they_are(folder: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tui.loaders.dataset_loader import is_dataset
 from tui.loaders.multi_file.load_together import profile_files
 from tui.loaders.nsys import is_parquetdir
 from tui.model.columns import Column, ColumnKind
-from tui.model.errors import ProftuiError
+from tui.model.errors import NoProfileError, ProftuiError
 from tui.model.table_spec import TableSpec
 from tui.options import user_path
 from tui.state.notes import Notes
@@ -48,6 +48,10 @@ QUICK_BYTES: Final = 4 << 20
 """Smaller files are read for their first figures."""
 _OF_OTHERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
 """Folders of programs."""
+_SOURCE_CODE: Final = re.compile(
+    r"\.(c|cc|cpp|cu|cuh|cxx|go|h|hip|hpp|java|jl|js|lua|py|pyi|pyx|rs|sh|toml|ts|yaml|yml)", re.IGNORECASE
+)
+"""Suffixes of files that are no profiles, whatever tables stand in their texts."""
 _RANK_IN_HEAD: Final = re.compile(rb'"distributedInfo"\s*:|"rank"\s*:')
 _PARTS_OF_A_RUN: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
 """Beginnings of formats with several files for one run."""
@@ -92,6 +96,8 @@ class FoundProfile:
     notes: int = 0
     figures: FirstFigures | None = None
     """What is known of it without reading it anew."""
+    error: str = ""
+    """Why it cannot be read; empty where that is not known, or it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,8 @@ def _candidates(folder: str) -> tuple[list[tuple[str, int, int]], str]:
                 if "holds" in str(error):
                     left_out = str(error)
                 continue
-        found += [(name, *stamp) for name in names if (stamp := _stamp(name)) is not None]
+        profiles = [name for name in names if not _SOURCE_CODE.fullmatch(Path(name).suffix)]
+        found += [(name, *stamp) for name in profiles if (stamp := _stamp(name)) is not None]
     found.sort(key=lambda one: (-one[2], one[0]))
     if len(found) > MOST_FILES:
         left_out = f"only the newest {MOST_FILES:,} of {len(found):,} files were looked at"
@@ -268,6 +275,9 @@ def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True)
     Args:
         found: The file.
         go_on: Asked while it is read; False ends that.
+
+    Raises:
+        ProftuiError: It cannot be read.
     """
     if found.figures is not None:
         return found.figures
@@ -278,16 +288,23 @@ def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True)
             return first_figures(cached.profile)
     if found.size > QUICK_BYTES or Path(found.path).is_dir() or found.format == "nsys-report":
         return None
+    profile = registry.load_one(found.path, report=lambda _progress: go_on())
+    return None if profile.partial and not go_on() else first_figures(profile)
+
+
+def with_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FoundProfile | None:
+    """A profile with its first figures, where they can be had quickly, or with what is wrong with it; None: it is none.
+
+    A text that speaks of a profiler begins like its output.
+    """
     try:
-        profile = registry.load_one(found.path, report=lambda _progress: go_on())
-        return None if profile.partial and not go_on() else first_figures(profile)
-    except (ProftuiError, OSError):
+        figures = quick_figures(found, go_on)
+    except NoProfileError:
         return None
-
-
-def with_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True) -> FoundProfile:
-    """A profile with its first figures, where they can be had quickly."""
-    figures = quick_figures(found, go_on)
+    except ProftuiError as error:
+        return replace(found, error=str(error))
+    except OSError as error:
+        return replace(found, error=error.strerror or str(error))
     return replace(found, figures=figures, format=found.format if figures is None else figures.format)
 
 
@@ -421,7 +438,10 @@ def preview_lines(found: FoundProfile, width: int, height: int, *, is_looked: bo
     lines = [clip_middle(plain(Path(found.path).name), width)]
     if figures is None:
         lines += [f"{found.format}, {size(found.size)}"]
-        lines += ["Not read yet: enter opens it." if is_looked else "reading its first figures…"]
+        if found.error:
+            lines += textwrap.wrap(plain(f"Cannot be read: {found.error}"), max(width, 10))
+        else:
+            lines += ["Not read yet: enter opens it." if is_looked else "reading its first figures…"]
         return [clip(line, width) for line in lines[:height]]
     counts = [
         f"{figures.sessions} sessions" if figures.sessions > 1 else "",

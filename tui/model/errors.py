@@ -44,6 +44,10 @@ class ProftuiError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
+class NoProfileError(ProftuiError):
+    """A text in which no table of a profiler was found, however much it looks like one."""
+
+
 class CommandError(Exception):
     """A command of the explorer that cannot be carried out; its text is the reason."""
 

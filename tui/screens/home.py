@@ -246,7 +246,6 @@ class HomeScreen(Screen[None]):
         self._found = {one.path: one for one in found.profiles}
         self._left_out = found.left_out
         self._show_list()
-        self._show_crumbs()
         self._look_for_figures()
 
     def _look_for_figures(self) -> None:
@@ -261,7 +260,9 @@ class HomeScreen(Screen[None]):
         while not worker.is_cancelled and (path := self._next_to_look_at()):
             found = with_figures(self._found[path], lambda: not worker.is_cancelled)
             self._looked.add(path)
-            if path in self._found:
+            if found is None:
+                self._found.pop(path, None)
+            elif path in self._found:
                 self._found[path] = found
             if path == self._current or time.monotonic() - shown > SHOWN_EVERY_S:
                 shown = time.monotonic()
@@ -283,6 +284,7 @@ class HomeScreen(Screen[None]):
             return
         frame = profiles_frame(list(self._found.values()), self._folder)
         self.profiles.show(frame, empty=self._why_empty())
+        self._show_crumbs()
         self._show_preview()
 
     def _why_empty(self) -> str:

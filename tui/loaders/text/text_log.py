@@ -17,7 +17,7 @@ from tui.loaders.text.block import Cues
 from tui.loaders.text.csv_table import semicolons_in
 from tui.loaders.text.lines import tag_of
 from tui.loaders.text.section import BulkSection
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import WHAT_OPENS, NoProfileError, ProftuiError
 from tui.runtime import BLOCK_BYTES, keep_freed_memory
 
 if TYPE_CHECKING:
@@ -161,13 +161,13 @@ class TextLogLoader:
         if source.stopped:
             return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
         if semicolons is not None:
-            return ProftuiError(f"{source.called}: no profile found", semicolons.words)
+            return NoProfileError(f"{source.called}: no profile found", semicolons.words)
         looked_for = ", ".join(form.format.title for form in self._text_formats)
         if reading.first_line:
             holds = f"it begins with “{cut(reading.first_line)}”"
         else:
             holds = "it holds only blank lines" if source.head.strip(b"\0") else "it holds only zero bytes"
-        return ProftuiError(
+        return NoProfileError(
             f"{source.called}: no profile found; looked for {looked_for}; {holds}", source.cut_short or WHAT_OPENS
         )
 
