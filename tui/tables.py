@@ -290,7 +290,13 @@ TABLES: Final = (
     Table("op_ranks", "rank_summary:op_ranks", "rank_summary:OP_RANKS", ("ranks",)),
     Table("ranks_of_op", "rank_summary:ranks_of_op"),
     Table("collective_kinds", "collectives:collective_kinds", "collectives:COLLECTIVE_KINDS", ("ranks",)),
-    Table("collectives", "collectives:matched_collectives"),
+    Table("collectives", "collective_details:collectives_with_causes"),
+    Table(
+        "collective_sizes",
+        "collective_details:collective_sizes",
+        "collective_details:COLLECTIVE_SIZES",
+        ("ranks",),
+    ),
     Table("collective_ranks", "collectives:collective_ranks"),
     # API calls by thread, and those that failed; ranges by depth.
     Table("api_threads", "api_calls:api_threads", "api_calls:API_THREADS", ("api",)),

@@ -132,6 +132,7 @@ RANK_FRAMES = (
     "collective_kinds",
     "collectives",
     "collective_ranks",
+    "collective_sizes",
 )
 """Of several ranks, which one log does not have."""
 

@@ -31,7 +31,8 @@ HOW: Final = (
 """How the straggler is found, in words."""
 
 TURN: Final = ("iteration", "communicator", "turn")
-"""What identifies a collective: the n-th of a process group in an iteration is the same on all its ranks."""
+"""What identifies a collective: its sequence number in the process group, where that is recorded; else the n-th of a
+process group in an iteration is the same on all its ranks."""
 
 _NAME: Final = r"(?:nccl|rccl)(?:Dev)?Kernel_(?:Generic_)?([A-Za-z]+)"
 _OLD_NAME: Final = r"nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv)\w*Kernel_"
@@ -45,7 +46,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
 
     Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (what the input records that
     it is, else what is inferred from the kernel's name), communicator (the process group with its ranks; empty where
-    the input records none), group_size (its ranks).
+    the input records none), group_size (its ranks), seq (its number in the process group; null where not recorded).
     """
     talks = pl.Series(work_kinds(profile) == WorkKind.COMMUNICATION)
     rows = (
@@ -65,6 +66,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
         pl.col("said").str.extract(r"Collective name: ([^;]+)").alias("recorded"),
         pl.concat_str(group, members, separator=" ", ignore_nulls=True).alias("communicator"),
         number_in(pl.col("said"), r"Group size: ([0-9]{1,9})").alias("group_size"),
+        number_in(pl.col("said"), r"(?:^|; )Seq: ([0-9]{1,15})").alias("seq"),
     )
     by_name = pl.DataFrame({"name": rows["name"].unique()}).with_columns(
         pl.coalesce(pl.col("name").cast(pl.String).str.extract(pattern) for pattern in (_NAME, _OLD_NAME)).alias(
@@ -91,9 +93,11 @@ def leave_together() -> pl.Expr:
 def matched(profile: Profile) -> pl.DataFrame:
     """Collectives that every rank of their group took part in: how long each rank was in them.
 
-    The n-th collective of a process group in an iteration is the n-th on all its ranks; iterations in which their
-    numbers differ, or which a rank of the group does not have, are left out, and so is what is of another kind on
-    another rank. Columns: iteration, communicator, turn, session, activity, collective, group_size, start_ns,
+    Where all of a process group have sequence numbers, equal numbers match. Else the n-th collective of a process group
+    in an iteration is the n-th on all its ranks; iterations in which their numbers differ, or which a rank of the group
+    does not have, are left out. What is of another kind on another rank is left out, too.
+
+    Columns: iteration, communicator, turn, session, activity, collective, group_size, start_ns,
     duration_ns, shortest_ns, longest_ns (over the ranks).
     """
     rows = collectives(profile).drop_nulls("iteration").join(_ranks(profile), on="session", how="left")
@@ -101,9 +105,16 @@ def matched(profile: Profile) -> pl.DataFrame:
     expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
     of = ("iteration", "communicator")
     # Of those that start at once on two streams the first to be recorded comes first, in every run.
+    by_order = pl.int_range(pl.len()).over("session", *of)
+    has_seq = pl.col("seq").is_not_null().all().over("communicator")
     numbered = rows.sort("session", "start_ns", "activity").with_columns(
-        pl.int_range(pl.len()).over("session", *of).alias("turn")
+        pl.when(has_seq).then("seq").otherwise(by_order).alias("turn"), has_seq.alias("has_seq")
     )
+    complete = numbered.filter("has_seq").join(expected, on="communicator", how="left", maintain_order="left")
+    complete = complete.filter(
+        pl.len().over(TURN) == pl.col("expected"), pl.col("who").n_unique().over(TURN) == pl.col("expected")
+    ).filter(pl.col("expected") > 1)
+    numbered = numbered.filter(~pl.col("has_seq"))
     same = (
         numbered.group_by("session", "who", *of)
         .len()
@@ -117,8 +128,9 @@ def matched(profile: Profile) -> pl.DataFrame:
             pl.col("who") == pl.col("expected"),
         )
     )
+    by_turn = numbered.join(same.select(of), on=of, how="semi")
     return (
-        numbered.join(same.select(of), on=of, how="semi")
+        pl.concat([by_turn, complete.select(by_turn.columns)])
         .filter(pl.col("collective").n_unique().over(TURN) == 1)
         .with_columns(
             pl.col("duration_ns").min().over(TURN).alias("shortest_ns"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,6 +61,8 @@ class Peaks:
     """By one of `TYPES`."""
     bytes_per_s: float | None = None
     """Memory bandwidth."""
+    link_bytes_per_s: float | None = None
+    """One direction of all its NVLinks together."""
 
     def of(self, element_type: str, uses_tensor_core: bool | None) -> tuple[str, float] | None:
         """The peak that counts for work on elements of a type, and its name in `TYPES`; None where it is not known.
@@ -103,20 +105,22 @@ def _known(own: Stamp | None) -> dict[str, Peaks]:
 
 
 def _peaks(row: dict[str, Any], where: str) -> Peaks:
-    wrong = [key for key in row if key not in (*TYPES, "name", "source", "bandwidth")]
+    wrong = [key for key in row if key not in (*TYPES, "name", "source", "bandwidth", "nvlink")]
     if wrong or not isinstance(row.get("name"), str):
-        known = ", ".join(("name", "bandwidth", *TYPES, "source"))
+        known = ", ".join(("name", "bandwidth", "nvlink", *TYPES, "source"))
         raise ProftuiError(f"{where}: {f'unknown key {wrong[0]}' if wrong else 'no name'}; known are {known}", HINT)
     numbers = {key: value for key, value in row.items() if key not in ("name", "source")}
     for key, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise ProftuiError(f"{where}: {key} is not a number above 0", HINT)
-    bandwidth = numbers.pop("bandwidth", None)
+    bandwidth, nvlink = numbers.pop("bandwidth", None), numbers.pop("nvlink", None)
     return Peaks(
         row["name"],
         str(row.get("source", "your gpus.toml")),
         {key: value * 1e12 for key, value in numbers.items()},
         bandwidth * 1e9 if bandwidth is not None else None,
+        # Data sheets add up both directions.
+        nvlink * 1e9 / 2 if nvlink is not None else None,
     )
 
 
@@ -135,7 +139,7 @@ def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
     ):
         peaks = find_peaks(name) if name else None
         if peaks is not None:
-            found[session, device] = Peaks(peaks.name, peaks.source, peaks.flops_per_s, bandwidth or peaks.bytes_per_s)
+            found[session, device] = replace(peaks, bytes_per_s=bandwidth or peaks.bytes_per_s)
     return found
 
 

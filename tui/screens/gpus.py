@@ -10,13 +10,12 @@ from textual.content import Content
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.collective_details import COLLECTIVES_WITH_CAUSES, collectives_with_causes, no_sizes
 from tui.analysis.collectives import (
     COLLECTIVE_RANKS,
-    COLLECTIVES,
     clocks,
     collective_kinds,
     collective_ranks,
-    matched_collectives,
     unmatched_note,
 )
 from tui.analysis.gpu_time.breakdown import utilization
@@ -120,8 +119,8 @@ def _ranks_of_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 def _collectives(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     row = above.get("collective_kinds")
     if row is None:
-        return matched_collectives(profile).clear()
-    return matched_collectives(profile, collective=row["collective"], communicator=row["communicator"])
+        return collectives_with_causes(profile).clear()
+    return collectives_with_causes(profile, collective=row["collective"], communicator=row["communicator"])
 
 
 def _ranks_of_collective(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -259,7 +258,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
                 ),
                 Level(
                     "collectives",
-                    COLLECTIVES,
+                    COLLECTIVES_WITH_CAUSES,
                     _collectives,
                     lambda row: f"{row['collective']} {row['turn']} of iteration {row['iteration']}",
                     no_collectives,
@@ -274,6 +273,12 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
             ),
             no_ranks,
             collectives_head,
+        ),
+        Tab(
+            "sizes",
+            "Bandwidth",
+            (Level("collective_sizes", *shown("collective_sizes"), lambda row: str(row["collective"]), no_sizes),),
+            no_sizes,
         ),
     )
 

@@ -303,6 +303,7 @@ COLLECTIVE: Final = (
     Arg("process_group", ("process group name",), ArgKind.TEXT),
     Arg("process_group_description", ("process group description",), ArgKind.TEXT),
     Arg("process_group_ranks", ("process group ranks",), ArgKind.TEXT),
+    Arg("collective_seq", ("seq",), ArgKind.TEXT),
 )
 """What NCCL kernels say of the collective operation that they are part of."""
 

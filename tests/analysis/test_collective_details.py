@@ -1,0 +1,112 @@
+"""Collectives by sequence number, bandwidth by message size, and what the last rank did meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.analysis.test_rank_waits import ALLREDUCE, DAY_ONE, MS, job
+from tests.corpus import recording_file
+from tests.profiles import load
+from tui.analysis.collective_details import collective_sizes, collectives_with_causes, no_sizes
+from tui.analysis.collectives import collective_ranks, matched
+from tui.analysis.iterations.iteration_table import with_iterations
+
+
+def said(name: str, sent: int, received: int, *, dtype: str = "Float", seq: int | None = None, ranks: int = 2) -> str:
+    end = "" if seq is None else f"; Seq: {seq}"
+    return (
+        f"Collective name: {name}; In msg nelems: {sent}; Out msg nelems: {received}; Dtype: {dtype}; "
+        f"Group size: {ranks}; Process group name: 0; Process group ranks: {list(range(ranks))}{end}"
+    )
+
+
+def ranks_of(rows: list[tuple[int, int, str]], **more: Any) -> Any:
+    """Two ranks, whose kernels have such a session, start (ms) and arguments; each takes 1 ms."""
+    work = kernel(ALLREDUCE, MS, iteration=0, device=0, stream=7)
+    return with_iterations(
+        profile(
+            sessions=[
+                {"session": rank, "rank": rank, "source": f"rank{rank}.json", "origin_ns": DAY_ONE} for rank in (0, 1)
+            ],
+            activities=[
+                kernel(
+                    ALLREDUCE,
+                    MS,
+                    session=session,
+                    start_ns=start * MS,
+                    iteration=0,
+                    device=0,
+                    stream=7,
+                    arguments=words,
+                )
+                for session, start, words in rows
+            ],
+            **more,
+        )
+    )
+
+
+def test_sequence_numbers_match_where_counts_differ() -> None:
+    numbers = [(0, 0, 7), (0, 2, 8), (0, 4, 9), (1, 2, 8), (1, 4, 9)]
+    found = ranks_of([(session, start, said("allreduce", 4, 4, seq=seq)) for session, start, seq in numbers])
+    assert matched(found).select("turn", "session", "start_ns").rows() == [
+        (8, 0, 2 * MS),
+        (8, 1, 2 * MS),
+        (9, 0, 4 * MS),
+        (9, 1, 4 * MS),
+    ]
+    assert collective_ranks(found).height == 4
+    without = ranks_of([(session, start, said("allreduce", 4, 4)) for session, start, _ in numbers])
+    assert matched(without).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "received", "message", "factor"),
+    [
+        ("allreduce", 1000, 1000, 4000, 1.5),
+        ("_allgather_base", 1000, 4000, 16_000, 0.75),
+        ("_reduce_scatter_base", 4000, 1000, 16_000, 0.75),
+        ("broadcast", 1000, 1000, 4000, 1),
+    ],
+)
+def test_bandwidth_is_that_of_nccl_tests(name: str, sent: int, received: int, message: int, factor: float) -> None:
+    words = said(name, sent, received, ranks=4)
+    found = profile(
+        activities=[
+            kernel(ALLREDUCE, 1000, start_ns=0, arguments=words, device=0),
+            kernel(ALLREDUCE, 2000, start_ns=5000, arguments=words, device=0),
+            kernel(ALLREDUCE, 3000, start_ns=9000, arguments=words, device=0),
+        ],
+        devices=[{"device": 0, "name": "NVIDIA H200"}],
+    )
+    (row,) = collective_sizes(found).iter_rows(named=True)
+    assert (row["message_bytes"], row["calls"], row["median_ns"], row["is_transfer"]) == (message, 3, 2000, False)
+    assert row["algbw"] == pytest.approx(message / 2e-6)
+    assert row["busbw"] == pytest.approx(message / 2e-6 * factor)
+    assert row["best_busbw"] == pytest.approx(message / 1e-6 * factor)
+    assert row["link_pct"] == pytest.approx(100 * message / 1e-6 * factor / 450e9)
+
+
+def test_without_sizes_the_reason_is_said() -> None:
+    assert no_sizes(job([[0, MS]])).startswith("message sizes are not recorded")
+    assert no_sizes(profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith("message sizes are not recorded")
+    assert no_sizes(profile(activities=[kernel("k", 5, start_ns=0)])) == "no kernels of NCCL or RCCL"
+
+
+def test_the_cause_of_the_last_rank_is_named() -> None:
+    found, _ = load((recording_file("ddp_rank0.pt.trace.json.gz"), recording_file("ddp_rank1.pt.trace.json.gz")))
+    assert found is not None
+    found = with_iterations(found)
+    first = collectives_with_causes(found).row(0, named=True)
+    assert (first["iteration"], first["turn"], first["last_rank"], first["late_ns"]) == (4, 0, "rank 1", 14_892_806)
+    assert str(first["late_cause"]).startswith("sm80_xmma_gemm_f32f32")
+    assert (first["late_cause_kind"], first["late_cause_ns"]) == ("kernel", 11_904_610)
+    sizes = collective_sizes(found)
+    assert sizes["calls"].sum() == 88
+    assert sizes["is_transfer"].all()
+    largest = sizes.row(0, named=True)
+    assert (largest["message_bytes"], largest["median_ns"]) == (133_189_632, 530_215)
+    assert largest["link_pct"] == pytest.approx(60.06, abs=0.01)

@@ -1,0 +1,222 @@
+"""Collectives in detail: bandwidth by message size against the GPUs' link, and what the last rank did meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.analysis.collectives import COLLECTIVES, TURN, collectives, in_collectives, matched_collectives
+from tui.analysis.critical_path import Segment, Window, base_profile, frame_of, traces, walk
+from tui.analysis.memo import once_per_profile
+from tui.analysis.roofline import peaks_by_device
+from tui.model.columns import Column, ColumnKind, columns
+from tui.model.schema import NAME
+from tui.model.table_spec import TableSpec
+from tui.text import number_in
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+K = ColumnKind
+
+ELEMENT_BYTES: Final = {
+    **dict.fromkeys(("double", "long", "unsigned long", "complexfloat"), 8),
+    **dict.fromkeys(("float", "int", "unsigned int"), 4),
+    **dict.fromkeys(("half", "bfloat16", "short"), 2),
+    **dict.fromkeys(("byte", "char", "bool", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
+}
+"""Of the element types that PyTorch names, in lower case."""
+
+_WHOLE: Final = "(?i)all_?gather|reduce_?scatter|all_?to_?all"
+NVLINK_GPUS: Final = 8
+"""Up to so many ranks are taken to be on one host, joined by NVLink."""
+
+
+@once_per_profile("activities", "sessions", "devices")
+def collective_sizes(profile: Profile) -> pl.DataFrame:
+    """One row per kind of collective, process group and message size, the most time first.
+
+    As nccl-tests define them: the message is all that one rank has in the end or the beginning, whichever is more;
+    algorithm bandwidth is message / time, and bus bandwidth that times 2(n - 1) / n for all-reduce, (n - 1) / n for
+    all-gather, reduce-scatter and all-to-all of n ranks, 1 for others.
+
+    Columns: collective, communicator, message_bytes, element_type, group_size, calls, time_ns (their sum), median_ns,
+    is_transfer (the time is from the last arrival on; else of the whole kernel, waiting included, so that bandwidth is
+    at least that), algbw, busbw (of the median), best_busbw, link_pct (best, of one direction of the GPU's NVLink).
+    """
+    rows = collectives(profile)
+    said = pl.col("arguments").cast(pl.String)
+    facts = rows.select("arguments").unique().drop_nulls()
+    facts = facts.select(
+        "arguments",
+        number_in(said, r"In msg nelems: ([0-9]{1,15})").alias("sent"),
+        number_in(said, r"Out msg nelems: ([0-9]{1,15})").alias("received"),
+        said.str.extract(r"(?i)dtype: ([^;]+)").alias("element_type"),
+    )
+    size = pl.col("element_type").str.to_lowercase().replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
+    transfers = in_collectives(profile).select("session", "activity", "comm_transfer_ns")
+    n, kind = pl.col("group_size"), pl.col("collective")
+    factor = (
+        pl.when(kind.str.contains("(?i)all_?reduce"))
+        .then(2 * (n - 1) / n)
+        .when(kind.str.contains(_WHOLE))
+        .then((n - 1) / n)
+        .otherwise(1.0)
+    )
+    sizes = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
+    by = ("collective", "communicator", "message_bytes", "element_type", "group_size", "is_transfer")
+    found = (
+        rows.join(facts, on="arguments", how="left", maintain_order="left")
+        .join(transfers, on=("session", "activity"), how="left", maintain_order="left")
+        .join(sizes, on="session", how="left", maintain_order="left")
+        .with_columns(
+            (pl.max_horizontal("sent", "received") * size).alias("message_bytes"),
+            pl.coalesce("group_size", pl.when(pl.col("communicator") == "").then("world")).alias("group_size"),
+            pl.coalesce("comm_transfer_ns", "duration_ns").alias("one_ns"),
+            pl.col("comm_transfer_ns").is_not_null().alias("is_transfer"),
+        )
+        .filter(pl.col("message_bytes") > 0)
+        .group_by(by)
+        .agg(
+            pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("one_ns").sum().alias("time_ns"),
+            pl.col("one_ns").median().cast(pl.Int64).alias("median_ns"),
+            pl.col("one_ns").filter(pl.col("one_ns") > 0).min().alias("least_ns"),
+        )
+        .with_columns((1e9 * pl.col("message_bytes") / pl.col("median_ns")).alias("algbw"))
+        .with_columns(
+            (pl.col("algbw") * factor).alias("busbw"),
+            (1e9 * pl.col("message_bytes") / pl.col("least_ns") * factor).alias("best_busbw"),
+        )
+    )
+    link = _link(profile)
+    on_host = pl.col("group_size") <= NVLINK_GPUS
+    pct = pl.lit(None, pl.Float64) if link is None else pl.when(on_host).then(100 * pl.col("best_busbw") / link)
+    return (
+        found.with_columns(pct.alias("link_pct"))
+        .sort("time_ns", *by, descending=[True, *[False] * len(by)])
+        .select(column.name for column in COLLECTIVE_SIZES.columns)
+    )
+
+
+def _link(profile: Profile) -> float | None:
+    """One direction of the NVLink of the GPUs, where all have the same; bytes per second."""
+    links = {peaks.link_bytes_per_s for peaks in peaks_by_device(profile).values()}
+    return next(iter(links)) if len(links) == 1 else None
+
+
+def no_sizes(profile: Profile) -> str:
+    """Why no message sizes are known; empty where they are."""
+    if collectives(profile).is_empty():
+        return "no kernels of NCCL or RCCL"
+    if collective_sizes(profile).is_empty():
+        return "message sizes are not recorded: newer versions of PyTorch write them with the kernels of NCCL"
+    return ""
+
+
+COLLECTIVE_SIZES: Final = TableSpec(
+    "collective_sizes",
+    "Bandwidth by message size",
+    (
+        *columns("collective"),
+        Column("message_bytes", "Message", K.SIZE, "Message of one rank: input or output, whichever is larger.", 1),
+        Column("busbw", "Bus bandwidth", K.RATE, "Message / median time, times the factor of nccl-tests.", 1),
+        Column("best_busbw", "Best", K.RATE, "Bus bandwidth of the fastest one.", 2),
+        Column(
+            "link_pct",
+            "Of NVLink %",
+            K.PERCENT,
+            "Best / one direction of the GPU's NVLink; up to 8 ranks; inferred.",
+            2,
+        ),
+        Column("algbw", "Algorithm bandwidth", K.RATE, "Message / median time.", 3),
+        Column("median_ns", "Median", K.DURATION, "Median time.", 3),
+        Column("calls", "Kernels", K.COUNT, "Kernels of all ranks.", 3),
+        Column("time_ns", "Time", K.DURATION, "Sum of their times.", 2),
+        Column(
+            "is_transfer",
+            "Transfer only",
+            K.FLAG,
+            "Times begin when the last rank arrives; else they are of whole kernels, waiting included.",
+            4,
+        ),
+        Column("element_type", "Type", K.TEXT, "Element type of the message.", 5),
+        *columns("group_size", "communicator"),
+    ),
+    key=("collective", "communicator", "message_bytes", "element_type", "group_size", "is_transfer"),
+    pinned="collective",
+    pinned_least=10,
+    weight="time_ns",
+    bars=("link_pct",),
+)
+
+COLLECTIVES_WITH_CAUSES: Final = TableSpec(
+    "collectives",
+    "Collectives",
+    (
+        *COLLECTIVES.columns[:3],
+        Column("late_cause", "Last rank did", K.SYMBOL, "What took most of the last rank's path until it arrived.", 1),
+        Column("late_cause_ns", "For", K.DURATION, "Its time on that path, between first and last arrival.", 2),
+        Column("late_cause_kind", "Kind", K.TEXT, "Kind of that time: kernel, CPU op, launch delay, ...", 3),
+        *COLLECTIVES.columns[3:],
+    ),
+    key=TURN,
+    pinned="collective",
+    pinned_least=10,
+)
+
+
+@once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
+def _causes(profile: Profile) -> pl.DataFrame:
+    """For each collective that a rank was late for what that rank did: `TURN`, late_cause, its kind and time."""
+    schema = dict(in_collectives(profile).select(TURN).schema)
+    whole = base_profile(profile)
+    found = traces(whole)
+    rows = in_collectives(profile).drop_nulls("arrival_ns")
+    is_last = pl.col("arrival_ns") == pl.col("arrival_ns").max().over(TURN)
+    late = rows.filter(pl.col("arrival_ns") > 0, is_last).unique(TURN, keep="first", maintain_order=True)
+    rows_of = {session: dict(zip(one.row.tolist(), range(len(one.row)), strict=True)) for session, one in found.items()}
+    numbers = whole["activities"].with_row_index("row").select("session", "activity", "row")
+    keys: list[tuple[Any, ...]] = []
+    parts: list[tuple[Window, list[Segment]]] = []
+    for row in late.join(numbers, on=("session", "activity"), how="inner", maintain_order="left").iter_rows(named=True):
+        trace = found[row["session"]]
+        at = rows_of[row["session"]].get(row["row"])
+        if at is None:
+            continue
+        window = Window(trace.session, len(parts), trace.start[at] - row["arrival_ns"], trace.start[at], at)
+        parts.append((window, walk(found, window.session, window.begin, window.end, at, 1)[::-1]))
+        keys.append(tuple(row[name] for name in TURN))
+    segments = frame_of(whole, parts)
+    cause = (
+        segments.group_by("iteration", "path_kind", "name")
+        .agg(pl.col("duration_ns").sum().alias("late_cause_ns"))
+        .sort("iteration", "late_cause_ns", descending=[False, True])
+        .unique("iteration", keep="first", maintain_order=True)
+    )
+    turns = pl.DataFrame(keys, schema=schema, orient="row").with_row_index("place")
+    return turns.join(
+        cause.select(pl.col("iteration").cast(pl.UInt32).alias("place"), "path_kind", "name", "late_cause_ns"),
+        on="place",
+        how="inner",
+    ).select(
+        *TURN,
+        pl.coalesce(pl.col("name").cast(pl.String), pl.col("path_kind").cast(pl.String)).cast(NAME).alias("late_cause"),
+        pl.col("path_kind").alias("late_cause_kind"),
+        "late_cause_ns",
+    )
+
+
+def collectives_with_causes(
+    profile: Profile, *, collective: str | None = None, communicator: str | None = None
+) -> pl.DataFrame:
+    """`matched_collectives` with what the last rank did between the first arrival and its own.
+
+    Columns: those, late_cause (the work or wait that took most of the last rank's critical path in that time),
+    late_cause_kind and late_cause_ns; null where clocks cannot be compared.
+    """
+    rows = matched_collectives(profile, collective=collective, communicator=communicator)
+    return rows.join(_causes(profile), on=TURN, how="left", maintain_order="left").select(
+        column.name for column in COLLECTIVES_WITH_CAUSES.columns
+    )
