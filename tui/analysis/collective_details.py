@@ -10,7 +10,9 @@ from tui.analysis.collectives import COLLECTIVES, TURN, collectives, in_collecti
 from tui.analysis.critical_path import Segment, Window, base_profile, frame_of, traces, walk
 from tui.analysis.memo import once_per_profile
 from tui.analysis.roofline import peaks_by_device
+from tui.fitting import clip_middle
 from tui.model.columns import Column, ColumnKind, columns
+from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 from tui.text import number_in
@@ -29,6 +31,8 @@ ELEMENT_BYTES: Final = {
 """Of the element types that PyTorch names, in lower case."""
 
 _WHOLE: Final = "(?i)all_?gather|reduce_?scatter|all_?to_?all"
+CAUSE_CELLS: Final = 36
+"""Cells of the name of what a rank did."""
 NVLINK_GPUS: Final = 8
 """Up to so many ranks are taken to be on one host, joined by NVLink."""
 
@@ -156,7 +160,13 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
     "Collectives",
     (
         *COLLECTIVES.columns[:3],
-        Column("late_cause", "Last rank did", K.SYMBOL, "What took most of the last rank's path until it arrived.", 1),
+        Column(
+            "late_cause",
+            "Last rank did",
+            K.TEXT,
+            "What took most of the last rank's path until it arrived; names are shortened.",
+            1,
+        ),
         Column("late_cause_ns", "For", K.DURATION, "Its time on that path, between first and last arrival.", 2),
         Column("late_cause_kind", "Kind", K.TEXT, "Kind of that time: kernel, CPU op, launch delay, ...", 3),
         *COLLECTIVES.columns[3:],
@@ -196,13 +206,16 @@ def _causes(profile: Profile) -> pl.DataFrame:
         .unique("iteration", keep="first", maintain_order=True)
     )
     turns = pl.DataFrame(keys, schema=schema, orient="row").with_row_index("place")
+    names = cause.select(pl.coalesce(pl.col("name").cast(pl.String), pl.col("path_kind").cast(pl.String))).to_series()
+    short = {name: clip_middle(short_name(name), CAUSE_CELLS) for name in names.unique().to_list()}
+    cause = cause.with_columns(names.replace_strict(short, return_dtype=pl.String).cast(NAME).alias("late_cause"))
     return turns.join(
-        cause.select(pl.col("iteration").cast(pl.UInt32).alias("place"), "path_kind", "name", "late_cause_ns"),
+        cause.select(pl.col("iteration").cast(pl.UInt32).alias("place"), "path_kind", "late_cause", "late_cause_ns"),
         on="place",
         how="inner",
     ).select(
         *TURN,
-        pl.coalesce(pl.col("name").cast(pl.String), pl.col("path_kind").cast(pl.String)).cast(NAME).alias("late_cause"),
+        "late_cause",
         pl.col("path_kind").alias("late_cause_kind"),
         "late_cause_ns",
     )
