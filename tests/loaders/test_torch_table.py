@@ -113,6 +113,7 @@ def test_ops_of_a_table_are_ops_with_self_and_total_times() -> None:
         ("gemm", 1, 2, 800_000, 400_000, 80.0, 300_000, "recorded"),
         ("(unattributed: totals only)", None, None, 200_000, None, 20.0, None, None),
     ]
+    assert kernels(profile)["kind"].to_list() == ["kernel", "memcpy"]
     assert kernels(profile)["total_ns"].sum() == ops(profile)["gpu_self_ns"].sum() == 1_000_000
     assert coverage_note(profile) == "Ops recorded; 200 µs (20.0% of GPU time) not attributed to any op"
     groups = by_type(profile).select("node", "gpu_ns", "calls", "cpu_own_ns").rows()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
+from tui.analysis.ops.ops_by_name import inferred_ops
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def test_timeline() -> None:
         ("kernel", "g", None, 800, None, 1, None, None, None),
     ]
     assert "the end is before the start" in profile["issues"]["reason"].to_list()[1]
+    assert inferred_ops(profile)["op_type"].to_list() == ["unknown", "memcpy HtoD"]
 
 
 @pytest.mark.parametrize("name", ["cl_gemm_d.txt", "dpc_gemm_d.txt", "dpc_gemm_h.txt", "gemm_fp16_flops.1799853"])

@@ -27,6 +27,8 @@ KIND_BY_PREFIX: Final = MappingProxyType(
     {
         **{"[CUDA memcpy": "memcpy", "[CUDA memset": "memset", "[Unified Memory": "um", "[CUDA Unified Memory": "um"},
         **{"MEMORY_COPY_": "memcpy", "CopyHostTo": "memcpy", "CopyDeviceTo": "memcpy"},
+        **{"Memcpy ": "memcpy", "Memset ": "memset"},
+        **{"zeCommandListAppendMemoryCopy": "memcpy", "zeCommandListAppendMemoryFill": "memset"},
     }
 )
 """How the profiler's own names begin, and the kind of work (``activities.kind``) that each stands for."""
@@ -35,8 +37,8 @@ KIND_BY_PREFIX: Final = MappingProxyType(
 def kind_of(name: str) -> str:
     """The kind of GPU work that a name stands for: memcpy, memset or um by the profiler's own names, else kernel.
 
-    >>> kind_of("[CUDA memcpy HtoD]"), kind_of("f(int*)")
-    ('memcpy', 'kernel')
+    >>> kind_of("[CUDA memcpy HtoD]"), kind_of("Memset (Device)"), kind_of("f(int*)")
+    ('memcpy', 'memset', 'kernel')
     """
     return next((kind for prefix, kind in KIND_BY_PREFIX.items() if name.startswith(prefix)), "kernel")
 
