@@ -215,7 +215,7 @@ def items(value: object) -> list[Mapping[str, Any]]:
 
 @dataclass(slots=True)
 class Stacks:
-    """Call stacks as text, each made once: snapshots share the frames of stacks that are alike."""
+    """Call stacks as text, each made once: snapshots share the frames of equal stacks."""
 
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _texts: list[str | None] = field(default_factory=lambda: [None])

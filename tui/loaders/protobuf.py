@@ -159,7 +159,7 @@ class Wire:
         return cls(memoryview(whole), at)
 
     def text(self, begin: int, end: int) -> str:
-        """A text; damaged characters become U+FFFD. Texts that are alike are made once."""
+        """A text; damaged characters become U+FFFD. Equal texts are created once."""
         raw = bytes(self.data[begin:end])
         known = self._texts.get(raw)
         if known is None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tui.loaders.text.block import Line
 
 PIECE: Final = 1 << 20
-"""At most this many bytes come out at a time (zstd: 16 MiB, of an input made to hurt)."""
+"""At most this many bytes come out at a time (zstd: 16 MiB, of a hostile input)."""
 
 _ZSTD_INPUT: Final = 512
 """A zstd block of four bytes can hold 128 KiB, so a small input bounds the output."""
@@ -144,7 +144,7 @@ def opened(path: str) -> int:
         ProftuiError: It is not there, or may not be read.
     """
     try:
-        # Else a named pipe that nobody writes to yet would hold up the thread, which then could not be stopped.
+        # Otherwise opening a named pipe without a writer would block the thread, which then could not be stopped.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(descriptor, True)
         return descriptor
@@ -157,7 +157,7 @@ def opened(path: str) -> int:
 
 
 def number_of(stream: BinaryIO) -> int | None:
-    """A file descriptor of its own for a stream that has one, so that nobody else's use of it matters."""
+    """A file descriptor of its own for a stream that has one, so that other users of it do not matter."""
     try:
         return os.dup(stream.fileno())
     except (io.UnsupportedOperation, AttributeError):

@@ -112,7 +112,7 @@ class Pattern:
 
     @property
     def repeats(self) -> bool:
-        """Whether it has been worth the while."""
+        """Whether it has saved time."""
         return self._middles.asked < _LEAST_MATCHES or 2 * len(self._middles) < self._middles.asked
 
     def match(self, args: Args) -> Match | None:
@@ -268,7 +268,7 @@ _MOST_KEYS: Final = 200
 _MOST_LESSONS: Final = 50
 """How often the types of a category may turn out to be others."""
 _LEAST_ROWS: Final = 16
-"""Fewer are not worth a pattern."""
+"""The fewest for which a pattern is made."""
 _MOST_PATTERNS: Final = 24
 _MOST_NEW_PATTERNS: Final = 4
 """For each text."""

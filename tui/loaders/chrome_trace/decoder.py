@@ -340,7 +340,7 @@ _WORKER_BYTES: Final = 128 << 20
 """What a process takes at most, with the block that it decodes and its answer."""
 _FEW_CORES: Final = 4
 _PAYS_BYTES: Final = 16 << 20
-"""So much text has to be there for another process to be worth its start."""
+"""Bytes of text that justify starting another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +397,7 @@ class DecoderProcess:
         """As `Decoding.decode`, of a text or of a part of a file.
 
         Raises:
-            WorkerLostError: The process is of no use any longer.
+            WorkerLostError: The process has ended or failed.
         """
         if self._task is not None:
             self.process.send(self._task)

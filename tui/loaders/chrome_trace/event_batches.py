@@ -259,7 +259,7 @@ class PackedBatch:
     new_texts: list[str]
     """What the codes mean that were not in use before."""
     is_first: bool
-    """Codes begin anew with this part."""
+    """Codes restart with this part."""
     complete: dict[str, PackedRows]
     """By the part of a `Split` that they belong to."""
     instants: PackedRows
@@ -280,7 +280,7 @@ class PackedBatch:
 WHOLE: Final = ""
 """The part that all events belong to where kinds are not separated."""
 _MOST_TEXT: Final = 1 << 25
-"""Characters of all texts that have codes; where there are more, codes begin anew."""
+"""Characters of all texts that have codes; where there are more, codes restart."""
 
 
 class Packer:

@@ -340,7 +340,7 @@ _BLOCKS_HERE: Final = 8
 """Blocks after which other processes take over; a small file is read before they would have started."""
 _LARGE: Final = 32 << 20
 _LARGE_PACKED: Final = 4 << 20
-"""Bytes of a file on the disk that is worth worker processes in any case."""
+"""Bytes of a file on the disk above which worker processes are always used."""
 _SHOWN: Final = 200
 _LOOK_UP_EVERY_S: Final = 0.1
 _NEXT_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
@@ -398,7 +398,7 @@ class _Reading:
         self._carried: list[bytes] = []
         """Text that begins with an event of which the end is still missing."""
         self._enough = 0
-        """Bytes of it at which another try is worth the time."""
+        """Bytes of it at which to try again."""
 
     def trace(self) -> Trace:
         try:
@@ -413,7 +413,7 @@ class _Reading:
         return self._assembly.trace(metadata, notes, self._partial or self._source.cut_short)
 
     def _content(self) -> Iterator[bytes]:
-        """The text of the input as UTF-8, until nobody wants it any longer."""
+        """The text of the input as UTF-8, as long as it is wanted."""
         chunks = self._source.chunks()
         first = next(chunks, b"")
 

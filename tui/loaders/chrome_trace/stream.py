@@ -122,7 +122,7 @@ def serve(channel: Channel) -> None:
     for begin in range(0, len(text), _TEXT_BYTES):
         channel.send(Text(bytes(text[begin : begin + _TEXT_BYTES]), counted.bytes_read))
     channel.send(Ended(counted.bytes_read, damage))
-    channel.receive()  # stay until nobody needs the rest
+    channel.receive()  # stay until the rest is not needed
 
 
 def _end_of_block(text: bytearray, most: int) -> int:

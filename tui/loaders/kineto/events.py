@@ -57,7 +57,7 @@ def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
 def in_order(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
     """The columns in another order, each in one piece; they are taken out of the list one by one.
 
-    So no more than one column is there twice, where nobody else holds them. One of them has values at least.
+    So at most one column exists twice, if nothing else refers to them. At least one of them has values.
     """
     positions = None if order is None else pl.Series(order.astype(np.uint32))
     names = [column.name for column in columns]

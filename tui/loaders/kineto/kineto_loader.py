@@ -65,7 +65,7 @@ _RANK: Final = re.compile(r"(?:TP|rank)[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
     """Each rank's own part of a trace, with its label; the trace itself, with none, where it is of one process.
 
-    Ids of launches begin anew in each rank, so that those of two must never meet.
+    Ids of launches restart in each rank, so ids of two ranks must not be compared.
 
     Args:
         trace: Its events are taken out of it.

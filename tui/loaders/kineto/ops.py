@@ -210,7 +210,7 @@ def _ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Texts:
 
 
 def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
-    """The nesting of rows in another order; what it is made of is held by nobody else, and so not for long."""
+    """The nesting of rows in another order; its inputs are released early."""
 
     def in_order(values: Ints) -> Ints:
         return values if order is None else values[order]

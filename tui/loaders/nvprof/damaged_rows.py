@@ -148,10 +148,10 @@ def rows_from(pieces: Sequence[RowFragment]) -> Repaired:
     """
     rows: list[SummaryRow] = []
     left: list[list[RowFragment]] = []
-    puzzle = _TornRows(pieces)
+    torn = _TornRows(pieces)
     start, gap = 0, True
     while start < len(pieces):
-        end, solved = puzzle.smallest_run(start)
+        end, solved = torn.smallest_run(start)
         if solved is None:
             if gap:
                 left.append([])

@@ -180,10 +180,10 @@ class _Owners:
 def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, commands: dict[int, str]) -> _Owners:
     """Assign GPU work to the process of its launching call, or to the first process without one."""
     pids = pl.concat([calls["pid"], ranges["pid"]]).drop_nulls().unique().sort().to_list()
-    nobody = pl.Series([None] * activities.height, dtype=pl.Int64)
+    no_owner = pl.Series([None] * activities.height, dtype=pl.Int64)
     if len(pids) < 2 or len(pids) > _MOST_PROCESSES:
         only = pids[0] if len(pids) == 1 else next(iter(commands)) if len(commands) == 1 else None
-        return _Owners((only,), nobody)
+        return _Owners((only,), no_owner)
     launching = (
         calls.group_by("correlation")
         .agg(pl.col("pid").n_unique().alias("processes"), pl.col("pid").first())

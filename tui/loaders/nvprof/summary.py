@@ -172,13 +172,13 @@ class SummarySection:
 
     def _take_row(self, text: str, line: Line) -> bool:
         match = ROW.fullmatch(text)
-        mended = match is None
-        if mended:
+        is_repaired = match is None
+        if is_repaired:
             match = ROW.fullmatch(_SPLIT_BEFORE_POINT.sub("", _SPLIT_NUMBER.sub(r"\1\2", text)))
         if match is None:
             return False
         row = row_of(match, line.number)
-        if mended:
+        if is_repaired:
             row.repairs.append("blanks taken out of its numbers")
             together = "".join(row.name.split())
             if together != row.name and is_api_name(together):

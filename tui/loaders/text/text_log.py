@@ -105,7 +105,7 @@ _FIRST_SEARCH: Final = 1024
 _LONGEST_WAIT: Final = 8192
 """Lines that are taken alone, at most, before bulk reading is tried again."""
 _LINES_BETWEEN_REPORTS: Final = 256
-"""Taken one by one: so many are soon done, and a wish to stop is seen in time."""
+"""Lines that are read one by one before the next check whether to stop."""
 
 
 class TextLogLoader:

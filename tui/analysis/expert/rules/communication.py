@@ -181,7 +181,7 @@ MIN_EACH: Final = 5
 
 
 def messages(case: Case) -> pl.DataFrame:
-    """Collectives of which the input tells the size: activity, name, device, start_ns, duration_ns, bytes, line."""
+    """Collectives whose size is recorded: activity, name, device, start_ns, duration_ns, bytes, line."""
     rows = case.profile["activities"].filter(pl.col("arguments").is_not_null())
     distinct = rows["arguments"].unique().cast(pl.String)
     parsed = pl.DataFrame({"text": distinct}).with_columns(

@@ -82,7 +82,7 @@ def long_gaps(case: Case) -> Verdict:
 
 
 def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
-    """Why long gaps are there, by what most of their time goes to, and what to do about it."""
+    """The main cause of long gaps, by time, and what to do about it."""
     parts = [
         gaps.take(np.flatnonzero(gaps.lengths >= case.limit("U2", "gap_ns"))).intervals for _, gaps in case.device_gaps
     ]

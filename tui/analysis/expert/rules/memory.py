@@ -50,7 +50,7 @@ def memory_underused(case: Case) -> Verdict:
 
 
 def memory_use(case: Case) -> pl.DataFrame:
-    """Memory of each GPU as the tool tells it, else what the framework's allocator took: gpu, total, used, used_pct."""
+    """Memory of each GPU as recorded, else what the framework's allocator took: gpu, total, used, used_pct."""
     rows = _of_tool(case)
     name = pl.col("name").str
     values = rows.select(
@@ -69,7 +69,7 @@ def memory_use(case: Case) -> pl.DataFrame:
 
 
 def _of_tool(case: Case) -> pl.DataFrame:
-    """What the recording tool tells of the memory of GPUs."""
+    """Memory of GPUs as the tool recorded it."""
     rows = case.profile["tool_figures"]
     return rows.filter(pl.col("name").str.starts_with("GPU memory "), pl.col("value").is_not_null())
 
