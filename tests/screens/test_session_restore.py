@@ -14,7 +14,7 @@ from tests.snapshots import screen_text
 from tui.app import navigator
 from tui.state import workspace
 from tui.state.store import files
-from tui.widgets.notices import OfferLine
+from tui.widgets.panel import OfferLine
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from textual.widgets import TextArea
 
 from tests.screens.opening import opened, press, settled, until
 from tui.widgets.charts.iteration_chart import IterationChart
-from tui.widgets.tab_bar import TabBar
+from tui.widgets.header_footer import TabBar
 from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
     from tui.state.store import Files
     from tui.state.workspace import Queries, SavedPlace, Workspace
-    from tui.widgets.notices import OfferLine
+    from tui.widgets.panel import OfferLine
 
 SAVE_EVERY_S: Final = 20.0
 """Also where a broken connection ends the program, most of where the user was is known."""
@@ -75,7 +75,7 @@ class SessionRestore:
             self.resume()
         elif self.left is not None and self._navigator.view_screen is not None:
             changed = f"{CHANGED}. " if self.left.stamp != self.files.stamp else ""
-            from tui.widgets.notices import OfferLine
+            from tui.widgets.panel import OfferLine
 
             self._offer = OfferLine(f"{changed}Last time: {self._in_words(self.left)}", "press ' to return")
             self._navigator.view_screen.mount(self._offer)

@@ -27,8 +27,8 @@ from tui.views import view
 from tui.widgets.details import DetailPane, Details, below_note, row_details, sections
 from tui.widgets.header_footer import Crumbs, KeyFooter
 from tui.widgets.input_bars import CommandBar
-from tui.widgets.notices import WarningLine
 from tui.widgets.output_filters import DrawsAhead
+from tui.widgets.panel import WarningLine
 from tui.widgets.table.filtering import BUSY_AFTER
 from tui.widgets.table.pane import TablePane
 

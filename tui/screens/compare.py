@@ -31,9 +31,9 @@ from tui.options import user_path
 from tui.screens.base import ViewScreen
 from tui.text import plain
 from tui.widgets.dialogs.base import Dialog, MenuLines
+from tui.widgets.header_footer import TabBar
 from tui.widgets.input_bars import PlainLine
-from tui.widgets.notices import HeadLines, sentence_lines
-from tui.widgets.tab_bar import TabBar
+from tui.widgets.panel import HeadLines, sentence_lines
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

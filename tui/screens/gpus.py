@@ -52,14 +52,14 @@ from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.widgets.charts.bars import look_of, stacked_bar
 from tui.widgets.details import below, row_details, whole_value
-from tui.widgets.notices import sentence_lines
+from tui.widgets.panel import sentence_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tui.model.profile import Profile
     from tui.widgets.details import Details
-    from tui.widgets.notices import Draw
+    from tui.widgets.panel import Draw
     from tui.widgets.table.pane import TablePane
 
 MOST_NAMED: Final = 4

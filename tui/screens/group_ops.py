@@ -17,8 +17,8 @@ from tui.model.errors import CommandError
 from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
-from tui.widgets.notices import NoteLine
-from tui.widgets.tab_bar import TabBar
+from tui.widgets.header_footer import TabBar
+from tui.widgets.panel import NoteLine
 from tui.widgets.table.tree import TreePane
 
 if TYPE_CHECKING:

@@ -38,10 +38,9 @@ from tui.text import plain
 from tui.textual_patches import skip_small_layouts
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.texts import CellDialog
-from tui.widgets.header_footer import Crumbs, KeyFooter
+from tui.widgets.header_footer import Crumbs, KeyFooter, TabBar
 from tui.widgets.input_bars import PlainLine
-from tui.widgets.notices import NoteLine
-from tui.widgets.tab_bar import TabBar
+from tui.widgets.panel import NoteLine
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ from tui.screens.linked_tables import Level, Row
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.widgets.charts.bars import area
-from tui.widgets.notices import sentence_lines
+from tui.widgets.panel import sentence_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
     from tui.widgets.details import Details
-    from tui.widgets.notices import Draw
+    from tui.widgets.panel import Draw
     from tui.widgets.table.pane import TablePane
 
 

@@ -20,7 +20,7 @@ from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import SingleTable
 from tui.widgets.details import below, row_details
-from tui.widgets.notices import NoteLine
+from tui.widgets.panel import NoteLine
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

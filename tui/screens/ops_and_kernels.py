@@ -40,7 +40,7 @@ from tui.screens.kernels import (
 )
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.details import below, gain_lines, op_details
-from tui.widgets.tab_bar import TabBar
+from tui.widgets.header_footer import TabBar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

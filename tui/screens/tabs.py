@@ -10,8 +10,8 @@ from textual import on
 
 from tui.screens.base import ViewBody
 from tui.screens.linked_tables import CURRENT, Level, LinkedTables
-from tui.widgets.notices import Draw, HeadLines
-from tui.widgets.tab_bar import TabBar
+from tui.widgets.header_footer import TabBar
+from tui.widgets.panel import Draw, HeadLines
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui.loaders.chrome_trace.microseconds import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
+from tui.loaders.digits import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
 
 EPOCH_US = 1_712_195_495_519_689
 decimals = st.text("0123456789", max_size=3)

@@ -20,10 +20,9 @@ from tui.loaders.chrome_trace.event_batches import (
     Values,
     each_of,
 )
-from tui.loaders.chrome_trace.microseconds import NULL
 from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, slices_of
 from tui.loaders.chrome_trace.untyped_events import GatheredArgs, dtype_of, integer_of, number_of
-from tui.loaders.digits import final_digits, first_digits
+from tui.loaders.digits import NULL, final_digits, first_digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

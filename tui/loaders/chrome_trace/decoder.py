@@ -37,9 +37,9 @@ from tui.loaders.chrome_trace.event_batches import (
     merged,
     timed,
 )
-from tui.loaders.chrome_trace.microseconds import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
 from tui.loaders.chrome_trace.torch_layout import find_torch_layout
 from tui.loaders.chrome_trace.untyped_events import names_of
+from tui.loaders.digits import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
 from tui.loaders.worker_process import (
     FileRange,
     WorkerLostError,

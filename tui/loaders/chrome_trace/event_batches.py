@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from tui.loaders.chrome_trace.microseconds import NULL
+from tui.loaders.digits import NULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

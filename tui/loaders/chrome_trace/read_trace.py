@@ -29,10 +29,10 @@ from tui.loaders.chrome_trace.event_batches import (
     PackedRows,
     Trace,
 )
-from tui.loaders.chrome_trace.microseconds import NULL
 from tui.loaders.chrome_trace.stream import Block, Blocks, Lost, Slot, Stream, Unpacker, looks_like_trace, members
 from tui.loaders.chrome_trace.tolerant_parser import scan
 from tui.loaders.chrome_trace.untyped_events import batch_of
+from tui.loaders.digits import NULL
 from tui.loaders.input_issues import Note, size_text
 from tui.loaders.text.lines import as_utf8, encoding_of
 from tui.loaders.worker_process import FileRange, run_together

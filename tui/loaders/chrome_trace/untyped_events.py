@@ -21,7 +21,7 @@ from tui.loaders.chrome_trace.event_batches import (
     text_of,
     timed,
 )
-from tui.loaders.chrome_trace.microseconds import NULL, ns_of
+from tui.loaders.digits import NULL, ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

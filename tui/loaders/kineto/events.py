@@ -14,7 +14,7 @@ import polars as pl
 
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Split
-from tui.loaders.chrome_trace.microseconds import NULL
+from tui.loaders.digits import NULL
 from tui.loaders.worker_process import run_together
 from tui.model.errors import WHAT_OPENS
 from tui.model.schema import NAME

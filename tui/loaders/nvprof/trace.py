@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tui.loaders.digits import Bytes, Mask, Places
+    from tui.loaders.digits import Bytes, Mask, Positions
     from tui.loaders.nvprof.reader_state import NvprofState
     from tui.loaders.text.block import Block
     from tui.loaders.text.section import Section
@@ -93,7 +93,7 @@ class TextBulk(TraceBulkReader):
         dashes = "".join("-".rjust(width) for width in np.diff(layout.edges)[1:])
         self._no_cells = dashes + " " * (layout.name_start - layout.edges[-1])
 
-    def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> BulkRows:
+    def _rows(self, data: Bytes, begins: Positions, ends: Positions, ascii_lines: Mask | None) -> BulkRows:
         plain = ends - begins > self._name_start
         if ascii_lines is not None:
             # Columns are counted in characters.
@@ -109,7 +109,7 @@ class TextBulk(TraceBulkReader):
         is_api = codes & 1 == 1
         return BulkRows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes >> 1, start.last_digit())
 
-    def _times(self, data: Bytes, begins: Places) -> tuple[Figures, Figures, Mask]:
+    def _times(self, data: Bytes, begins: Positions) -> tuple[Figures, Figures, Mask]:
         """Start and duration of all rows, and which rows have both in their columns."""
         start_edge, duration_edge = self._edges[:2]
         cells = cells_at(data, begins, duration_edge)
@@ -125,7 +125,7 @@ class TextBulk(TraceBulkReader):
             start.unit[:], duration.unit[:] = (len(str(NS_PER_UNIT[units[name]])) - 1 for name in ("start", "duration"))
         return start, duration, good
 
-    def _ids(self, data: Bytes, begins: Places, ends: Places) -> tuple[Places, Places]:
+    def _ids(self, data: Bytes, begins: Positions, ends: Positions) -> tuple[Positions, Positions]:
         # The id of an API call is within the brackets around the kernel's name.
         bracketed = np.flatnonzero(data[ends - 1] == ord(")"))
         if len(bracketed):
@@ -140,7 +140,7 @@ class TextBulk(TraceBulkReader):
             name_ends[ids < 0] = ends[ids < 0]
         return ids, name_ends
 
-    def _cells(self, data: Bytes, cells_begin: Places) -> Bytes:
+    def _cells(self, data: Bytes, cells_begin: Positions) -> Bytes:
         """The cells between the times and the name, with the name's first character."""
         return cells_at(data, cells_begin - self._shift, self._name_start - self._edges[1] + self._shift + 1)
 
@@ -154,7 +154,7 @@ class TextBulk(TraceBulkReader):
         is_api: Mask = (cells[:, grid - 1] == ord("-")) & (cells[:, -1] != ord("["))
         return is_api
 
-    def _new_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+    def _new_codes(self, data: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         cells = self._cells(data, begins)
         is_api = self._is_api(cells)
         gap = self._layout.edges[-1] - self._edges[1] + self._shift
@@ -170,7 +170,7 @@ class TextBulk(TraceBulkReader):
                 codes[chosen] = np.where(found >= 0, 2 * found + of_api, ODD)
         return codes
 
-    def _api_codes(self, data: Bytes, _: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+    def _api_codes(self, data: Bytes, _: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         texts = strings(data, begins, ends)
         own, codes, first = self._api_names.look_up(texts)
         if len(first):
@@ -184,7 +184,7 @@ class TextBulk(TraceBulkReader):
             return ODD
         return self._table.api_code(api_name(text[len(self._no_cells) :]))
 
-    def _gpu_codes(self, data: Bytes, cells: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+    def _gpu_codes(self, data: Bytes, cells: Bytes, begins: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         columns, good = read_cells(self._layout, cells, self._shift - self._edges[1], self._words)
         columns["name"], plain = self._names.read(strings(data, begins + (self._name_start - self._edges[1]), ends))
         good &= plain

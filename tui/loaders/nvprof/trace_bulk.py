@@ -24,7 +24,7 @@ from tui.loaders.digits import (
     TO_MASK,
     Bytes,
     Mask,
-    Places,
+    Positions,
     Words,
     eight_digits,
     every,
@@ -57,7 +57,7 @@ _ENOUGH: Final = 20_000
 """The number of rows after which it is decided whether the cells of a trace repeat."""
 
 
-def strings(data: Bytes, starts: Places, ends: Places) -> pl.Series:
+def strings(data: Bytes, starts: Positions, ends: Positions) -> pl.Series:
     """Parts of a text as a series without copying them; they must be in order and not overlap.
 
     The caller guarantees that the text is UTF-8.
@@ -105,7 +105,7 @@ class Dictionary:
         codes: npt.NDArray[np.uint32] = texts.cast(self._type).to_physical().to_numpy()
         return codes
 
-    def meanings(self, own: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int32], Places]:
+    def meanings(self, own: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int32], Positions]:
         """The meanings of codes (`_NEW` if not assigned yet), and the first row of each new code."""
         top = int(own.max(initial=0)) + 1
         if top > len(self._meaning):
@@ -117,7 +117,7 @@ class Dictionary:
         first = new[np.unique(own[new], return_index=True)[1]]
         return meaning, np.sort(first)
 
-    def look_up(self, texts: pl.Series) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], Places]:
+    def look_up(self, texts: pl.Series) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], Positions]:
         """The codes of strings, and their `meanings`."""
         own = self.codes(texts)
         return own, *self.meanings(own)
@@ -135,11 +135,11 @@ class Dictionary:
 class BulkRows:
     """Rows that look plain, in line order; a row whose ``code`` is `ODD` is not plain after all."""
 
-    index: Places
+    index: Positions
     """The line of each row in the chunk."""
-    start: Places
-    duration: Places
-    correlation: Places
+    start: Positions
+    duration: Positions
+    correlation: Positions
     is_api: Mask
     code: npt.NDArray[np.int32]
     last_digit: npt.NDArray[np.int64]
@@ -172,7 +172,7 @@ class TraceBulkReader(ABC):
         return start
 
     @abstractmethod
-    def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> BulkRows:
+    def _rows(self, data: Bytes, begins: Positions, ends: Positions, ascii_lines: Mask | None) -> BulkRows:
         """Read the plain rows of some lines.
 
         Args:
@@ -183,14 +183,14 @@ class TraceBulkReader(ABC):
         """
 
     @abstractmethod
-    def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
+    def _new_codes(self, data: Bytes, cells_at: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         """Parse new cells and return the code of each row.
 
         Returns:
             Twice its code, plus 1 for API calls; `ODD` if it is not plain.
         """
 
-    def _start_lookup(self, data: Bytes, cells_at: Places, ends: Places) -> LookedUp | None:
+    def _start_lookup(self, data: Bytes, cells_at: Positions, ends: Positions) -> LookedUp | None:
         """Start the lookup of the cells between ``cells_at`` and ``ends``; None if too few of them repeat.
 
         It runs in threads: Polars releases the GIL, and the caller parses other columns meanwhile.
@@ -207,7 +207,7 @@ class TraceBulkReader(ABC):
         return [self._beside.submit(look_up, slice(begin, begin + size)) for begin in range(0, len(ends) or 1, size)]
 
     def _codes(
-        self, data: Bytes, cells_at: Places, ends: Places, good: Mask, looked_up: LookedUp | None
+        self, data: Bytes, cells_at: Positions, ends: Positions, good: Mask, looked_up: LookedUp | None
     ) -> npt.NDArray[np.int32]:
         """The codes of rows, as `_new_codes` returns them; rows that are not ``good`` are `ODD`."""
         own = np.concatenate([part.result() for part in looked_up]) if looked_up else None
@@ -220,7 +220,7 @@ class TraceBulkReader(ABC):
         return codes
 
     def _good_codes(
-        self, data: Bytes, cells_at: Places, ends: Places, own: npt.NDArray[np.uint32] | None
+        self, data: Bytes, cells_at: Positions, ends: Positions, own: npt.NDArray[np.uint32] | None
     ) -> npt.NDArray[np.int32]:
         """The codes of good rows; ``own`` are their codes in the dictionary."""
         if own is None:
@@ -265,7 +265,7 @@ class TraceBulkReader(ABC):
                 store.add_many(*(columns if len(chosen) == len(plain) else (column[chosen] for column in columns)))
 
 
-def _without_blanks(data: Bytes, begins: Places, ends: Places) -> Places:
+def _without_blanks(data: Bytes, begins: Positions, ends: Positions) -> Positions:
     """Row ends before trailing blanks."""
     while True:
         trailing = (ends > begins) & (data[np.maximum(ends - 1, 0)] == ord(" "))
@@ -304,7 +304,7 @@ _SIZE_PREFIX: Final = _codes(
 class Figures:
     """The numbers of one or several columns; values of rows that are not ``good`` are meaningless."""
 
-    digits: Places
+    digits: Positions
     """All digits as one integer."""
     decimals: npt.NDArray[np.int8]
     """The number of decimals."""
@@ -330,26 +330,26 @@ class Figures:
         value: npt.NDArray[np.float64] = np.where(self.dash, np.nan, self.digits / _FLOAT_POWERS[self.decimals])
         return value
 
-    def as_whole(self) -> Places:
+    def as_whole(self) -> Positions:
         """Integers, -1 for ``-``."""
         return np.where(self.dash, -1, self.digits)
 
-    def as_ns(self) -> Places:
+    def as_ns(self) -> Positions:
         """Times in nanoseconds, rounded half to even; -1 for ``-``."""
         power = self.unit - self.decimals
-        value: Places = self.digits * _POWERS.take(power, mode="clip")
+        value: Positions = self.digits * _POWERS.take(power, mode="clip")
         fine = np.flatnonzero(power < 0)
         if len(fine):
             value[fine] = np.rint(value[fine] / _FLOAT_POWERS[-power[fine]]).astype(np.int64)
         value[self.dash] = -1
         return value
 
-    def last_digit(self) -> Places:
+    def last_digit(self) -> Positions:
         """The power of ten, in nanoseconds, of the last digit of times."""
         return self.unit - self.decimals
 
 
-def cells_at(data: Bytes, at: Places, width: int) -> Bytes:
+def cells_at(data: Bytes, at: Positions, width: int) -> Bytes:
     """The ``width`` characters from each offset, as rows of a table.
 
     They are copied together, so that all columns of a row are adjacent in the CPU cache.
@@ -472,7 +472,7 @@ _LAST_IS_DIGIT: Final = 0x7F
 _DASH: Final = np.frombuffer(b"       -", "<u8")[0]
 
 
-def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
+def final_ids(data: Bytes, ends: Positions) -> tuple[Positions, Positions]:
     """The ids in ``name [123]`` at the end of rows.
 
     Args:
@@ -505,7 +505,7 @@ _LAST: Final = 20
 """The longest id with its blank and brackets, in characters."""
 
 
-def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mask]:
+def six_decimals(data: Bytes, begins: Positions, ends: Positions) -> tuple[Positions, Mask]:
     """Numbers such as ``215155.715000`` in millionths, and which parts of a text are such numbers."""
     length = ends - begins
     words = words_at(data, ends - CELL)
@@ -519,7 +519,7 @@ def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mas
     return eight_digits(words & keep) * 10**7 + last, good
 
 
-def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places, Mask]:
+def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Positions, Mask]:
     """Read columns of right-aligned ``(x y z)``, given as for `figures`.
 
     Returns:
@@ -544,7 +544,7 @@ def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places
     return parts, fits
 
 
-def _blank_until(cells: Bytes, begin: int, end: int, until: Places) -> Mask:
+def _blank_until(cells: Bytes, begin: int, end: int, until: Positions) -> Mask:
     """Which rows have only blanks from column ``begin`` to before their own end, which is before ``end``."""
     result = np.ones(len(cells), np.bool_)
     for last in range(end, begin, -CELL):

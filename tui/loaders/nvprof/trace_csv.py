@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.digits import Bytes, Mask, Places, final_digits
+from tui.loaders.digits import Bytes, Mask, Positions, final_digits
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, time_ns, time_step_ns
 from tui.loaders.nvprof.trace_bulk import (
     ODD,
@@ -83,7 +83,7 @@ class CsvBulk(TraceBulkReader):
         # Rows that every CSV parser splits in the same way.
         self._regular = rf'^(?:(?:"[^"]*"|[^",]*),){{{len(self._columns) - 1}}}"[^"]*"$'
 
-    def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> BulkRows:
+    def _rows(self, data: Bytes, begins: Positions, ends: Positions, ascii_lines: Mask | None) -> BulkRows:
         # Never read beyond the data: a last row that is too short is not plain.
         whole = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
         begins, ends = begins[:whole], ends[:whole]
@@ -121,7 +121,7 @@ class CsvBulk(TraceBulkReader):
             np.full(len(index), len(str(NS_PER_UNIT[units["start"]])) - 1 - 6),
         )
 
-    def _ids(self, data: Bytes, cells_begin: Places, ends: Places) -> tuple[Places, Places, Mask]:
+    def _ids(self, data: Bytes, cells_begin: Positions, ends: Positions) -> tuple[Positions, Positions, Mask]:
         """Correlation ids, the end of the name before each (without its quotation mark), and which rows are plain."""
         ids = np.full(len(ends), -1, np.int64)
         good: Mask = np.ones(len(ends), np.bool_)
@@ -146,7 +146,7 @@ class CsvBulk(TraceBulkReader):
             ids[found] = np.where(ids[found] < 0, in_name[has_id], ids[found])
         return ids, name_ends, good & (name_ends > cells_begin)
 
-    def _new_codes(self, data: Bytes, cells_begin: Places, ends: Places) -> npt.NDArray[np.int32]:
+    def _new_codes(self, data: Bytes, cells_begin: Positions, ends: Positions) -> npt.NDArray[np.int32]:
         codes = np.full(len(ends), ODD, np.int32)
         # The name's closing quotation mark follows the id.
         rows = strings(data, cells_begin, ends) + '"'
@@ -213,7 +213,7 @@ class CsvBulk(TraceBulkReader):
         ]
 
 
-def _in_ns(millionths: Places, unit: str) -> Places:
+def _in_ns(millionths: Positions, unit: str) -> Positions:
     factor = NS_PER_UNIT[unit]
     if factor >= 10**6:
         return millionths * (factor // 10**6)
