@@ -49,6 +49,15 @@ def test_columns_go_by_priority_where_room_is_short() -> None:
     assert table.left_out == ("Avg µs", "Max µs", "Kind")
 
 
+def test_columns_stay_as_long_as_they_fit_to_the_cell() -> None:
+    made = written(COLUMNS, ROWS.with_columns(pl.Series("name", ["gemm", "relu"])))
+    whole = laid_out(made, name="name", width=200)
+    width = max(map(cell_width, whole.lines))
+    assert whole.lines[1].endswith("kernel  gemm")
+    assert (laid_out(made, name="name", width=width).lines, whole.left_out) == (whole.lines, ())
+    assert laid_out(made, name="name", width=width - 1).left_out == ("Kind",)
+
+
 def test_ascii() -> None:
     table = laid_out(written(COLUMNS, ROWS), name="name", width=60)
     assert "?" not in to_ascii("".join(table.lines))

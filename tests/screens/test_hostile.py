@@ -22,6 +22,7 @@ NAMES = {
     "long": "void f<" + "int, " * 20_000 + "int>(int)",
     "formula": "=cmd|' /C calc'!A0",
 }
+USUAL = ("markup", "escapes", "bidi", "long")
 HEADER = "Time(%)      Time     Calls       Avg       Min       Max  Name"
 
 
@@ -40,7 +41,11 @@ def log_with(name: str) -> str:
     )
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize(
+    "kind",
+    # Of those that are slow the fuzz tests have more, and tests/test_text.py every character.
+    [*USUAL, *(pytest.param(kind, marks=pytest.mark.slow) for kind in NAMES if kind not in USUAL)],
+)
 async def test_every_screen_shows_a_hostile_name_as_text(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(log_with(NAMES[kind]), encoding="utf-8")
