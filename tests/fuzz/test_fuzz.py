@@ -18,6 +18,8 @@ from tests.fuzz.survival import survives
 
 FEW = settings(max_examples=2, suppress_health_check=list(HealthCheck))
 ONE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
+# All views of an input take a second: a few examples of each are minutes in all.
+SOME = settings(max_examples=max(2, settings().max_examples // 5))
 FOLDERS = ("ranks", "mixed", "parquet", "dataset", "ascend")
 DATABASES = [name for name, (_, data) in inputs().items() if data.startswith(SQLITE)]
 
@@ -70,6 +72,7 @@ def test_a_damaged_folder_ends_in_words(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOLDERS)
+@SOME
 @given(data=st.data())
 def test_a_damaged_folder_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -78,6 +81,7 @@ def test_a_damaged_folder_is_shown_in_every_view(name: str, data: st.DataObject)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", inputs())
+@SOME
 @given(data=st.data())
 def test_a_damaged_input_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
     file, whole = inputs()[name]
@@ -87,7 +91,7 @@ def test_a_damaged_input_is_shown_in_every_view(name: str, data: st.DataObject) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", real_inputs() or [pytest.param("", marks=pytest.mark.skip("no real files here"))])
-@settings(max_examples=15)
+@SOME
 @given(data=st.data())
 def test_a_damaged_real_file_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
     path = SHARED / name
@@ -97,6 +101,7 @@ def test_a_damaged_real_file_is_shown_in_every_view(name: str, data: st.DataObje
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DATABASES)
+@SOME
 @given(changes=column_changes())
 def test_values_of_other_types_are_shown_in_every_view(name: str, changes: list[tuple[int, int, Any, bool]]) -> None:
     file, whole = inputs()[name]
