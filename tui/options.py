@@ -39,6 +39,9 @@ class OpenOptions:
     resume: bool = False
     """Go back at once to where the user left off in these files."""
 
+    follow: bool = False
+    """The files are still being written: what is new is read when it is complete."""
+
     cache: bool = True
     """Use what was kept of the files, and keep what is read of them."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.worker import get_current_worker
 
+from tui.app.follow import FOLLOWING, Following
 from tui.app.navigator import screen_class
 from tui.app.shutdown import LOADING
 from tui.model.aggregation import Aggregation
@@ -20,7 +21,7 @@ from tui.screens.loading import LoadingScreen
 from tui.views import VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tui.app.navigator import AppParts
     from tui.cache.cache import Cache
@@ -61,6 +62,14 @@ class ProfileLoading:
         self.errors: tuple[ProftuiError, ...] = ()
         """What could not be opened, of several files."""
         self._is_stopping = False
+        self.is_reading = False
+        """Whether the files are being read."""
+        self._follows_up = False
+        self.following = (
+            Following(self._app, self._options.paths, self._session, lambda: self.is_reading, self.follow_up)
+            if self._options.follow
+            else None
+        )
         self._cache: Cache | None = None
         self._home: HomeScreen | None = None
 
@@ -70,6 +79,8 @@ class ProfileLoading:
             self._show_home(".", "")
             return
         self._app.push_screen(LoadingScreen(self._options.paths))
+        if self.following is not None:
+            self.following.start()
         self._app.call_after_refresh(self.load)
 
     def is_home(self, screen: object) -> bool:
@@ -92,7 +103,16 @@ class ProfileLoading:
 
     def load(self) -> None:
         """Read the files in a thread."""
+        self.is_reading = True
         self._app.run_worker(self._read, thread=True, exclusive=True, group=LOADING)
+
+    def follow_up(self) -> None:
+        """Read the files again because they have grown; for the first time where nothing could be read of them yet."""
+        self._is_stopping, self._follows_up = False, True
+        if self._session.whole_profile is None:
+            self.load()
+        else:
+            self.load_again()
 
     def load_again(self) -> None:
         """Read the files again; what was read before is shown meanwhile."""
@@ -179,7 +199,8 @@ class ProfileLoading:
         is_first = self._session.whole_profile is None
         opened, self._opened = self._opened, None
         paths = self._options.paths
-        if is_first and opened is None and len(paths) == 1 and self._lists_profiles(paths[0]):
+        may_list = is_first and opened is None and not self._options.follow and len(paths) == 1
+        if may_list and self._lists_profiles(paths[0]):
             note = "Profiles of different runs. space marks some to open together, a opens all of a folder as one job."
             self._app.call_from_thread(self._show_home, paths[0], note)
             return
@@ -188,7 +209,8 @@ class ProfileLoading:
             report,
             session=self._session.session if is_first else None,
             aggregation=self._session.aggregation if is_first else None,
-            renew=not is_first,
+            # Of a folder that is followed only the new files are read: the others come from the cache.
+            renew=not is_first and not self._follows_up,
         )
         if opened.profile is not None:
             # Imported here, where the loading screen still answers.
@@ -224,6 +246,7 @@ class ProfileLoading:
     def _take(self, opened: OpenedProfiles) -> None:
         """Show what was read, and say what could not be."""
         profile, errors = opened.profile, opened.errors
+        follows_up, self.is_reading, self._follows_up = self._follows_up, False, False
         if self.is_reading_again:
             self.is_reading_again = False
             self._session.show_progress("reading", "")
@@ -231,6 +254,9 @@ class ProfileLoading:
                 self._say("Stopped. The profile is unchanged.")
                 return
         is_first = self._session.whole_profile is None
+        if profile is None and self.following is not None and not self._is_stopping:
+            self._wait_for_more(errors)
+            return
         if profile is None and is_first:
             self.errors = errors
             self._app.exit(return_code=2)
@@ -240,7 +266,7 @@ class ProfileLoading:
             return
         self.errors = errors
         self._cache_later(opened)
-        news = [] if is_first else ["File read again."]
+        news = [] if is_first or follows_up else ["File read again."]
         if self._session.session is not None and self._session.session >= profile["sessions"].height:
             news.append(f"No session {self._session.session} any more: showing all.")
             self._session.session = None
@@ -255,7 +281,16 @@ class ProfileLoading:
         if not is_first:
             for screen in self._views.values():
                 screen.profile_changed()
+        if self.following is not None:
+            self.following.loaded()
         self._say_news(profile, errors, news)
+
+    def _wait_for_more(self, errors: Sequence[ProftuiError]) -> None:
+        """Say that nothing can be read of files that are followed; the next data may change that."""
+        self._session.show_progress(FOLLOWING, f"following: {errors[-1].message if errors else 'nothing to read'}")
+        for screen in self._app.screen_stack:
+            if isinstance(screen, LoadingScreen):
+                screen.show_waiting(errors[-1].message if errors else "")
 
     def _say_news(self, profile: Profile, errors: Iterable[ProftuiError], news: list[str]) -> None:
         shown_errors = _lines(errors)

@@ -95,6 +95,9 @@ def open_parser() -> argparse.ArgumentParser:
     _common(parser)
     parser.add_argument("--theme", choices=("dark", "light"), default="dark", help="default: dark")
     parser.add_argument("--resume", action="store_true", help="restore the views as you left them")
+    parser.add_argument(
+        "--follow", action="store_true", help="read what is new in files and folders that are still being written"
+    )
     parser.add_argument("--no-mouse", action="store_true", help="do not capture the mouse")
     parser.add_argument("--ascii", action="store_true", help="use only ASCII characters")
     parser.add_argument("--keys", action="store_true", help="print the keys in force (see keys.toml) and exit")

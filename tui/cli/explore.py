@@ -46,7 +46,13 @@ def open_app(options: argparse.Namespace) -> int:
         console.info(f"{known.obstacle}: printing the text report; open the file in a terminal to explore it")
         return status
     check_input(options.files)
-    if options.files and not any(file == "-" or "://" in file or Path(file).exists() for file in options.files):
+    if options.follow and (not options.files or any(file == "-" or "://" in file for file in options.files)):
+        raise ProftuiError("--follow needs a file or a folder", "for example: proftui --follow traces/")
+    if (
+        options.files
+        and not options.follow
+        and not any(file == "-" or "://" in file or Path(file).exists() for file in options.files)
+    ):
         # Reported before the screen opens.
         load_files(options)
     if "-" in options.files or not sys.stdin.isatty():
@@ -72,6 +78,7 @@ def open_app(options: argparse.Namespace) -> int:
                 color=known.color,
                 ascii_only=options.ascii or not known.utf8,
                 resume=options.resume,
+                follow=options.follow,
                 cache=not options.no_cache,
                 mouse=not (options.no_mouse or keeps_escape(os.environ)),
             ),

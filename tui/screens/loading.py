@@ -265,6 +265,13 @@ class LoadingScreen(Screen[None]):
         self._is_stopping = True
         self.query_one("#how", Static).update(Content(STOPPING))
 
+    def show_waiting(self, why: str) -> None:
+        """Say that nothing can be read yet, of a file that is followed."""
+        self._progress = None
+        self.query_one("#what", Static).update(Content(f"Waiting for {self._shown(self._paths[0])}"))
+        self.query_one("#state", Static).update(Content(plain(f"{why}: read when there is more")))
+        self.query_one("#how", Static).update(Content("Q: quit"))
+
     def _show_state(self) -> None:
         progress, now = self._progress, time.monotonic()
         if progress is None:

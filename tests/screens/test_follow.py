@@ -1,0 +1,91 @@
+"""``--follow``: what is new is read when it is complete, and the view stays where it is."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from tests.cli.running import run
+from tests.profiles import SAMPLES
+from tests.screens.opening import press, until
+from tui.app import ProftuiApp, follow
+from tui.app.follow import News, Watch, lacks_end, stamps
+from tui.options import OpenOptions
+from tui.screens.loading import LoadingScreen
+from tui.widgets.table.view import FrameTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+TRACE = gzip.decompress((SAMPLES / "mlp_modules.pt.trace.json.gz").read_bytes())
+
+
+def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> None:
+    first, second, log = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json", tmp_path / "run.log"
+    first.write_text("{}\n")
+    watch = Watch([str(tmp_path)], settled_s=2, longest_s=30)
+    watch.mark_read(watch.look())
+    assert watch.news(watch.look(), 0) is News.NOTHING
+    second.write_text('{"traceEvents": [')
+    assert watch.news(watch.look(), 1) is News.GROWING
+    assert watch.news(watch.look(), 60) is News.GROWING, "its end is missing, however long it rests"
+    second.write_text('{"traceEvents": []}\n')
+    assert watch.news(watch.look(), 61) is News.GROWING
+    assert watch.news(watch.look(), 63) is News.COMPLETE
+    watch.mark_read(watch.look())
+    assert watch.news(watch.look(), 64) is News.NOTHING
+    for second_s in range(30):
+        log.write_text("x" * second_s)
+        assert watch.news(watch.look(), 100 + second_s) is News.GROWING
+    log.write_text("x" * 30)
+    assert watch.news(watch.look(), 130) is News.COMPLETE, "a log that never rests is read all the same"
+    assert lacks_end(str(tmp_path / "none.json")) is False
+    assert stamps([str(tmp_path / "none")]) == {}
+
+
+async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(tmp_path: Path) -> None:
+    app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), follow=True, cache=False))
+    path = tmp_path / "rank0.pt.trace.json"
+    with patch.multiple(follow, POLL_S=3600.0, SETTLED_S=0.01):
+        async with app.run_test(size=(120, 40)) as pilot:
+            shown, following = app.profile_session, app.loading_files.following
+            assert following is not None
+
+            def looked(condition: Callable[[], bool]) -> Callable[[], bool]:
+                def is_so() -> bool:
+                    following.look()
+                    return condition()
+
+                return is_so
+
+            await until(pilot, lambda: "following" in shown.progress, "that nothing is there is said")
+            assert isinstance(app.screen, LoadingScreen)
+            path.write_bytes(TRACE[:-2000])
+            await until(pilot, looked(lambda: "being written" in shown.progress["following"]), "growth is said")
+            assert shown.whole_profile is None
+            path.write_bytes(TRACE)
+            await until(
+                pilot, looked(lambda: app.view_screen is not None and app.view_screen.is_mounted), "the first view"
+            )
+            assert shown.whole_profile is not None
+            assert shown.whole_profile["sessions"].height == 1
+            await press(pilot, "K", "j", "j")
+            view = app.view_screen
+            assert view is not None
+            key = view.query(FrameTable).first().model.cursor_key()
+            assert key is not None
+            (tmp_path / "rank1.pt.trace.json").write_bytes(TRACE.replace(b'"rank": 0', b'"rank": 1'))
+            await until(pilot, looked(lambda: shown.whole_profile["sessions"].height == 2), "a second file")
+            assert app.view_screen is view
+            assert view.query(FrameTable).first().model.cursor_key() == key
+            await until(pilot, lambda: shown.progress["following"].startswith("following, read at "), "it is said")
+
+
+def test_follow_needs_a_file(capfd: pytest.CaptureFixture[str]) -> None:
+    with patch("tui.cli.explore.terminal_of") as known:
+        known.return_value.obstacle = ""
+        assert run(capfd, "--follow", "-")[2].startswith("proftui: --follow needs a file or a folder\n")
