@@ -25,7 +25,7 @@ from tui.screens.ops_and_kernels import OpsAndKernelsScreen
 from tui.screens.sql import SqlScreen
 from tui.screens.tabs import TabbedTables
 from tui.screens.view_tables import UNFOLDED, table_names
-from tui.tables import REPORTS, report_of_screen
+from tui.tables import ALL_REPORTS, REPORTS, report_of_screen
 from tui.text import plain
 from tui.widgets.table.tree import TreePane
 
@@ -68,6 +68,8 @@ def _checked(command: str) -> str:
 
 def _report(screen: ViewScreen) -> list[str]:
     report = report_of_screen(screen.VIEW)
+    if report not in ALL_REPORTS:
+        raise CommandError("No command prints this view.")
     words = ["report", *_files(screen)]
     if report != "dashboard":
         words += ["--view", report]
