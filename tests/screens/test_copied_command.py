@@ -10,12 +10,12 @@ import pytest
 
 from tests.profiles import load, load_one
 from tests.screens.opening import app_of, opened, press, sample, settled
-from tests.screens.test_reports_agree import INPUTS
 from tui.cli.main import main
 from tui.loaders import registry
 from tui.model.aggregation import aggregation
 from tui.screens.copied_command import copied_command
 from tui.screens.tabs import TabbedTables
+from tui.screens.timeline import TimelineScreen
 from tui.tables import REPORTS, screen_of_report
 
 if TYPE_CHECKING:
@@ -32,6 +32,14 @@ def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 Printed = list[dict[str, Any]]
+INPUTS: Final = (
+    "resnet50_training.nvprof.log",
+    "resnet50_training.pt.trace.json.gz",
+    "gpt_cudagraph.nsys.sqlite.gz",
+    "ddp_ranks",
+    "tracking_four_runs.nvprof.log",
+    "gemm.ncu.csv",
+)
 UNLIKE: Final = {"aggregated", "key", "row"}
 """Columns that the screen alone has, or the command alone."""
 
@@ -71,6 +79,7 @@ async def taken(pilot: Pilot[None], pane: TablePane) -> tuple[str, Printed]:
 async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str]) -> None:
     """Filter, order, columns, limit, iterations and session are those of the screen; so is what a tree unfolds."""
     found: list[tuple[str, Printed]] = []
+    sample_log = sample("resnet50_training.nvprof.log")
 
     async def take() -> None:
         screen = app_of(pilot).view_screen
@@ -92,7 +101,7 @@ async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str]) -> 
         await take()
         await press(pilot, "X")
         (message,) = app_of(pilot)._notifications
-        assert message.message.endswith(f": {found[-1][0]}")
+        assert message.message.startswith(f"{found[-1][0]}\n")
         app_of(pilot).go("group-ops")
         await settled(pilot)
         await take()
@@ -101,11 +110,28 @@ async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str]) -> 
         app_of(pilot).run_line("filter gemm")
         await settled(pilot)
         await take()
+        app_of(pilot).go("timeline")
+        await settled(pilot)
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, TimelineScreen)
+        assert copied_command(screen) == f"proftui report {sample_log} --view timeline --iterations 2:3"
+        window = screen.lanes.window
+        assert window is not None
+        screen.lanes.look_at(window.zoomed_in(window.begin_ns).zoomed_in(window.begin_ns))
+        timeline_command, window = copied_command(screen), screen.lanes.window
         app_of(pilot).go("log")
         await settled(pilot)
         assert app_of(pilot).view_screen is not None
         log_command = copied_command(app_of(pilot).view_screen)
-    sample_log = sample("resnet50_training.nvprof.log")
+    assert timeline_command == (
+        f"proftui export {sample_log} --format chrome --from={window.first_ns}ns --to={window.last_ns}ns "
+        "--iterations 2:3"
+    )
+    assert main(shlex.split(timeline_command)[1:]) == 0
+    events = json.loads(capfd.readouterr().out)["traceEvents"]
+    spans = [(one["ts"] * 1000, (one["ts"] + one["dur"]) * 1000) for one in events if one["ph"] == "X"]
+    assert len(spans) > 100
+    assert all(start < window.last_ns and end > window.first_ns for start, end in spans)
     assert log_command.startswith("sed -n 1,")
     assert log_command.endswith(f"p {sample_log}")
     assert [command.removeprefix(f"proftui report {sample_log} --view ") for command, _rows in found] == [

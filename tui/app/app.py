@@ -476,7 +476,7 @@ class ProftuiApp(App[None]):
         except (CommandError, ProftuiError) as error:
             self.say(str(error), severity="warning")
         else:
-            self.say(f"{copy_text(self, command)}: {command}")
+            self.say(f"{command}\n{copy_text(self, command)}")
 
     def action_redraw(self) -> None:
         """Draw the whole screen again."""

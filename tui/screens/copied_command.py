@@ -24,6 +24,7 @@ from tui.screens.log import LogScreen
 from tui.screens.ops_and_kernels import OpsAndKernelsScreen
 from tui.screens.sql import SqlScreen
 from tui.screens.tabs import TabbedTables
+from tui.screens.timeline import TimelineScreen
 from tui.screens.view_tables import UNFOLDED, table_names
 from tui.tables import ALL_REPORTS, REPORTS, report_of_screen
 from tui.text import plain
@@ -48,11 +49,23 @@ def copied_command(screen: ViewScreen) -> str:
         return _checked(_log_lines(screen))
     if isinstance(screen, CompareScreen):
         words = _diff(screen)
+    elif isinstance(screen, TimelineScreen) and screen.zoomed_to is not None:
+        words = _window(screen, *screen.zoomed_to)
     elif isinstance(screen, SqlScreen):
         words = ["sql", *_files(screen), screen.asked, *_selection(screen.first_table), *_input(screen)]
     else:
         words = _report(screen)
     return _checked(shlex.join(["proftui", *words]))
+
+
+def _window(screen: TimelineScreen, first_ns: int, last_ns: int) -> list[str]:
+    """What prints all that ran in a part of the time, as trace events."""
+    shown = screen.lanes.shown
+    one_of_several = shown is not None and len(shown.sessions) > len(shown.shifts) == 1
+    session = ["--session", str(next(iter(shown.shifts)))] if shown is not None and one_of_several else []
+    times = [f"--from={first_ns}ns", f"--to={last_ns}ns"]
+    chosen = screen.explorer.profile_session.session is not None
+    return ["export", *_files(screen), "--format", "chrome", *times, *([] if chosen else session), *_input(screen)]
 
 
 def _checked(command: str) -> str:

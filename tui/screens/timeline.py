@@ -103,6 +103,12 @@ class TimelineScreen(ViewScreen):
         """The lanes."""
         return self.query_one(TimelineView)
 
+    @property
+    def zoomed_to(self) -> tuple[int, int] | None:
+        """The first and the last moment on the screen, by the ruler; None where all of the time is."""
+        window = self.lanes.window
+        return None if window is None or window.cell_ns >= window.fit_ns else (window.first_ns, window.last_ns)
+
     def focus_table(self) -> None:
         """The lanes take the keys."""
         self.lanes.focus()
