@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.render_summary import time_cell
 from tui.loaders.nvprof.numbers import count, percent, rate, size_bytes, time_ns
+from tui.loaders.nvprof.trace_bulk import Figures
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,17 @@ def test_what_is_no_time_is_refused_in_words(text: str) -> None:
 def test_a_time_reads_back_within_its_printed_precision(nanoseconds: int) -> None:
     read = time_ns(time_cell(nanoseconds))
     assert abs(read - nanoseconds) <= max(Decimal(nanoseconds) * Decimal("0.00005"), Decimal("0.5"))
+
+
+def test_whole_columns_are_read_as_single_times_are() -> None:
+    texts = ("1.5ns", "2.5ns", "1.499ns", "12.3456us", "8.0251ms", "1.23456789012s", "7ns")
+    digits = np.array([15, 25, 1499, 123456, 80251, 123456789012, 7, 0], np.int64)
+    decimals = np.array([1, 1, 3, 4, 4, 11, 0, 0], np.int8)
+    unit = np.array([0, 0, 0, 3, 6, 9, 0, 0], np.int8)
+    dash = np.arange(8) == 7
+    found = Figures(digits, decimals, unit, dash, np.ones(8, bool)).as_ns().tolist()
+    assert found == [2, 2, 1, 12_346, 8_025_100, 1_234_567_890, 7, -1]
+    assert found[:-1] == [time_ns(text) for text in texts]
 
 
 def test_sizes_count_1024_by_default() -> None:
