@@ -31,6 +31,7 @@ from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.output.diff import Diff
 from tui.output.report import Style
+from tui.output.report_dashboard import DashboardReport
 from tui.screens.dashboard.input_entries import memory_entries
 
 if TYPE_CHECKING:
@@ -374,3 +375,11 @@ def test_the_dashboard_shows_peak_held_memory_largest_stacks_and_failures() -> N
         ("train.py(3): step", "2 MiB  100%"),
         ("Out of memory", "1 time"),
     ]
+
+
+def test_a_report_of_the_dashboard_has_what_is_held_and_the_peak() -> None:
+    text = DashboardReport(read(snapshot())).as_text(Style(100))
+
+    assert "Memory held at last\nDev  Reserved  Allocated" in text
+    assert "Memory at the peak\nCall site " in text
+    assert "/home/me/model.py(7): forward    0   9.9998 MiB      76.92            2" in text

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import REST, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
+from tui.analysis.allocator import MEMORY_DEVICES, MEMORY_PEAK, memory_devices, memory_peak
+from tui.analysis.dashboard import REST, TOP, Dashboard, advice, dashboard, idle_gaps, iteration_spreads, wall_time
 from tui.analysis.dashboard_facts import Fact, definition
 from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
@@ -219,6 +220,16 @@ class _ReportSection:
     rows: pl.DataFrame
 
 
+def _of_memory(profile: Profile) -> list[_ReportSection]:
+    """Of a memory snapshot what each device holds, and the largest call sites at the peak."""
+    if profile["memory_segments"].is_empty():
+        return []
+    return [
+        _ReportSection(replace(MEMORY_DEVICES, title="Memory held at last"), memory_devices(profile)),
+        _ReportSection(replace(MEMORY_PEAK, title="Memory at the peak"), memory_peak(profile).head(TOP)),
+    ]
+
+
 class DashboardReport:
     """The dashboard of a profile, to be written.
 
@@ -246,6 +257,7 @@ class DashboardReport:
             _ReportSection(API_TABLE, figures.top_api),
             _ReportSection(LONGEST, idle_gaps(profile)),
             _ReportSection(COPIES, figures.copies),
+            *_of_memory(profile),
             _ReportSection(LAYERS, layer_totals(profile)),
             _ReportSection(DEVICES, figures.devices),
             _ReportSection(_of_tool(figures.tool_headlines), figures.tool_headlines),

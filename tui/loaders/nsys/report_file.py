@@ -67,7 +67,7 @@ def exported(nsys: str, report: Path, source: Source, *, into: Path | None = Non
     except OSError as error:
         raise ProftuiError(
             f"{source.called}: cannot be exported ({(error.strerror or str(error)).lower()})",
-            "set XDG_CACHE_HOME to a folder with more free space",
+            "set XDG_CACHE_HOME to a folder of your own with enough free space",
         ) from error
     return export
 
