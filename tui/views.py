@@ -85,7 +85,7 @@ VIEWS: Final = (
     View(
         "critical-path",
         "Critical Path",
-        "X",
+        "B",
         TIME,
         "tui.screens.critical_path:CriticalPathScreen",
         "what decides when an iteration ends",

@@ -12,7 +12,7 @@ from tui.screens.timeline import TimelineScreen
 
 async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
     async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(120, 40)) as pilot:
-        await press(pilot, "X")
+        await press(pilot, "B")
         screen = app_of(pilot).view_screen
         assert isinstance(screen, CriticalPathScreen)
         await settled(pilot)
@@ -37,7 +37,7 @@ async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
 
 async def test_a_short_screen_keeps_two_lines_of_bars() -> None:
     async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(80, 24)) as pilot:
-        await press(pilot, "X")
+        await press(pilot, "B")
         screen = app_of(pilot).view_screen
         assert screen is not None
         assert screen.query_one(PathStrip).size.height == 3
