@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from tests.dataset.converting import RANKS, convert, same
+from tests.profiles import SAMPLES
 from tui.cli.main import main
 from tui.loaders import dataset_loader
 from tui.loaders.dataset_loader import FIRST_ANSWER
@@ -33,6 +34,12 @@ class _Store(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._answer(body=True)
+
+    def do_PUT(self) -> None:
+        path = self.folder / unquote(self.path.partition("?")[0]).removeprefix("/bucket/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+        self._send(200, b"", {}, body=True)
 
     def _answer(self, *, body: bool) -> None:
         if "Authorization" not in self.headers:
@@ -141,3 +148,16 @@ def test_a_store_that_cannot_answer_is_not_asked_for_ever(store: Path, monkeypat
     with pytest.raises(ProftuiError, match="cannot be read"):
         load_one("s3://bucket/one")
     assert len(asked) == 1 + FIRST_ANSWER["max_retries"]
+
+
+def test_a_baseline_lies_in_a_store(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = str(SAMPLES / "gpt_summary.nvprof.log")
+    save = ["baseline", "save", "main", log, "--dir", "s3://bucket/baselines"]
+    assert main(save) == 0
+    assert (store / "baselines/main.parquet").stat().st_size < 20_000
+    assert main(save) == 2
+    assert "s3://bucket/baselines/main.parquet exists" in capsys.readouterr().err
+    assert main(["diff", "--baseline", "main", log, "--dir", "s3://bucket/baselines"]) == 0
+    assert capsys.readouterr().out.startswith("baseline main > gpt_summary.nvprof.log\n\nNO CHANGE: ")
+    assert main(["diff", "--baseline", "none", log, "--dir", "s3://bucket/baselines"]) == 2
+    assert "s3://bucket/baselines/none.parquet: no such baseline" in capsys.readouterr().err

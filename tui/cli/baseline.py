@@ -31,7 +31,7 @@ def baseline(options: Namespace) -> int:
     times = _times(options)
     data = baselines.packed(times)
     if is_address(path):
-        times.write_parquet(path, compression="zstd")
+        baselines.upload(options.dir, options.name, times, overwrite=options.overwrite)
     else:
         from tui.output.export import write_file
 

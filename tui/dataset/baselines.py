@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -67,7 +68,7 @@ def read(folder: str, name: str) -> pl.DataFrame:
                 raise ProftuiError(f"{path}: too large to be a baseline")
             times = pl.read_parquet(Path(path).read_bytes())
     except FileNotFoundError:
-        known = ", ".join(names(folder))
+        known = "" if is_address(folder) else ", ".join(names(folder))
         hint = f"there are: {known}" if known else f"proftui baseline save {name} FILE... --dir {folder}"
         raise ProftuiError(f"{path}: no such baseline", hint) from None
     except (OSError, *UNREADABLE) as error:
@@ -75,6 +76,27 @@ def read(folder: str, name: str) -> pl.DataFrame:
     if times.schema != SCHEMA or times.is_empty():
         raise ProftuiError(f"{path}: not a baseline of this version", f"save it again: proftui baseline save {name}")
     return times
+
+
+def upload(folder: str, name: str, times: pl.DataFrame, *, overwrite: bool) -> None:
+    """Write a baseline to an object store.
+
+    Raises:
+        ProftuiError: It is there already, or the store cannot be written to.
+    """
+    path = path_of(folder, name)
+    if not overwrite and _is_there(folder, name):
+        raise ProftuiError(f"{path} exists", "choose another name, or use --overwrite")
+    try:
+        times.write_parquet(path, compression="zstd", storage_options=FIRST_ANSWER)
+    except (OSError, *UNREADABLE) as error:
+        raise ProftuiError(f"{path}: cannot be written ({first_line(error)})") from error
+
+
+def _is_there(folder: str, name: str) -> bool:
+    with suppress(ProftuiError):
+        return not read(folder, name).is_empty()
+    return False
 
 
 def names(folder: str) -> list[str]:
