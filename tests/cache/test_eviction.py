@@ -115,6 +115,14 @@ def test_what_was_not_used_for_longest_goes_first(log: str, monkeypatch: pytest.
     assert sum(kept.bytes for kept in entry.entries()) <= 3.5 * size
 
 
+def test_what_is_kept_by_name_goes_last_though_it_was_not_used_for_longest(log: str) -> None:
+    for path in copies(log, 3):
+        keep(path)
+    oldest = entry.entries()[-1]
+    entry.evict(most=oldest.bytes, keep=oldest.name)
+    assert [one.name for one in entry.entries()] == [oldest.name]
+
+
 def test_what_is_larger_than_all_room_is_not_written(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "MOST_BYTES", 1000)
     keep(log)
