@@ -33,8 +33,8 @@ def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
     previews: list[LoadPreview] = []
 
     def report(progress: LoadProgress) -> bool:
-        if base.preview is not None:
-            previews.append(base.preview)
+        if progress.preview is not None:
+            previews.append(progress.preview)
         return True
 
     return registry.load_one(str(path), report=report), previews
