@@ -147,6 +147,14 @@ TABLES: Final = (
         needs="GPU_WORK",
         export_function="ops.op_trees:exported_forest",
     ),
+    Table(
+        "flame",
+        "ops.flame:flame",
+        "ops.flame:FLAME",
+        ("flame",),
+        needs="GPU_WORK",
+        export_function="ops.flame:exported_flame",
+    ),
     Table("op_kernels", "ops.ops_by_name:kernels_with_ops"),
     # FLOPs, bytes and distance from the GPU's peaks.
     Table(

@@ -153,6 +153,7 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "op_instances": 3,
         "measured_kernels": 0,
         "op_forest": 7,
+        "flame": 10,
         "op_kernels": 3,
         "op_work": 0,
         "op_work_by_shape": 0,

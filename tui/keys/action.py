@@ -22,6 +22,7 @@ class Scope(StrEnum):
     TYPES = "in the op types"
     TREE = "in the tree of ops"
     EXPERT = "in Expert Systems"
+    FLAME = "in the flame view"
     HOME = "in the list of profiles"
 
 

@@ -90,6 +90,7 @@ OF_SOME_VIEWS = (
     Scope.TYPES,
     Scope.TREE,
     Scope.EXPERT,
+    Scope.FLAME,
 )
 """Where keys work that only some views have."""
 

@@ -235,7 +235,7 @@ _AT_ONCE: Final = 1 << 20
 """Launches that are examined together."""
 
 
-def _chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
+def chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
     """The place that each row is: the names of the rows around it and its own; and those places as texts by number.
 
     Number 0 is no place at all. One step is taken for each different place, not for each row.
@@ -262,7 +262,7 @@ def _leaves(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @once_per_profile(*_FRAMES)
-def _recorded(profile: Profile) -> pl.DataFrame:
+def recorded_leaves(profile: Profile) -> pl.DataFrame:
     """Every recorded op with what it spent itself: the values of `LEAVES`, group, and whether it counts as a call.
 
     An op that can use tensor cores, or does, counts once with all its calls: ``eligible`` and ``on_tc`` are flags.
@@ -323,7 +323,7 @@ def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
 def _without_op(profile: Profile) -> pl.DataFrame:
     """The GPU work of sessions with recorded ops that is in none of them, by reason."""
     rest = recorded_ops(profile).filter(pl.col("why_no_op").is_not_null())
-    trains = pl.col("session").is_in(_training_sessions(profile).implode())
+    trains = pl.col("session").is_in(training_sessions(profile).implode())
     return _leaves(
         rest.select(
             "session",
@@ -378,9 +378,9 @@ def by_path(profile: Profile) -> pl.DataFrame:
     what is computed again for it (activation checkpointing). What the engine does for no op stands under `ENGINE`.
     `PASSES` tell the parts of the GPU time, in sessions with backward ops.
     """
-    ops = _recorded(profile).hstack(_passes(profile))
+    ops = recorded_leaves(profile).hstack(passes(profile))
     time = {name: pl.when(pl.col("pass") == name).then(pl.col("gpu_ns")).otherwise(0) for name in PASSES}
-    trains = pl.col("session").is_in(_training_sessions(profile).implode())
+    trains = pl.col("session").is_in(training_sessions(profile).implode())
     ops = ops.with_columns(pl.when(trains).then(of_pass).alias(name) for name, of_pass in time.items())
     return _joined(profile, _by_place(ops, pl.col("around").str.replace_all("/", SEPARATOR, literal=True)), INFERRED)
 
@@ -395,13 +395,13 @@ _MODULE_IN_ENGINE: Final = r"autograd::engine::evaluate_function: [^/]*(?:/[A-Za
 
 
 @once_per_profile(*_FRAMES)
-def _training_sessions(profile: Profile) -> pl.Series:
+def training_sessions(profile: Profile) -> pl.Series:
     """Sessions with backward ops."""
     return profile["ops"].filter(pl.col("direction") == "bprop")["session"].unique()
 
 
 @once_per_profile(*_FRAMES)
-def _passes(profile: Profile) -> pl.DataFrame:
+def passes(profile: Profile) -> pl.DataFrame:
     """For each recorded op ``pass`` (one of `PASSES`) and ``around``: the modules, ranges or ops that it counts in."""
     ops = profile["ops"]
     own = ops.select(
@@ -477,27 +477,39 @@ def _passes(profile: Profile) -> pl.DataFrame:
 @once_per_profile(*_FRAMES)
 def by_caller(profile: Profile) -> pl.DataFrame:
     """Recorded ops in the ops that called them, outermost first."""
+    return _joined(profile, _by_place(recorded_leaves(profile), pl.lit(caller_places(profile))), INFERRED)
+
+
+def caller_places(profile: Profile) -> pl.Series:
+    """For each recorded op the place of the ops that called it."""
     tree = op_tree(profile["ops"])
-    ops = _recorded(profile)
-    texts, chain = _chains(tree, ops["node"])
-    around = np.where(tree.parent == NONE, 0, chain[tree.parent]) if ops.height else chain
-    callers = pl.lit(texts.gather(pl.Series(around, dtype=pl.UInt32)))
-    return _joined(profile, _by_place(ops, callers), INFERRED)
+    texts, chain = chains(tree, recorded_leaves(profile)["node"])
+    around = np.where(tree.parent == NONE, 0, chain[tree.parent]) if len(chain) else chain
+    return texts.gather(pl.Series(around, dtype=pl.UInt32))
 
 
 @once_per_profile(*_FRAMES)
 def by_type(profile: Profile) -> pl.DataFrame:
     """Ops in what they do: kind of work, then op type."""
-    rules = op_rules()
+    return _joined(profile, _by_place(recorded_leaves(profile), pl.lit(type_places(profile))))
+
+
+def type_places(profile: Profile) -> pl.Series:
+    """For each recorded op its kind of work and type."""
     known = pl.col("op_type").fill_null(UNKNOWN)
-    kind = known.replace_strict(rules.groups, default=known, return_dtype=pl.String)
+    kind = known.replace_strict(op_rules().groups, default=known, return_dtype=pl.String)
     place = pl.when(kind == known).then(known).otherwise(pl.concat_str(kind, known, separator=SEPARATOR))
-    return _joined(profile, _by_place(_recorded(profile), place))
+    return recorded_leaves(profile).select(place.alias("place")).to_series()
 
 
 @once_per_profile(*_FRAMES)
 def by_range(profile: Profile) -> pl.DataFrame:
     """GPU work in the NVTX ranges and annotations that its launches lie in, outermost first."""
+    return of_activities(profile, range_places(profile), by_totals=True)
+
+
+def range_places(profile: Profile) -> pl.Series:
+    """For each activity the ranges that its launch lies in."""
     activities = profile["activities"]
     ranges = profile["ranges"].with_row_index("row").drop_nulls(["start_ns", "duration_ns"])
     # Steps of a loop are one place, not as many as there are.
@@ -512,14 +524,14 @@ def by_range(profile: Profile) -> pl.DataFrame:
         work = with_launch(activities[rows].select("correlation"), calls)
         nesting = nest(here)
         found = rows_around(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
-        texts, chain = _chains(forest_of(nesting.parent), here["name"])
+        texts, chain = chains(forest_of(nesting.parent), here["name"])
         inside = found.is_not_null()
         labels = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
         place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)
-    return _of_activities(profile, place, by_totals=True)
+    return place
 
 
-def _of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
+def of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
     """The tree of GPU work by places of its own, in which ops are by name, or by what their kernels do.
 
     Args:
@@ -527,16 +539,10 @@ def _of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = Fals
         place: For each activity where it lies.
         by_totals: Whether sessions that hold totals alone are in the ranges that these were printed in.
     """
-    ops, activities, instances = profile["ops"], profile["activities"], inferred_instances(profile)
-    named = ops["name"].cast(pl.String).gather(_or_null(op_row_of_activities(profile)))
-    inferred = instances["op"].gather(_or_null(instance_of_activities(profile)))
-    recorded = activities["session"].is_in(recorded_sessions(profile).implode())
-    rest = pl.when(pl.lit(recorded)).then(pl.lit("(no op)")).otherwise(pl.lit(UNATTRIBUTED))
-    op = pl.coalesce(pl.lit(named), pl.lit(inferred))
+    activities = profile["activities"]
+    op, node = nodes_of_activities(profile)
     single = (
-        activities.select(
-            "session", pl.lit(place).alias("place"), pl.coalesce(op, rest).alias("node"), op.alias("op"), "duration_ns"
-        )
+        activities.select("session", place.alias("place"), node.alias("node"), op.alias("op"), "duration_ns")
         .group_by("session", "place", "node", maintain_order=True)
         .agg(
             pl.col("op").first(),
@@ -584,7 +590,18 @@ def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _or_null(rows: Ints) -> pl.Series:
+def nodes_of_activities(profile: Profile) -> tuple[pl.Series, pl.Series]:
+    """For each activity its op, recorded or inferred (null where there is none), and what it is called in trees."""
+    ops, activities, instances = profile["ops"], profile["activities"], inferred_instances(profile)
+    named = ops["name"].cast(pl.String).gather(or_null(op_row_of_activities(profile)))
+    inferred = instances["op"].gather(or_null(instance_of_activities(profile)))
+    recorded = activities["session"].is_in(recorded_sessions(profile).implode())
+    rest = pl.when(recorded).then(pl.lit("(no op)")).otherwise(pl.lit(UNATTRIBUTED))
+    op = pl.select(pl.coalesce(named, inferred)).to_series()
+    return op, pl.select(pl.coalesce(op, rest)).to_series()
+
+
+def or_null(rows: Ints) -> pl.Series:
     """Row numbers, null where there is none."""
     numbers = pl.Series(rows)
     return numbers.set(numbers == NONE, None).cast(pl.UInt32)
@@ -593,9 +610,13 @@ def _or_null(rows: Ints) -> pl.Series:
 @once_per_profile(*_FRAMES)
 def by_layer(profile: Profile) -> pl.DataFrame:
     """Inferred ops in the layers of the network that they belong to."""
+    return of_activities(profile, layer_places(profile))
+
+
+def layer_places(profile: Profile) -> pl.Series:
+    """For each activity the layer of its inferred op."""
     instances = inferred_instances(profile)
-    layer = instances["layer"].gather(_or_null(instance_of_activities(profile))).fill_null("(no layer)")
-    return _of_activities(profile, layer)
+    return instances["layer"].gather(or_null(instance_of_activities(profile))).fill_null("(no layer)")
 
 
 @dataclass(frozen=True, slots=True)

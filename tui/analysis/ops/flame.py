@@ -1,0 +1,350 @@
+"""The flame view: GPU time by group, op and kernel, each as wide as its time. Its sums are those of Group Ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.gpu_time.timelines import GpuUse, WorkKind, gpu_uses, work_kinds
+from tui.analysis.iterations.iteration_table import sources
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
+from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
+from tui.analysis.ops.op_trees import (
+    INFERRED,
+    SEPARATOR,
+    TREES,
+    caller_places,
+    first_tree,
+    layer_places,
+    nodes_of_activities,
+    of_activities,
+    or_null,
+    passes,
+    range_places,
+    type_places,
+)
+from tui.analysis.ops.op_type_rules import op_rules
+from tui.model.columns import COLUMNS, columns
+from tui.model.forest import NONE, forest_of
+from tui.model.table_spec import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+_FRAMES: Final = ("sessions", "devices", "ops", "activities", "api_calls", "ranges", "layers", "summary")
+KERNEL: Final = "kernel"
+"""The ``what`` of a kernel, copy or memset."""
+
+FLAME: Final = TableSpec(
+    "flame",
+    "GPU time by group, op and kernel",
+    (
+        *columns("node", "gpu_ns", "time_pct"),
+        replace(COLUMNS["gpu_self_ns"], help="GPU time of the row itself, without the rows below it."),
+        replace(COLUMNS["what"], help="group, op or kernel (also copies and memsets)."),
+        *columns("level", "session", "path"),
+    ),
+    key=("session", "path", "what"),
+    weight="gpu_self_ns",
+    pinned="node",
+    pinned_least=40,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FlameGrouping:
+    """What the GPU time can be grouped by."""
+
+    name: str
+    """As ``module``."""
+    title: str
+    """As ``by module or range``."""
+    tree: Callable[[Profile], pl.DataFrame]
+    """As `op_trees.op_forest`."""
+    places: Callable[[Profile], tuple[pl.Series, pl.Series]]
+    """For each activity the place and the name of its op in the tree; null where that is unknown."""
+    why_not: Callable[[Profile], str]
+    """Why it is not available here; empty where it is."""
+
+
+def _of_ops(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
+    """The places of activities, from those of recorded ops; inferred ops lie in their kind of work."""
+
+    def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
+        rows = or_null(op_row_of_activities(profile))
+        recorded = places(profile).cast(pl.String).gather(rows)
+        instances = inferred_instances(profile)
+        op_type = instances["op_type"].cast(pl.String)
+        kind = op_type.replace_strict(op_rules().groups, default=op_type, return_dtype=pl.String)
+        inferred = pl.select(
+            pl.concat_str(*([pl.lit(around)] if around else []), kind, separator=SEPARATOR)
+        ).to_series()
+        inferred = inferred.gather(or_null(instance_of_activities(profile)))
+        op, _node = nodes_of_activities(profile)
+        return pl.select(pl.coalesce(recorded, inferred)).to_series(), op
+
+    return of
+
+
+def _of_launches(places: Callable[[Profile], pl.Series]) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
+    def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
+        return places(profile).cast(pl.String), nodes_of_activities(profile)[1]
+
+    return of
+
+
+def _module_places(profile: Profile) -> pl.Series:
+    return passes(profile)["around"].cast(pl.String).fill_null("").str.replace_all("/", SEPARATOR, literal=True)
+
+
+def _iteration_places(profile: Profile) -> pl.Series:
+    """For each activity its iteration, and the part of the training step that its op belongs to."""
+    activities = profile["activities"]
+    part = passes(profile)["pass"].cast(pl.String).str.strip_suffix("_gpu_ns")
+    part = part.gather(or_null(op_row_of_activities(profile)))
+    number = activities["iteration"]
+    iteration = pl.when(number.is_null()).then(pl.lit("(no iteration)")).otherwise(pl.format("iteration {}", number))
+    return pl.select(pl.concat_str(iteration, part, separator=SEPARATOR, ignore_nulls=True)).to_series()
+
+
+def _stack_places(profile: Profile) -> pl.Series:
+    """For each activity the call stack of its op, outermost first; of an op without one that of the op around it."""
+    ops = profile["ops"]
+    stacks = ops["stack"].cast(pl.String)
+    texts = stacks.drop_nulls().unique().sort()
+    numbers = (stacks.rank("dense").cast(pl.Int64) - 1).fill_null(NONE).to_numpy().copy()
+    tree = op_tree(ops)
+    for level in tree.levels[1:]:
+        missing = level[numbers[level] == NONE]
+        numbers[missing] = numbers[tree.parent[missing]]
+    places = texts.str.split(";").list.reverse().list.join(SEPARATOR)
+    of_op = places.gather(or_null(numbers)) if len(numbers) else pl.Series([], dtype=pl.String)
+    return of_op.gather(or_null(op_row_of_activities(profile))).fill_null("(no call stack)")
+
+
+def _no_iterations(profile: Profile) -> str:
+    divided = [source for source in sources(profile).values() if source != "whole run"]
+    return "" if divided and profile["activities"]["iteration"].count() else "the run is not divided into iterations"
+
+
+def _no_stacks(profile: Profile) -> str:
+    return "" if profile["ops"]["stack"].count() else "call stacks not recorded (torch.profiler: with_stack=True)"
+
+
+_PLACES: Final = {
+    "module": _of_ops(_module_places, INFERRED),
+    "caller": _of_ops(caller_places, INFERRED),
+    "range": _of_launches(range_places),
+    "layer": _of_launches(layer_places),
+    "type": _of_ops(type_places, ""),
+}
+
+GROUPINGS: Final = (
+    *(FlameGrouping(tree.name, tree.title, tree.tree, _PLACES[tree.name], tree.why_not) for tree in TREES),
+    FlameGrouping(
+        "iteration",
+        "by iteration and phase",
+        lambda profile: of_activities(profile, _iteration_places(profile)),
+        _of_launches(_iteration_places),
+        _no_iterations,
+    ),
+    FlameGrouping(
+        "stack",
+        "by CPU call stack",
+        lambda profile: of_activities(profile, _stack_places(profile)),
+        _of_launches(_stack_places),
+        _no_stacks,
+    ),
+)
+"""What the flame view can group by: the trees of Group Ops, iterations and call stacks."""
+
+
+def grouping_named(name: str) -> FlameGrouping:
+    """The grouping of a name."""
+    return next(one for one in GROUPINGS if one.name == name)
+
+
+def flame(profile: Profile) -> pl.DataFrame:
+    """`flame_by` of the grouping that Group Ops shows first."""
+    return flame_by(profile, first_tree(profile).name)
+
+
+def exported_flame(profile: Profile) -> pl.DataFrame:
+    """`flame` without row numbers."""
+    return flame(profile).drop("parent")
+
+
+def flame_by(profile: Profile, name: str) -> pl.DataFrame:
+    """GPU time by group, op and kernel: one row a node, each followed by what lies in it, the largest first.
+
+    Columns: session, node, path, what (group, op or kernel), level, parent (the row that it lies in, -1: none), gpu_ns
+    (of all that lies in it), time_pct, gpu_self_ns (what no row below it has), offset_ns (GPU time left of it, over all
+    sessions), look (of a kernel: as `tui.widgets.charts.bars.LOOKS`). Nodes without GPU time are left out.
+
+    Args:
+        profile: The profile.
+        name: The name of one of `GROUPINGS`.
+    """
+    return _flames(profile)[name](profile)
+
+
+@once_per_profile(*_FRAMES)
+def _flames(_profile: Profile) -> dict[str, Callable[[Profile], pl.DataFrame]]:
+    made: dict[str, pl.DataFrame] = {}
+
+    def maker(grouping: FlameGrouping) -> Callable[[Profile], pl.DataFrame]:
+        def make(profile: Profile) -> pl.DataFrame:
+            if grouping.name not in made:
+                made[grouping.name] = _flame(profile, grouping)
+            return made[grouping.name]
+
+        return make
+
+    return {grouping.name: maker(grouping) for grouping in GROUPINGS}
+
+
+def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
+    nodes = (
+        grouping.tree(profile)
+        .with_row_index("number")
+        .select("number", "session", "node", "path", "what", "level", "parent", "gpu_ns", "gpu_self_ns")
+        .with_columns(pl.col("number").cast(pl.Int64), pl.lit(None, pl.String).alias("look"))
+        .filter(pl.col("gpu_ns") > 0)
+    )
+    kernels = _kernels(profile, grouping, nodes)
+    rows = pl.concat([nodes, kernels], how="diagonal_relaxed")
+    # Row numbers of the tree become places in these rows.
+    numbers = pl.Series("number", np.arange(nodes.height))
+    places = pl.DataFrame({"parent": nodes["number"], "place": numbers})
+    rows = rows.join(places, on="parent", how="left", maintain_order="left")
+    parent = rows["place"].fill_null(NONE).to_numpy().astype(np.int64)
+    forest = forest_of(parent)
+    rank = rows.select(
+        pl.struct("session", pl.col("gpu_ns").neg(), "node", "what").rank("ordinal").cast(pl.Int64)
+    ).to_series()
+    order = forest.in_order(rank.to_numpy())
+    moved = np.empty(len(order), np.int64)
+    moved[order] = np.arange(len(order))
+    above = np.where(parent == NONE, NONE, moved[parent])[order]
+    rows = rows[order].with_columns(pl.Series("parent", above, dtype=pl.Int64))
+    whole = pl.col("gpu_ns").filter(pl.col("parent") == NONE).sum().over("session")
+    kernel = pl.col("what") == KERNEL
+    below = rows.filter(kernel).group_by("parent").agg(pl.col("gpu_ns").sum().alias("in_kernels"))
+    own = rows.with_row_index("row").select(pl.col("row").cast(pl.Int64).alias("parent")).join(
+        below, on="parent", how="left", maintain_order="left"
+    )["in_kernels"]  # fmt: skip
+    return rows.with_columns(
+        (pl.col("gpu_self_ns") - own.fill_null(0)).alias("gpu_self_ns"),
+        (100 * pl.col("gpu_ns") / whole).alias("time_pct"),
+        pl.Series("offset_ns", _offsets(above, rows["gpu_ns"].to_numpy()), dtype=pl.Int64),
+    ).select(
+        "session", "node", "path", "what", "level", "parent", "gpu_ns", "time_pct", "gpu_self_ns", "offset_ns", "look"
+    )
+
+
+def _offsets(parent: np.ndarray, gpu_ns: np.ndarray) -> np.ndarray:
+    """The time left of each row: of what it lies in, and of the rows before it there."""
+    offsets = np.zeros(len(parent), np.int64)
+    for level in forest_of(parent).levels:
+        rows = np.sort(level)
+        rows = rows[np.argsort(parent[rows], kind="stable")]
+        before = np.cumsum(gpu_ns[rows]) - gpu_ns[rows]
+        above = parent[rows]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = above[1:] != above[:-1]
+        start = before[first][np.cumsum(first) - 1] if len(rows) else before
+        around = np.where(above == NONE, 0, offsets[above])
+        offsets[rows] = before - start + around
+    return offsets
+
+
+def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> pl.DataFrame:
+    """The kernels below the nodes whose own GPU time they add up to exactly."""
+    activities = profile["activities"]
+    place, node = grouping.places(profile)
+    uses, kinds = gpu_uses(profile), work_kinds(profile)
+    looks = np.where(uses == GpuUse.YES, "tensor", np.where(uses == GpuUse.NO, "other", "unknown"))
+    looks = np.where(uses == GpuUse.MEMORY, "memory", looks)
+    looks = np.where(kinds == WorkKind.MEMSET, "memset", looks)
+    looks = np.where(kinds == WorkKind.COMMUNICATION, "communication", looks)
+    path = pl.concat_str(pl.when(pl.col("place") != "").then("place"), "node", separator="/", ignore_nulls=True)
+    rows = (
+        pl.DataFrame(
+            {
+                "session": activities["session"],
+                "place": place,
+                "node": node,
+                "name": activities["name"].cast(pl.String),
+                "gpu_ns": activities["duration_ns"],
+                "look": pl.Series(looks, dtype=pl.String),
+            }
+        )
+        .drop_nulls(["place", "node", "name", "gpu_ns"])
+        .group_by("session", "place", "node", "name", maintain_order=True)
+        .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
+        .with_columns(path.str.replace_all(SEPARATOR, "/", literal=True).alias("around"))
+        .group_by("session", "around", "name", maintain_order=True)
+        .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
+        .filter(pl.col("gpu_ns") > 0)
+    )
+    single = pl.len().over("session", "path") == 1
+    wanted = nodes.filter(single, pl.col("gpu_self_ns") > 0).select(
+        "session", pl.col("path").alias("around"), "number", "level", "gpu_self_ns"
+    )
+    rows = rows.join(wanted, on=["session", "around"], how="inner", maintain_order="left")
+    exact = pl.col("gpu_ns").sum().over("number") == pl.col("gpu_self_ns")
+    return rows.filter(exact).select(
+        "session",
+        pl.col("name").alias("node"),
+        pl.concat_str("around", "name", separator="/").alias("path"),
+        pl.lit(KERNEL).alias("what"),
+        (pl.col("level") + 1).alias("level"),
+        pl.col("number").alias("parent"),
+        "gpu_ns",
+        pl.col("gpu_ns").alias("gpu_self_ns"),
+        "look",
+    )
+
+
+def matching(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
+    """The nodes whose name holds a text, and the GPU time of all of them, each counted once.
+
+    Args:
+        rows: As `flame_by`.
+        text: What to look for; a capital in it makes it exact.
+    """
+    names = rows["node"] if text != text.lower() else rows["node"].str.to_lowercase()
+    found = names.str.contains(text, literal=True) if text else pl.repeat(False, rows.height, eager=True)
+    flags = found.fill_null(False).to_numpy()
+    forest = forest_of(rows["parent"].to_numpy().astype(np.int64))
+    inside = np.zeros(rows.height, np.bool_)
+    for level in forest.levels[1:]:
+        above = forest.parent[level]
+        inside[level] = inside[above] | flags[above]
+    outermost = pl.Series(flags & ~inside)
+    return pl.Series(flags), int(rows["gpu_ns"].filter(outermost).sum())
+
+
+def with_growth(rows: pl.DataFrame, baseline: pl.DataFrame, per: tuple[int, int] = (1, 1)) -> pl.DataFrame:
+    """A flame with the change of each node against a baseline: growth_ns and growth_pct (null for what is new).
+
+    Args:
+        rows: The candidate, as `flame_by`.
+        baseline: The baseline, grouped by the same.
+        per: By what the times of candidate and baseline are divided, as their numbers of iterations.
+    """
+    before = baseline.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("before_ns"))
+    now = rows.group_by("path", "what").agg(pl.col("gpu_ns").sum().alias("now_ns"))
+    joined = rows.select("path", "what").join(now, on=["path", "what"], how="left", maintain_order="left")
+    joined = joined.join(before, on=["path", "what"], how="left", maintain_order="left")
+    candidate, base = pl.col("now_ns") / per[0], pl.col("before_ns") / per[1]
+    growth = joined.select(
+        (candidate - base.fill_null(0)).round().cast(pl.Int64).alias("growth_ns"),
+        pl.when(base > 0).then(100 * (candidate - base) / base).alias("growth_pct"),
+    )
+    return rows.hstack(growth)

@@ -1,0 +1,241 @@
+"""Flame: GPU time to scale, by group, op and kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.widgets import Static
+
+from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, grouping_named, matching, with_growth
+from tui.analysis.ops.op_trees import first_tree
+from tui.fitting import clip
+from tui.fmt import brief_duration, brief_percent
+from tui.model.columns import ColumnKind
+from tui.model.errors import CommandError
+from tui.query.parse import equals_filter
+from tui.screens.base import WORKING, RowsInBackground, ViewScreen
+from tui.screens.kernels import no_kernels
+from tui.text import plain
+from tui.widgets.charts.flame import FlameChart
+from tui.widgets.header_footer import TabBar
+from tui.widgets.input_bars import FindBar
+from tui.widgets.panel import NoteLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+    from textual.widget import Widget
+
+    from tui.analysis.ops.flame import FlameGrouping
+    from tui.model.profile import Profile
+
+NAMES: Final = tuple(one.name for one in GROUPINGS)
+
+
+class FlameScreen(ViewScreen):
+    """The flame chart, what is under the cursor, and a line to find names."""
+
+    VIEW = "flame"
+    HELP: ClassVar = (
+        "GPU time to scale: the whole at the top, below it groups, ops and kernels, each as wide as its time.\n"
+        "b changes what it is grouped by, enter zooms in, _ zooms out. / highlights a name everywhere and says its "
+        "share.\n"
+        "The sums are those of Group Ops. c colors growth against the comparison (d)."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chosen: FlameGrouping | None = None
+        self._compares = False
+        self._text = ""
+        self._background = RowsInBackground(self)
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The groupings, the chart, and two lines on the node under the cursor and on what was found."""
+        yield TabBar([one.title.removeprefix("by ") for one in GROUPINGS], hint="b", id="groupings")
+        yield NoteLine(id="comparing")
+        yield FlameChart(id="chart")
+        yield Static(id="node")
+        yield Static(id="found")
+        yield FindBar()
+
+    @property
+    def chart(self) -> FlameChart:
+        """The chart."""
+        return self.query_one(FlameChart)
+
+    @property
+    def grouping(self) -> FlameGrouping:
+        """What it is grouped by."""
+        if self._chosen is not None and not self._chosen.why_not(self.profile):
+            return self._chosen
+        return grouping_named(first_tree(self.profile).name)
+
+    def populate(self) -> None:
+        """Fill the chart."""
+        grouping = self.grouping
+        self.query_one("#groupings", TabBar).show(
+            NAMES.index(grouping.name), [not one.why_not(self.profile) for one in GROUPINGS]
+        )
+        if self._background.are_made(grouping.name, lambda profile: flame_by(profile, grouping.name)):
+            rows, note = self._rows(self.profile, grouping)
+            self.query_one("#comparing", NoteLine).show(note)
+            self.chart.show(rows, no_kernels(self.profile) if rows.is_empty() else "")
+            self._find(self._text)
+        else:
+            self.query_one("#comparing", NoteLine).show(WORKING)
+        self.focus_table()
+
+    def _rows(self, profile: Profile, grouping: FlameGrouping) -> tuple[pl.DataFrame, str]:
+        sides = self.explorer.comparison.sides
+        if not self._compares or sides is None:
+            return flame_by(profile, grouping.name), ""
+        for side in (sides.a, sides.b):
+            if why := grouping.why_not(side.profile):
+                return flame_by(profile, grouping.name), f"Not compared: {why} in {side.label}."
+        counts = sides.a.count, sides.b.count
+        if sides.per_iteration and None in counts:
+            return flame_by(profile, grouping.name), "Not compared: sessions have different numbers of iterations."
+        per = (sides.b.count or 1, sides.a.count or 1) if sides.per_iteration else (1, 1)
+        rows = with_growth(flame_by(sides.b.profile, grouping.name), flame_by(sides.a.profile, grouping.name), per)
+        what = "per iteration" if sides.per_iteration else "whole runs"
+        return rows, f"{sides.b.label} against {sides.a.label}, {what}: red grew, green shrank, amber is new."
+
+    def focus_table(self) -> None:
+        """Give the focus to the chart."""
+        self.app.call_later(self.screen.set_focus, self.chart)
+
+    def path(self) -> list[str]:
+        """By what it is grouped."""
+        return [self.grouping.title]
+
+    # --- what is under the cursor ------------------------------------------------------------------------------------
+
+    @on(FlameChart.Moved)
+    def _moved(self) -> None:
+        node = self.chart.current
+        words = "" if node is None else self._words(node)
+        width = max(10, self.size.width - 2)
+        self.query_one("#node", Static).update(clip(words, width).replace("[", r"\["))
+
+    @staticmethod
+    def _words(node: dict[str, object]) -> str:
+        own = "" if node["what"] == KERNEL else f"  itself {brief_duration(node['gpu_self_ns'])}"  # type: ignore[arg-type]
+        growth = ""
+        if node.get("growth_ns") is not None:
+            ns = int(node["growth_ns"])  # type: ignore[call-overload]
+            growth = f"  {'+' if ns >= 0 else '-'}{brief_duration(abs(ns))} against the baseline"
+        time = brief_duration(node["gpu_ns"])  # type: ignore[arg-type]
+        share = brief_percent(node["time_pct"])  # type: ignore[arg-type]
+        return f" {time}  {share} of GPU time{own}{growth}  {plain(str(node['node']))}"
+
+    # --- groupings, comparison ---------------------------------------------------------------------------------------
+
+    def group_by(self, name: str) -> None:
+        """Group by one of `GROUPINGS`."""
+        self._chosen = grouping_named(name)
+        self.populate()
+        self.show_crumbs()
+
+    def choose_grouping(self, text: str) -> None:
+        """Group by what a person names.
+
+        Raises:
+            CommandError: Nothing is called so, or this input cannot be grouped by it.
+        """
+        found = next((one for one in GROUPINGS if text and one.name.startswith(text.lower())), None)
+        if found is None:
+            raise CommandError(f"the flame is grouped by {', '.join(NAMES)}, not {text or 'nothing'}")
+        if reason := found.why_not(self.profile):
+            raise CommandError(f"{found.title}: {reason}")
+        self.group_by(found.name)
+
+    def action_next_grouping(self) -> None:
+        """Group by the next thing."""
+        fed = [one.name for one in GROUPINGS if not one.why_not(self.profile)]
+        chosen = fed[(fed.index(self.grouping.name) + 1) % len(fed)]
+        if chosen == self.grouping.name:
+            self.explorer.say(f"Only the grouping {self.grouping.title} applies.")
+        self.group_by(chosen)
+
+    @on(TabBar.Chosen)
+    def _grouping_clicked(self, event: TabBar.Chosen) -> None:
+        try:
+            self.choose_grouping(NAMES[event.place])
+        except CommandError as error:
+            self.explorer.say(str(error), severity="warning")
+
+    def action_color_growth(self) -> None:
+        """Color growth against the comparison, or kinds of work."""
+        if self.explorer.comparison.sides is None:
+            self.explorer.say("No comparison yet. Press d.")
+            return
+        self._compares = not self._compares
+        self.populate()
+
+    # --- finding -----------------------------------------------------------------------------------------------------
+
+    def action_find(self) -> None:
+        """Type a name."""
+        self.query_one(FindBar).open(self._text)
+
+    @on(FindBar.Entered)
+    def _entered(self, event: FindBar.Entered) -> None:
+        event.stop()
+        self._find(event.text)
+        self.query_one(FindBar).entry_done()
+        self.focus_table()
+
+    @on(FindBar.Closed)
+    def _find_left(self) -> None:
+        self.focus_table()
+
+    def _find(self, text: str) -> None:
+        self._text = text
+        rows = self.chart.rows
+        if rows is None:
+            return
+        found, gpu_ns = matching(rows, text)
+        self.chart.mark(found)
+        whole = int(rows.filter(rows["parent"] == -1)["gpu_ns"].sum())
+        number = int(found.sum())
+        words = ""
+        if text:
+            places = f"{number:,} place{'' if number == 1 else 's'}"
+            share = brief_percent(100 * gpu_ns / whole) if whole else "0%"
+            words = f" {plain(text)}: {places}, {brief_duration(gpu_ns)}, {share} of GPU time   n next  esc clears"
+        self.query_one("#found", Static).update(clip(words, max(10, self.size.width - 2)).replace("[", r"\["))
+
+    def action_next_found(self, step: int) -> None:
+        """To the next highlighted node, or the one before."""
+        found = self.chart.found
+        if not found:
+            self.explorer.say("Nothing is highlighted. / highlights a name.")
+            return
+        after = [row for row in found if (row - self.chart.cursor) * step > 0]
+        self.chart.move_to((after or found)[0 if step > 0 else -1])
+
+    def undo_smallest(self) -> bool:
+        """Clear what is highlighted, then the zoom."""
+        if super().undo_smallest():
+            return True
+        if self._text:
+            self._find("")
+            return True
+        if self.chart.zoomed != -1:
+            self.chart.action_zoom_all()
+            return True
+        return False
+
+    def action_show_rows(self) -> None:
+        """Go to the op or kernel in its table."""
+        node = self.chart.current
+        if node is None or node["what"] == "group":
+            self.explorer.say("A group has no row of its own: choose an op or a kernel.")
+            return
+        is_kernel = node["what"] == KERNEL
+        column, name = ("name", "kernels") if is_kernel else ("op", "ops-and-kernels")
+        query = equals_filter(column, node["node"], ColumnKind.SYMBOL if is_kernel else ColumnKind.TEXT)
+        self.explorer.go(name, lambda screen: screen.show_only(query))
