@@ -20,6 +20,7 @@ from tui.output import documents, export
 from tui.output.about import About
 from tui.output.documents import missing
 from tui.output.export import for_clipboard, for_terminal, format_of, formula_warning, markdown_table, write
+from tui.output.json_document import JsonTable
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
 
@@ -286,3 +287,10 @@ def test_a_missing_package_is_reported_before_anything_is_written(monkeypatch: p
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     assert missing("pdf") == "PDF files need the package reportlab; pip install 'proftui[pdf]'"
     assert missing("csv") == ""
+
+
+def test_what_is_no_number_in_json_is_null() -> None:
+    rows = pl.DataFrame({"name": ["a", "b", "c", "d"], "rate": [1.5, float("nan"), float("inf"), None]})
+    objects = JsonTable(rows, key=("name",)).objects(None)
+    assert [(row["name"], row["rate"]) for row in objects] == [("a", 1.5), ("b", None), ("c", None), ("d", None)]
+    assert len(JsonTable(rows).objects(2)) == 2
