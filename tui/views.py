@@ -39,7 +39,7 @@ VIEWS: Final = (
     View(
         "group-ops", "Group Ops", "3", OPS, "tui.screens.group_ops:GroupOpsScreen", "tree of modules, ranges or layers"
     ),
-    View("flame", "Flame", "B", OPS, "tui.screens.flame:FlameScreen", "GPU time to scale: groups, ops, kernels"),
+    View("flame", "Flame", "O", OPS, "tui.screens.flame:FlameScreen", "GPU time to scale: groups, ops, kernels"),
     View(
         "ops-and-kernels",
         "Ops and Kernels",

@@ -47,6 +47,15 @@ TABLES: Final = (
         "table.detail", "i", "toggle_detail", "details", "Show details of the row under the cursor.", T, GO, footer=6
     ),
     Action("table.cell", "v", "view_cell", "full text", "Show the full text of the cell.", T, GO),
+    Action(
+        "table.distribution",
+        "D",
+        "show_distribution",
+        "distribution",
+        "Show the distribution of the column: histogram, p50, p90, p99, or counts and sums by value.",
+        T,
+        GO,
+    ),
     Action("table.line", "L", "source_line", "source line", "Go to the source line of the row in the log.", T, GO),
     Action(
         "table.find",

@@ -11,11 +11,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tui.fitting import bar, cell_width, clip_middle, pad
+from tui.fmt import count, format_value
 from tui.query.values import BASE_UNIT
 from tui.state.notes import too_much
 from tui.text import plain
 from tui.widgets.app_services import copy_text
-from tui.widgets.dialogs.base import Dialog
+from tui.widgets.dialogs.base import Dialog, MenuLines
 from tui.widgets.input_bars import PlainEditor
 
 if TYPE_CHECKING:
@@ -23,6 +25,78 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from tui.model.columns import Column
+    from tui.query.distribution import Distribution
+
+
+class DistributionDialog(Dialog[str]):
+    """How the values of a column are distributed, as bars; ``enter`` gives the filter of a line.
+
+    Args:
+        column: The column.
+        found: Its values.
+        weight: What the sums are of.
+    """
+
+    KEYS: ClassVar[str] = "enter filter  esc leave"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("q,D", "leave", "Leave"),
+        ("j", "step(True)", "Down"),
+        ("k", "step(False)", "Up"),
+    ]
+    DEFAULT_CSS = """
+    DistributionDialog {
+        & #distribution-summary { padding: 0 0 1 0; height: auto; }
+        & MenuLines { height: auto; max-height: 100%; border: none; background: $background; padding: 0; }
+        & MenuLines:focus { border: none; }
+    }
+    """
+
+    def __init__(self, column: Column, found: Distribution, weight: Column | None) -> None:
+        super().__init__()
+        self._column, self._found, self._weight = column, found, weight
+
+    def compose_body(self) -> ComposeResult:
+        """The percentiles, then a line for each value or bin."""
+        yield Static(Content(self._found.summary), id="distribution-summary")
+        width = max(30, min(100, self.app.size.width * 9 // 10) - 4)
+        yield MenuLines(*map(Content, distribution_lines(self._found, self._weight, width)))
+
+    def on_mount(self) -> None:
+        """Name the column on the border."""
+        of = f", {self._weight.title} of each" if self._weight is not None else ""
+        self.query_one(".dialog--box").border_title = Content(f"{self._column.title}: rows{of}")
+
+    def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
+        """A line was chosen."""
+        self.dismiss(self._found.bins[event.option_index].query)
+
+    def action_step(self, is_down: bool) -> None:
+        """A line down or up."""
+        lines = self.query_one(MenuLines)
+        (lines.action_cursor_down if is_down else lines.action_cursor_up)()
+
+
+def distribution_lines(found: Distribution, weight: Column | None, width: int) -> list[str]:
+    """A line for each value or bin: what it is, rows, the sum of the weight, and a bar of the larger of them.
+
+    Args:
+        found: The values.
+        weight: What the sums are of; None: there are none.
+        width: Cells.
+    """
+    sums = [format_value(weight.kind, one.weight) if weight is not None else "" for one in found.bins]
+    numbers = [count(one.rows) for one in found.bins]
+    cells_sum, cells_rows = max(map(len, sums), default=0), max(map(len, numbers), default=0)
+    label = min(max((cell_width(plain(one.label)) for one in found.bins), default=0), max(12, width // 2))
+    room = width - label - cells_sum - cells_rows - 6
+    parts = [one.weight or 0 if weight is not None else one.rows for one in found.bins]
+    most = max(parts, default=0)
+    lines = []
+    for one, number, total, part in zip(found.bins, numbers, sums, parts, strict=True):
+        drawn = bar(part / most, room) if most > 0 and room > 0 else ""
+        text = pad(clip_middle(plain(one.label), label), label)
+        lines.append(f"{text}  {number:>{cells_rows}}  {total:>{cells_sum}}  {drawn}".rstrip())
+    return lines
 
 
 class CellDialog(Dialog[None]):

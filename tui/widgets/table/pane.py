@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
@@ -15,12 +16,13 @@ from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
 from tui.output.about import About
+from tui.query.distribution import distribution
 from tui.text import plain
 from tui.views import VIEWS
 from tui.widgets.app_services import HostsTables, copy_text, later, services_of
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.export import ExportDialog, file_name
-from tui.widgets.dialogs.texts import CellDialog
+from tui.widgets.dialogs.texts import CellDialog, DistributionDialog
 from tui.widgets.table import filtering
 from tui.widgets.table.columns import ArrangementController
 from tui.widgets.table.filtering import Filtering
@@ -505,6 +507,28 @@ class TablePane(Vertical):
         row = self._row_for_key()
         if row is not None:
             self.post_message(self.NoteRequested(self, row))
+
+    def action_show_distribution(self) -> None:
+        """Show how the values of the column under the cursor are distributed, among the rows that are shown."""
+        column = self.model.current_column()
+        if column is None or self.model.shown_frame().is_empty():
+            self.notify("No rows here.", markup=False)
+            return
+        rows, weight = self.model.shown_frame(), self.spec.weight
+        self.run_worker(partial(self._distribute, rows, column, weight), thread=True, exclusive=True, group="values")
+
+    def _distribute(self, rows: pl.DataFrame, column: Column, weight: str) -> None:
+        found = distribution(rows, column, weight)
+        summed = next((one for one in self.spec.columns if one.name == weight), None)
+        self.app.call_from_thread(self._show_distribution, DistributionDialog(column, found, summed))
+
+    def _show_distribution(self, dialog: DistributionDialog) -> None:
+        if self.is_attached:
+            open_dialog(self.app, dialog, self._narrow)
+
+    def _narrow(self, term: str | None) -> None:
+        if term:
+            self.search.narrow(term)
 
     def action_view_cell(self) -> None:
         """Show the whole text of the cell under the cursor."""

@@ -556,8 +556,12 @@ class SearchController:
         if column is None or row is None:
             return
         term = equals_filter(column.name, row[column.name], column.kind)
+        self.narrow(term if keep else f"!{term}")
+
+    def narrow(self, term: str) -> None:
+        """Keep the rows that match a term, too."""
         try:
-            text = narrowed(self._model.state.filter, term if keep else f"!{term}")
+            text = narrowed(self._model.state.filter, term)
         except QueryError as error:
             self._pane.notify(f"the filter is not finished: {error}", severity="warning", markup=False)
             return

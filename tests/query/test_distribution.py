@@ -1,0 +1,40 @@
+"""Distributions of columns: bins of numbers, counts and sums of texts, and filters that keep exactly their rows."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tui.model.columns import COLUMNS
+from tui.query.distribution import distribution
+from tui.widgets.dialogs.texts import distribution_lines
+
+ROWS = pl.DataFrame(
+    {
+        "name": ["gemm", "copy", "gemm", None],
+        "total_ns": [1_000, 2_000, 3_000, None],
+        "calls": [1, 1, 2, 5],
+    }
+)
+
+
+def test_texts_by_their_sums() -> None:
+    found = distribution(ROWS, COLUMNS["name"], "total_ns")
+    assert found.summary == "3 values in 4 rows"
+    assert [(one.label, one.rows, one.weight, one.query) for one in found.bins] == [
+        ("gemm", 2, 4_000, 'name="gemm"'),
+        ("copy", 1, 2_000, 'name="copy"'),
+        ("–", 1, 0, "name=?"),
+    ]
+    assert distribution_lines(found, COLUMNS["total_ns"], 30)[0].split() == ["gemm", "2", "4.000", "µs", "█" * 11]
+
+
+def test_numbers_in_bins() -> None:
+    found = distribution(ROWS, COLUMNS["total_ns"], "")
+    assert found.summary == "min 1.000 µs  p50 2.000 µs  p90 2.800 µs  p99 2.980 µs  max 3.000 µs  1 unknown"
+    assert sum(one.rows for one in found.bins) == 3
+    assert found.bins[0].query == "total_ns>=1000ns total_ns<1167ns"
+    assert found.bins[-1].query == "total_ns>=2833ns total_ns<=3000ns"
+    same = distribution(ROWS.head(2), COLUMNS["calls"], "total_ns").bins
+    assert [(one.label, one.rows, one.weight) for one in same] == [("1 to 1", 2, 3_000)]
+    nothing = distribution(ROWS.tail(1), COLUMNS["total_ns"])
+    assert (nothing.summary, nothing.bins) == ("no known value", ())

@@ -1,0 +1,149 @@
+"""How the values of a column are distributed: bins and percentiles of numbers, counts and sums of texts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.fmt import count, format_value
+from tui.model.columns import ColumnKind
+from tui.query.parse import equals_filter
+
+if TYPE_CHECKING:
+    from tui.model.columns import Column
+
+BINS: Final = 12
+"""Bins of numbers."""
+MOST_VALUES: Final = 200
+"""The most values of texts."""
+LOGARITHMIC_FROM: Final = 100
+"""Where the largest number is so many times the least, each bin is by the same factor wider than the one before."""
+_NOT_BINNED: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG, ColumnKind.NUMBER)
+"""Kinds whose values are counted one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Rows with the same value, or with a number in an interval."""
+
+    label: str
+    """The value, or the interval."""
+    rows: int
+    weight: float | None
+    """The sum of the table's weight; None where it has none."""
+    query: str
+    """The filter that keeps these rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The values of a column."""
+
+    summary: str
+    """Least, p50, p90, p99 and largest of numbers; of texts how many there are."""
+    bins: tuple[Bin, ...]
+
+
+def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distribution:
+    """How the values of a column are distributed.
+
+    Args:
+        rows: The rows.
+        column: The column.
+        weight: The column that is summed for each value; empty: none.
+    """
+    values = rows[column.name]
+    weight = weight if weight in rows.columns and rows[weight].dtype.is_numeric() else ""
+    if column.kind in _NOT_BINNED or not values.dtype.is_numeric():
+        return _of_texts(rows, column, weight)
+    return _of_numbers(rows, column, weight)
+
+
+def _aggregations(weight: str) -> list[pl.Expr]:
+    return [pl.len().alias("_rows"), (pl.col(weight).sum() if weight else pl.lit(None)).alias("_weight")]
+
+
+def _of_texts(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
+    value = pl.col(column.name)
+    value = value.cast(pl.String) if rows[column.name].dtype == pl.Categorical else value
+    wanted = rows.select(value.alias("_value"), *([weight] if weight and weight != column.name else []))
+    if weight == column.name:
+        wanted = wanted.with_columns(pl.col("_value").alias(weight))
+    order = "_weight" if weight else "_rows"
+    found = (
+        wanted.group_by("_value", maintain_order=True)
+        .agg(*_aggregations(weight))
+        .sort(order, "_rows", descending=True, nulls_last=True, maintain_order=True)
+    )
+    bins = tuple(
+        Bin(format_value(column.kind, value), number, total, equals_filter(column.name, value, column.kind))
+        for value, number, total in found.head(MOST_VALUES).iter_rows()
+    )
+    more = f", the first {MOST_VALUES} are listed" if found.height > MOST_VALUES else ""
+    what = "value" if found.height == 1 else "values"
+    return Distribution(f"{count(found.height)} {what} in {count(rows.height)} rows{more}", bins)
+
+
+def _of_numbers(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
+    value = pl.col(column.name)
+    known = rows.filter(value.is_not_null() & value.cast(pl.Float64).is_finite())
+    unknown = rows.height - known.height
+    if known.is_empty():
+        return Distribution("no known value", ())
+    values = known[column.name].cast(pl.Float64)
+    least, largest = float(values.min()), float(values.max())  # type: ignore[arg-type]
+    figures = [("min", least), *((f"p{p}", _quantile(values, p)) for p in (50, 90, 99)), ("max", largest)]
+    words = "  ".join(f"{name} {_text(column, number)}" for name, number in figures)
+    edges = _edges(least, largest, whole=known[column.name].dtype.is_integer())
+    place = pl.lit(0)
+    for edge in edges[1:-1]:
+        place = place + (value >= edge).cast(pl.Int64)
+    found = {
+        row[0]: (row[1], row[2])
+        for row in known.with_columns(place.alias("_bin")).group_by("_bin").agg(*_aggregations(weight)).iter_rows()
+    }
+    bins = []
+    for at, (first, last) in enumerate(pairwise(edges)):
+        number, total = found.get(at, (0, 0 if weight else None))
+        is_last = at == len(edges) - 2
+        from_, to = (equals_filter(column.name, edge, column.kind).partition("=")[2] for edge in (first, last))
+        query = f"{column.name}>={from_} {column.name}{'<=' if is_last else '<'}{to}"
+        bins.append(Bin(f"{_text(column, first)} to {_text(column, last)}", number, total, query))
+    lacking = f"  {count(unknown)} unknown" if unknown else ""
+    return Distribution(words + lacking, tuple(bins))
+
+
+def _quantile(values: pl.Series, percent: int) -> float:
+    found = values.quantile(percent / 100, "linear")
+    assert found is not None
+    return float(found)
+
+
+def _text(column: Column, number: float) -> str:
+    return format_value(column.kind, int(number) if number == int(number) else number)
+
+
+def _edges(least: float, largest: float, *, whole: bool) -> list[float]:
+    """The edges of the bins, one more than there are bins.
+
+    >>> _edges(5, 5, whole=True), _edges(0, 3, whole=True)
+    ([5, 5], [0, 1, 2, 3])
+    >>> [round(edge) for edge in _edges(1, 10**12, whole=True)][:4]
+    [1, 10, 100, 1000]
+    """
+    if least == largest:
+        return [least, largest]
+    number = min(BINS, int(largest - least)) if whole else BINS
+    if least > 0 and largest / least >= LOGARITHMIC_FROM:
+        step = (math.log(largest) - math.log(least)) / BINS
+        edges = [math.exp(math.log(least) + step * at) for at in range(1, BINS)]
+    else:
+        edges = [least + (largest - least) * at / number for at in range(1, number)]
+    inner = [float(round(edge)) for edge in edges] if whole else edges
+    inner = sorted({edge for edge in inner if least < edge < largest})
+    plain = [int(edge) if whole else edge for edge in (least, *inner, largest)]
+    return list(plain)
