@@ -10,6 +10,7 @@ from tui.cli import console
 from tui.cli.console import write_data, write_text
 from tui.cli.headless import FOUND, check_input, load_files, style_of
 from tui.model.errors import ProftuiError
+from tui.text import plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +52,8 @@ def _list(folder: str) -> int:
 
     found = [baselines.described(folder, name) for name in baselines.names(folder)]
     for one in found:
-        write_text(f"{one.name}  {one.runs:,} runs, {one.iterations:,} iterations  {one.gpu}  {', '.join(one.files)}\n")
+        of = plain(f"{one.gpu}  {', '.join(one.files)}")
+        write_text(f"{one.name}  {one.runs:,} runs, {one.iterations:,} iterations  {of}\n")
     console.info(f"{len(found)} baseline{'s' * (len(found) != 1)} in {folder}")
     return 0
 
