@@ -41,6 +41,8 @@ def start_times(case: Case) -> str:
     """Start times of GPU work."""
     if case.tool is Tool.NCU:
         return gpu_work(case)
+    if case.tool is Tool.NVPROF and case.profile["metrics"].height:
+        return "nvprof repeats kernels to measure metrics: gaps between them say nothing; record without --metrics"
     missing = case.missing.get(held.START_TIMES.name, "")
     return missing or ("" if case.span_ns else "all GPU work starts and ends at the same time")
 
