@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.loaders.test_torch_table import usual
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
 from tests.screens.training_trace import write_training_trace
 from tests.snapshots import screen_text
@@ -196,3 +197,15 @@ async def test_the_status_names_what_the_rows_are() -> None:
             said.append(next(line for line in lines if " rows · sorted by " in line).split(":")[0].strip())
             await press(pilot, "full_stop")
         assert said == ["Ops", "Ops by shape", "Launch configs"]
+
+
+async def test_a_table_of_totals_shows_its_ops_and_does_not_guess_their_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "key_averages.txt"
+    path.write_text(usual())
+    async with opened(str(path), view="ops-and-kernels") as pilot:
+        for op in ("aten::mm", "(unattributed: totals only)"):
+            assert pane(pilot, "ops").current_row["op"] == op
+            assert "the profile has totals alone, not which kernels each op launched" in screen_text(pilot.app)
+            await press(pilot, "down")
+        await press(pilot, "2", "enter")
+        assert "Ops: 1 of 2 rows" in screen_text(pilot.app)

@@ -75,7 +75,9 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
     if row is None:
         return kernels_of_op(profile, session=-1, op_type="", direction=None)
     if is_recorded(row):
-        return kernels_of_recorded_op(profile, **selection(row))
+        rows = kernels_of_recorded_op(profile, **selection(row))
+        # Of totals it is not known which kernels are an op's.
+        return rows if row["session"] in recorded_sessions(profile).to_list() else rows.clear()
     return kernels_of_op(profile, session=row["session"], op_type=row["op_type"], direction=row["direction"])
 
 
