@@ -1,4 +1,4 @@
-"""Any column at a glance: one key shows how its values are distributed, enter filters."""
+"""Any column at a glance, and letters that go to panels."""
 
 from __future__ import annotations
 
@@ -23,3 +23,19 @@ async def test_the_distribution_of_a_column_filters_the_table() -> None:
         assert screen.table.state.filter.startswith("calls>=2 calls<")
         await press(pilot, "escape", "D", "j", "q")
         assert screen.table.model.shown_frame().height == before
+
+
+async def test_a_letter_goes_to_a_panel() -> None:
+    async with opened("caffe_conv1.nvprof.log", size=(120, 40)) as pilot:
+        before = pilot.app.focused
+        await press(pilot, "J")
+        text = screen_text(pilot.app)
+        assert " a " in text
+        assert " s " in text
+        await press(pilot, "d")
+        chain = pilot.app.screen.focus_chain
+        assert pilot.app.focused is chain[2]
+        assert pilot.app.focused is not before
+        # Any other key leaves things as they are.
+        await press(pilot, "J", "escape", "J", "1")
+        assert pilot.app.focused is chain[2]

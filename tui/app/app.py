@@ -30,6 +30,7 @@ from tui.views import VIEWS
 from tui.widgets.app_services import AppServices, copy_text, provide_services
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.output_filters import output_filters
+from tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -407,6 +408,25 @@ class ProftuiApp(App[None]):
         views = self.navigator.availability
         menu = views_menu(views, screen.VIEW, width=self.size.width, is_unfolded=is_unfolded)
         open_dialog(self, menu, chosen)
+
+    def action_jump(self) -> None:
+        """Put a letter on every panel and table of the screen."""
+        from tui.screens.menus import JumpLabels
+
+        screen = self.screen
+        if screen.is_modal:
+            return
+        seen = [one for one in screen.focus_chain if one.region.area and not isinstance(one, Input | TextArea)]
+        if len(seen) == 1:
+            self.say("This screen has one panel.")
+            return
+
+        def chosen(place: int | None) -> None:
+            if place is not None:
+                screen.set_focus(seen[place])
+
+        around = [next((node for node in one.ancestors_with_self if isinstance(node, Panel)), one) for one in seen]
+        open_dialog(self, JumpLabels([widget.region for widget in around]), chosen)
 
     def action_sessions_menu(self) -> None:
         """Choose the session that the views show."""

@@ -12,6 +12,15 @@ EVERYWHERE: Final = (
     Action("app.next-pane", "tab", "focus_next", "next pane", "Go to the next pane.", A, MOVE),
     Action("app.previous-pane", "shift+tab", "focus_previous", "previous pane", "Go to the previous pane.", A, MOVE),
     Action(
+        "app.jump",
+        "J",
+        "jump",
+        "jump",
+        "Put a letter on every panel and table; that letter goes there.",
+        A,
+        MOVE,
+    ),
+    Action(
         "app.undo",
         "escape",
         "undo_smallest",

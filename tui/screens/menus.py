@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.events import Key
+    from textual.geometry import Region
     from textual.strip import Strip
 
     from tui.model.aggregation import MadeAggregation
@@ -288,3 +289,43 @@ class Palette(CommandPalette):
                 yield ReversedLines()
             elif not isinstance(widget, SearchIcon):
                 yield widget
+
+
+LETTERS: Final = "asdfghjklwertyuiopzxcvbnm"
+"""The letters of panels, those of the middle row of keys first; q leaves."""
+
+
+class JumpLabels(Dialog[int]):
+    """A letter on every panel and table; that letter gives its place, any other key leaves.
+
+    Args:
+        regions: Where they are on the screen.
+    """
+
+    DEFAULT_CSS = """
+    JumpLabels {
+        align: left top;
+        & > .jump--label {
+            width: 3; height: 1; position: absolute;
+            background: $accent; color: $background; text-style: bold;
+        }
+        &:ansi > .jump--label { background: ansi_default; color: $accent; text-style: bold reverse; }
+    }
+    """
+
+    def __init__(self, regions: Sequence[Region]) -> None:
+        super().__init__()
+        self._regions = regions[: len(LETTERS)]
+
+    def compose(self) -> ComposeResult:
+        """The letters, where the panels begin."""
+        for letter, region in zip(LETTERS, self._regions, strict=False):
+            label = Static(Content(f" {letter} "), classes="jump--label")
+            label.styles.offset = (region.x, region.y)
+            yield label
+
+    def on_key(self, event: Key) -> None:
+        """Go to the panel of the letter."""
+        event.stop()
+        place = LETTERS.find(event.key) if len(event.key) == 1 else -1
+        self.dismiss(place if 0 <= place < len(self._regions) else None)
