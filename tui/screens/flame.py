@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.widgets import Static
+from textual.worker import get_current_worker
 
 from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, grouping_named, matching, with_growth
 from tui.analysis.ops.op_trees import first_tree
@@ -14,7 +16,7 @@ from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import ColumnKind
 from tui.model.errors import CommandError
 from tui.query.parse import equals_filter
-from tui.screens.base import WORKING, RowsInBackground, ViewScreen
+from tui.screens.base import WORKING, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.text import plain
 from tui.widgets.charts.flame import FlameChart
@@ -50,7 +52,6 @@ class FlameScreen(ViewScreen):
         self._chosen: FlameGrouping | None = None
         self._compares = False
         self._text = ""
-        self._background = RowsInBackground(self)
 
     def compose_body(self) -> Iterable[Widget]:
         """The groupings, the chart, and two lines on the node under the cursor and on what was found."""
@@ -79,14 +80,22 @@ class FlameScreen(ViewScreen):
         self.query_one("#groupings", TabBar).show(
             NAMES.index(grouping.name), [not one.why_not(self.profile) for one in GROUPINGS]
         )
-        if self._background.are_made(grouping.name, lambda profile: flame_by(profile, grouping.name)):
-            rows, note = self._rows(self.profile, grouping)
-            self.query_one("#comparing", NoteLine).show(note)
-            self.chart.show(rows, no_kernels(self.profile) if rows.is_empty() else "")
-            self._find(self._text)
-        else:
-            self.query_one("#comparing", NoteLine).show(WORKING)
+        self.query_one("#comparing", NoteLine).show(WORKING)
+        self.run_worker(partial(self._make, self.profile, grouping), thread=True, exclusive=True, group="flame")
         self.focus_table()
+
+    def _make(self, profile: Profile, grouping: FlameGrouping) -> None:
+        worker = get_current_worker()
+        rows, note = self._rows(profile, grouping)
+        empty = no_kernels(profile) if rows.is_empty() else ""
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._take, profile, rows, note, empty)
+
+    def _take(self, profile: Profile, rows: pl.DataFrame, note: str, empty: str) -> None:
+        if self.is_attached and profile is self.profile:
+            self.query_one("#comparing", NoteLine).show(note)
+            self.chart.show(rows, empty)
+            self._find(self._text)
 
     def _rows(self, profile: Profile, grouping: FlameGrouping) -> tuple[pl.DataFrame, str]:
         sides = self.explorer.comparison.sides

@@ -94,10 +94,7 @@ class FlameChart(Widget, can_focus=True):
         self._rows, self._empty = rows, empty
         self._around, self._starts = rows["parent"].to_numpy(), rows["offset_ns"].to_numpy()
         self._times = rows["gpu_ns"].to_numpy()
-        depth = np.zeros(rows.height, np.int64)
-        for row, above in enumerate(self._around.tolist()):
-            depth[row] = 0 if above == NONE else depth[above] + 1
-        self._depths = depth
+        self._depths = rows["level"].to_numpy() - 1
         self._marked = np.zeros(rows.height, np.bool_)
         self._whole = int(self._times[self._around == NONE].sum()) if rows.height else 0
         self.zoomed, self.cursor, self._top = NONE, 0, 0
