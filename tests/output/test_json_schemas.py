@@ -44,12 +44,12 @@ class Commands:
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self._capfd = capfd
 
-    def run(self, command: str, *arguments: str, status: int = 0) -> dict[str, Any]:
+    def run(self, command: str, *arguments: str, status: int = 0, schema: str = "") -> dict[str, Any]:
         """The JSON of a command, by its schema; every key is of one row alone."""
         assert main([command, *arguments, "--format", "json"]) == status
         content: dict[str, Any] = json.loads(self._capfd.readouterr().out)
         name, _, version = content["schema"].removeprefix("proftui.").partition("/")
-        assert (name, version) == (command, "1")
+        assert (name, version) == (schema or command, "1")
         Draft202012Validator(SCHEMAS[name]).validate(content)
         for table, total in content.get("total_rows", {}).items():
             keys = [row["key"] for row in content[table]]
@@ -66,7 +66,17 @@ def commands(capfd: pytest.CaptureFixture[str]) -> Commands:
 def test_the_schemas_are_schemas() -> None:
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
-    assert SCHEMAS.keys() == {"report", "check", "export", "sql", "diff", "inspect", "cache", "explain"}
+    assert SCHEMAS.keys() == {
+        "report",
+        "check",
+        "export",
+        "sql",
+        "diff",
+        "inspect",
+        "cache",
+        "explain",
+        "baseline-diff",
+    }
 
 
 def assert_views(commands: Commands, file: str) -> None:
@@ -80,7 +90,7 @@ def _view(report: str) -> list[str]:
     return [] if report == "findings" else ["--view", report]
 
 
-def test_every_view_and_command(commands: Commands) -> None:
+def test_every_view_and_command(commands: Commands, tmp_path: Path) -> None:
     assert_views(commands, CAFFE)
     for frame in (*MODEL_FRAMES, *COMPUTED, "notes"):
         commands.run("export", CAFFE, "--frame", frame, "--limit", "5")
@@ -90,6 +100,9 @@ def test_every_view_and_command(commands: Commands) -> None:
     commands.run("cache", "list")
     commands.run("diff", CAFFE, LOG)
     commands.run("diff", CAFFE, LOG, "--frame", "kernels")
+    folder = str(tmp_path / "baselines")
+    assert main(["baseline", "save", "--dir", folder, "main", LOG]) == 0
+    commands.run("diff", "--baseline", "main", "--dir", folder, LOG, schema="baseline-diff")
 
 
 def test_documents_are_bounded(commands: Commands, capfd: pytest.CaptureFixture[str]) -> None:

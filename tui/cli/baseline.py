@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 from tui.cli import console
 from tui.cli.console import write_data, write_text
 from tui.cli.headless import FOUND, check_input, load_files, style_of
+from tui.cli.selected_tables import bounds_of, selection_of
 from tui.model.errors import ProftuiError
 from tui.text import plain
 
@@ -92,6 +93,9 @@ def diff_with_baseline(options: Namespace) -> int:
     format_name = options.format or "text"
     if format_name not in ("text", "markdown", "json") or options.frame is not None or options.output != "-":
         raise ProftuiError("--baseline prints text, markdown or json", "without --frame and -o")
+    if not selection_of(options).is_all:
+        raise ProftuiError("--filter, --sort and --columns do not apply to --baseline", "--limit, --max-bytes for JSON")
+    bounds = bounds_of(options, format_name)
     saved = read(options.dir, options.baseline)
     comparison = compared(saved, _times(options))
     if comparison is None:
@@ -104,7 +108,7 @@ def diff_with_baseline(options: Namespace) -> int:
     if format_name == "text":
         write_text(found.as_text(style_of(options.color)))
     else:
-        write_data(found.as_markdown() if format_name == "markdown" else found.as_json())
+        write_data(found.as_markdown() if format_name == "markdown" else found.as_json(options.files, bounds))
     if options.fail_on_regression is None:
         return 0
     console.info(*found.verdict())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from tui.analysis.compare.headline import DEFAULT_PCT
 from tui.analysis.compare.run_times import GPU, ITERATION, LEVEL, MIN_SHARE, RUN, Change, Comparison, Interval
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import brief_duration, brief_percent, count
-from tui.output.export import json_line, markdown_cell, markdown_table
+from tui.output.export import markdown_cell, markdown_table
+from tui.output.json_document import Bounds, JsonTable, document, schema_of, source_facts
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ ROWS: Final = 15
 """Rows of GPU work in a text or Markdown; JSON has all."""
 MAX_NAME: Final = 48
 HEADINGS: Final = ("", "Baseline", "Candidate", "Change", f"{LEVEL:.0%} interval", "")
+_KEY: Final = ("what", "name")
 NOISE: Final = "may be noise"
 _WORDS: Final = {ITERATION: "Median iteration", RUN: "Whole run", GPU: "GPU work"}
 
@@ -71,10 +75,17 @@ class BaselineDiff:
             text += markdown_table(list(HEADINGS), [list(_cells(one)) for one in work], right)
         return text
 
-    def as_json(self) -> str:
-        """All of it as one object on a line, in nanoseconds and per cent."""
+    def as_json(self, files: Sequence[str] = (), bounds: Bounds | None = None) -> str:
+        """All of it as one object on a line, in nanoseconds and per cent.
+
+        Args:
+            files: The runs that were compared with the baseline.
+            bounds: How much of it.
+        """
         found = self._comparison
         content: dict[str, Any] = {
+            **schema_of("baseline-diff"),
+            "sources": [source_facts(file) for file in files],
             "baseline": self._labels[0],
             "candidate": self._labels[1],
             "runs": list(found.runs),
@@ -85,13 +96,13 @@ class BaselineDiff:
                 "than_pct": self._than_pct,
                 "slower": [_json(one) for one in self.slower],
             },
-            "totals": [_json(one) for one in found.totals],
-            "work": [_json(one) for one in found.work],
             "common_pct": found.common_pct,
             "removed": list(found.unmatched[0]),
             "new": list(found.unmatched[1]),
         }
-        return json_line(content)
+        rows = {"totals": found.totals, "work": found.work}
+        tables = {name: JsonTable(pl.DataFrame([_json(one) for one in some]), _KEY) for name, some in rows.items()}
+        return document(content, tables, bounds)
 
     def _shown(self) -> tuple[Change, ...]:
         return self._comparison.work[:ROWS]
