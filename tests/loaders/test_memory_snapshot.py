@@ -32,7 +32,7 @@ from tui.model.errors import ProftuiError
 from tui.output.diff import Diff
 from tui.output.report import Style
 from tui.output.report_dashboard import DashboardReport
-from tui.screens.dashboard.input_entries import memory_entries
+from tui.screens.dashboard.entries import memory_entries
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

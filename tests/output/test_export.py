@@ -17,9 +17,8 @@ from polars.testing import assert_frame_equal
 from tui.cli.arguments import BINARY_FORMATS, EXPORT_FORMATS
 from tui.model.errors import ProftuiError
 from tui.output import documents, export
-from tui.output.about import About
 from tui.output.documents import missing
-from tui.output.export import for_clipboard, for_terminal, format_of, formula_warning, markdown_table, write
+from tui.output.export import About, for_clipboard, for_terminal, format_of, formula_warning, markdown_table, write
 from tui.output.json_document import JsonTable
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from tui.model.columns import columns
 from tui.model.errors import ProftuiError
 from tui.output import documents
-from tui.output.about import About
 from tui.output.documents import GAP, LINE_LETTERS, PAGE_LINES, laid_out, letters
-from tui.output.export import write
+from tui.output.export import About, write
 from tui.output.text_table import written
 
 ABOUT = About(

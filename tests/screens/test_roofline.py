@@ -6,8 +6,7 @@ from tests.screens.opening import app_of, opened, press, sample
 from tests.snapshots import screen_text
 from tui.analysis.roofline import op_work_by_shape
 from tui.screens.linked_tables import LinkedTables
-from tui.screens.roofline import RooflineScreen
-from tui.widgets.charts.roofline import RooflinePlot
+from tui.screens.roofline import RooflinePlot, RooflineScreen
 
 
 async def test_the_plot_the_table_and_the_calls() -> None:

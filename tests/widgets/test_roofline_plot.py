@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.charts.roofline import Mark, plot_lines
+from tui.screens.roofline import Mark, plot_lines
 
 H200 = [("bf16", 989.4, 4.8)]
 

@@ -261,7 +261,7 @@ class ProfileSession:
     @property
     def opened_name(self) -> str:
         """What is open as the user named it, for exports."""
-        from tui.output.about import profile_name
+        from tui.output.export import profile_name
 
         sources = self.whole_profile.sources if self.whole_profile is not None else ()
         return profile_name(self._paths, len(sources))

@@ -290,8 +290,7 @@ def write_table(
     """
     import polars as pl
 
-    from tui.output.about import About, profile_name
-    from tui.output.export import for_terminal, formula_warning, write
+    from tui.output.export import About, for_terminal, formula_warning, profile_name, write
     from tui.output.json_document import document_before_rows
 
     bounds = bounds_of(options, format_name)

@@ -20,7 +20,7 @@ from tui.text import plain
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tui.output.about import About
+    from tui.output.export import About
 
 
 NEEDED: Final = {

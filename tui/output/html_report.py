@@ -15,7 +15,7 @@ from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.iterations.times import BarRows, scale_ns
 from tui.analysis.notes_table import NOTES
 from tui.fmt import brief_duration, count
-from tui.output.about import About, profile_name
+from tui.output.export import About, profile_name
 from tui.output.html_page import (
     Part,
     area,

@@ -393,7 +393,7 @@ class ViewScreen(Screen[None]):
         ]
 
     def about(self, title: str) -> dict[str, str]:
-        """What the table of a title is of, for exports: what `tui.output.about.About` wants to know of it."""
+        """What the table of a title is of, for exports: what `tui.output.export.About` wants to know of it."""
         whole, session = self.explorer.profile_session.whole_profile, self.explorer.profile_session.session
         several = whole is not None and whole["sessions"].height > 1
         path = " > ".join(crumb for crumb in self.path() if crumb.lower() != title.lower())

@@ -140,7 +140,7 @@ class HostsTables(Protocol):
     VIEW: str
 
     def about(self, title: str) -> dict[str, Any]:
-        """What the table of a title is of, for exports: what `tui.output.about.About` wants to know of it."""
+        """What the table of a title is of, for exports: what `tui.output.export.About` wants to know of it."""
 
 
 _NONE = AppServices()

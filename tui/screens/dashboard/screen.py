@@ -19,7 +19,7 @@ from tui.analysis.gpu_time.idle_gaps import busy_time
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewBody, ViewScreen
-from tui.screens.dashboard import input_entries as of_input
+from tui.screens.dashboard import entries as of_input
 from tui.screens.dashboard import time_entries as of_time
 from tui.screens.dashboard import work_entries as of_work
 from tui.screens.dashboard.entries import Link, link_of_fact

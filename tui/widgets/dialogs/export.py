@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from tui.output.about import About
+    from tui.output.export import About
 
 ENDINGS: Final = {"markdown": "md"}
 CLIPBOARD: Final = "clipboard"

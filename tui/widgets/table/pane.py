@@ -15,7 +15,7 @@ from textual.worker import Worker, WorkerState
 from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
-from tui.output.about import About
+from tui.output.export import About
 from tui.query.distribution import distribution
 from tui.text import plain
 from tui.views import VIEWS
