@@ -20,6 +20,15 @@ SIZES = (1, 4)
 """The file is as large as is asked for, and a fourth of that: what a load costs at any size weighs more there."""
 
 OURS, GOAL, MEMORY_GOAL = "proftui", 0.25, 1.0
+FIRST_LOOKS = {
+    "critical paths of all iterations": "critical_paths",
+    "critical path of one iteration": "critical_path",
+    "roofline": "roofline",
+    "ops by module": "group_ops",
+}
+"""What a view computes when it is first opened, and the function of `bench.work` that does it."""
+FIRST_LOOK_GOAL = 1.0
+"""Seconds of a trace of 256 MB, and in proportion of others."""
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
@@ -35,6 +44,7 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
                 Case(f"{parser}.loads of the same bytes", f"bench.work:parse_with_{parser}", path, is_floor=True),
                 Case("its events alone, as columns", "bench.work:read_trace_events", path),
                 Case(OURS, "bench.work:load_profile", path),
+                *(Case(title, f"bench.work:{function}", path) for title, function in FIRST_LOOKS.items()),
             ],
         )
 
@@ -54,5 +64,9 @@ def figures(_group: str, results: Mapping[str, Result], _tenth: Mapping[str, flo
             "x",
             "size of the file, unpacked",
             peak_bytes=ours.peak_bytes,
+        ),
+        *(
+            Figure(f"{title}: {look}", results[look].seconds, FIRST_LOOK_GOAL * size / 256e6, "s")
+            for look in FIRST_LOOKS
         ),
     ]

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import polars as pl
 
+from tui.analysis.iterations.iteration_table import with_iterations
+from tui.analysis.ops.op_costs import recorded_ops
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.kineto.events import WANTED
 from tui.loaders.registry import load, load_one
 from tui.loaders.source import Source
 from tui.model.profile import joined
+from tui.tables import table
 
 
 def read_bytes(path: str) -> int:
@@ -32,6 +35,35 @@ def load_profile(path: str) -> int:
     """Open a log as proftui does, up to the checked frames."""
     profile = load_one(path)
     return profile["activities"].height + profile["api_calls"].height
+
+
+def _first_look(path: str, table_name: str) -> tuple[int, float]:
+    """Rows of a table and the seconds that they take when its view is first opened."""
+    profile = with_iterations(load_one(path))
+    recorded_ops(profile)  # as opening the file does
+    began = time.perf_counter()
+    table(table_name).rows(profile)
+    return profile["activities"].height, time.perf_counter() - began
+
+
+def critical_paths(path: str) -> tuple[int, float]:
+    """The critical paths of all iterations."""
+    return _first_look(path, "critical_paths")
+
+
+def critical_path(path: str) -> tuple[int, float]:
+    """The critical path of one iteration, with slack and what half of its work saves."""
+    return _first_look(path, "critical_path")
+
+
+def roofline(path: str) -> tuple[int, float]:
+    """FLOPs and bytes of all ops by shape."""
+    return _first_look(path, "op_work_by_shape")
+
+
+def group_ops(path: str) -> tuple[int, float]:
+    """The tree of modules, with forward and backward."""
+    return _first_look(path, "op_forest")
 
 
 def read_trace_events(path: str) -> int:

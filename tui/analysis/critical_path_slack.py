@@ -309,7 +309,7 @@ def critical_path(profile: Profile, session: int | None = None, iteration: int |
     return (
         total.join(on_path, on=key, how="full", coalesce=True, nulls_equal=True)
         .join(saved, on=key, how="left", nulls_equal=True)
-        .with_columns(pl.col("path_ns", "on_path").fill_null(0))
+        .with_columns(pl.col("path_ns", "on_path").fill_null(0), pl.col("work_count").replace(0, None))
         .with_columns(
             pl.when(pl.col("path_ns") == 0).then(0).otherwise("half_saves_ns").alias("half_saves_ns"),
             (100 * pl.col("path_ns") / (window.end - window.begin)).alias("path_pct"),
