@@ -114,6 +114,8 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
 async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["report", sample(given), "--view", "op-types", "--format", "json"])
     from_report = json.loads(capsys.readouterr().out)["rows"]
+    for row in from_report:
+        del row["key"]
     async with opened(given, view="op-types") as pilot:
         assert pane(pilot).frame.to_dicts() == from_report
 
