@@ -110,9 +110,13 @@ def test_when_a_recording_began_is_known_where_its_clock_is_absolute(
     assert profile["ops"]["start_ns"].to_list() == [0]
 
 
-@pytest.mark.parametrize(("ts", "step_ns"), [(1_000_005, 1000), (1_000_005.25, 1)], ids=["µs", "ns"])
-def test_the_step_of_the_times(ts: float, step_ns: int) -> None:
-    profile = read([op("a", 1_000_000, 1), op("b", ts, 1)])
+@pytest.mark.parametrize(
+    ("first", "ts", "step_ns"),
+    [(1_000_000, 1_000_005, 1000), (1_000_000, 1_000_005.25, 1), (1_000_000.25, 1_000_005.25, 1)],
+    ids=["µs", "ns", "whole µs apart"],
+)
+def test_the_step_of_the_times(first: float, ts: float, step_ns: int) -> None:
+    profile = read([op("a", first, 1), op("b", ts, 1)])
     assert profile["sessions"]["start_resolution_ns"].to_list() == [step_ns]
 
 
