@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.screens.opening import app_of, opened, press
 from tests.snapshots import screen_text
+from tui.screens.copied_command import copied_command
+from tui.screens.view_tables import view_table
 from tui.widgets.charts.flame import FlameChart
 
 
@@ -26,6 +28,12 @@ async def test_a_story_in_the_flame() -> None:
         assert "96.9%" not in screen_text(pilot.app)
         await press(pilot, "z", "b")
         assert "Flame ▸ by type" in screen_text(pilot.app)
+        view = app_of(pilot).view_screen
+        assert view is not None
+        command = copied_command(view)
+        assert command.endswith("caffe_conv1.nvprof.log --view flame --group-by type")
+        tops = view_table(view.profile, "flame", group_by="type").rows.filter(level=1)
+        assert tops["gpu_ns"].to_list() == [753_580_086]
         await press(pilot, "c")
         assert "No comparison yet." in screen_text(pilot.app)
         await press(pilot, "k", "k", "k", "j", "j", "j", "t")

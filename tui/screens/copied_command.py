@@ -18,6 +18,7 @@ from tui.query.compile import as_global_filter
 from tui.query.values import QueryError
 from tui.screens.compare import CompareScreen
 from tui.screens.expert_systems import ExpertSystemsScreen
+from tui.screens.flame import FlameScreen
 from tui.screens.group_ops import GroupOpsScreen
 from tui.screens.linked_tables import LinkedTables
 from tui.screens.log import LogScreen
@@ -86,6 +87,11 @@ def _report(screen: ViewScreen) -> list[str]:
     words = ["report", *_files(screen)]
     if report != "dashboard":
         words += ["--view", report]
+    if isinstance(screen, FlameScreen):
+        if screen.compares:
+            raise CommandError("No command prints growth in the flame.")
+        if screen.grouping.name != first_tree(screen.profile).name:
+            words += ["--group-by", screen.grouping.name]
     if report in (*REPORTS, "findings", "notes") and report != "timeline":
         words += _table(screen, report)
     return [*words, *_input(screen)]

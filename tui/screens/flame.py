@@ -50,7 +50,8 @@ class FlameScreen(ViewScreen):
     def __init__(self) -> None:
         super().__init__()
         self._chosen: FlameGrouping | None = None
-        self._compares = False
+        self.compares = False
+        """Whether growth against the comparison is colored."""
         self._text = ""
 
     def compose_body(self) -> Iterable[Widget]:
@@ -99,7 +100,7 @@ class FlameScreen(ViewScreen):
 
     def _rows(self, profile: Profile, grouping: FlameGrouping) -> tuple[pl.DataFrame, str]:
         sides = self.explorer.comparison.sides
-        if not self._compares or sides is None:
+        if not self.compares or sides is None:
             return flame_by(profile, grouping.name), ""
         for side in (sides.a, sides.b):
             if why := grouping.why_not(side.profile):
@@ -181,7 +182,7 @@ class FlameScreen(ViewScreen):
         if self.explorer.comparison.sides is None:
             self.explorer.say("No comparison yet. Press d.")
             return
-        self._compares = not self._compares
+        self.compares = not self.compares
         self.populate()
 
     # --- finding -----------------------------------------------------------------------------------------------------

@@ -107,12 +107,14 @@ def _spec(level: Level, profile: Profile) -> TableSpec:
 
 def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tuple[Level, ...]]:
     """The tables of a view: each chain is a table and those that follow from its rows."""
-    if group_by is not None and report not in ("ops", "group-ops"):
-        raise ProftuiError(f"--group-by does not apply to {report}", "it applies to ops and group-ops")
+    if group_by is not None and report not in ("ops", "group-ops", "flame"):
+        raise ProftuiError(f"--group-by does not apply to {report}", "it applies to ops, group-ops and flame")
     if report == "ops":
         return [_op_levels(profile, group_by)]
     if report == "group-ops":
         return [(_tree_level(profile, group_by),)]
+    if report == "flame":
+        return [(_flame_level(profile, group_by),)]
     if report == "findings":
         return [
             (_level(FOLDED, EXPERT, partial(_findings, is_unfolded=False), spec_for),),
@@ -164,3 +166,16 @@ def _tree_level(profile: Profile, group_by: str | None) -> Level:
     if reason := tree.why_not(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
     return _level("tree", op_trees.OP_FOREST, lambda of, _above: tree.tree(of))
+
+
+def _flame_level(profile: Profile, group_by: str | None) -> Level:
+    from tui.analysis.ops import flame
+
+    name = op_trees.first_tree(profile).name if group_by is None else group_by
+    found = next((grouping for grouping in flame.GROUPINGS if grouping.name == name), None)
+    if found is None:
+        names = ", ".join(grouping.name for grouping in flame.GROUPINGS)
+        raise ProftuiError(f"--group-by {group_by}: the flame is not grouped by that", f"groupings: {names}")
+    if reason := found.why_not(profile):
+        raise ProftuiError(f"--group-by {group_by}: {reason}")
+    return _level("flame", flame.FLAME, lambda of, _above: flame.flame_by(of, found.name))
