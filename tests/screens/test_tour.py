@@ -35,7 +35,7 @@ ROWS: Final = {
     },
 }  # fmt: skip
 """Rows that the first table of each view shows, by sample; the other views that can be gone to are no tables."""
-PICTURES: Final = {LOG: {"dashboard", "timeline", "log"}, TORCH: {"dashboard", "timeline"}}
+PICTURES: Final = {LOG: {"dashboard", "timeline", "flame", "log"}, TORCH: {"dashboard", "timeline", "flame"}}
 NOT_FED: Final = {
     LOG: {"roofline", "ranges", "metrics", "summaries", "layers", "tool-report"},
     TORCH: {"metrics", "summaries", "layers", "tool-report", "log"},
@@ -179,7 +179,7 @@ async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
     async with opened(LOG, size=(80, 24)) as pilot:
         await press(pilot, "m", "G")
         text = menu_text(pilot)
-        assert "Compare two profiles, ranks or iterations" in text
+        assert "problems found while reading the input" in text
         assert "Not recorded 6 views: Roofline, Ranges, Metrics, Other Summaries, Layers, Profiler Report" in text
         await press(pilot, "enter")
         for where in ("as it opens", "at its end"):
