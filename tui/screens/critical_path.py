@@ -180,21 +180,21 @@ class CriticalPathScreen(ViewScreen):
         "T shows a segment in the timeline; there P marks the whole path."
     )
 
+    LEVELS: ClassVar = (
+        Level(
+            "critical_paths",
+            *shown("critical_paths"),
+            lambda row: f"iteration {row['iteration']}",
+            why_no_path,
+            2,
+        ),
+        Level("path_work", CRITICAL_PATH, _work, _crumb, why_no_path, 3),
+        Level("path_segments", SEGMENTS, _segments, _crumb, _not_on_path, 2),
+    )
+
     def make_body(self) -> LinkedTables:
         """Iterations, work, segments."""
-        return LinkedTables(
-            (
-                Level(
-                    "critical_paths",
-                    *shown("critical_paths"),
-                    lambda row: f"iteration {row['iteration']}",
-                    why_no_path,
-                    2,
-                ),
-                Level("path_work", CRITICAL_PATH, _work, _crumb, why_no_path, 3),
-                Level("path_segments", SEGMENTS, _segments, _crumb, _not_on_path, 2),
-            )
-        )
+        return LinkedTables(self.LEVELS)
 
     def compose_body(self) -> Iterable[Widget]:
         """The strip above the tables."""
