@@ -5,14 +5,15 @@ from __future__ import annotations
 import polars as pl
 
 from tui.model.columns import COLUMNS
-from tui.query.distribution import distribution
-from tui.widgets.dialogs.texts import distribution_lines
+from tui.query.distribution import OTHER, distribution, pivot
+from tui.widgets.dialogs.texts import distribution_lines, pivot_lines
 
 ROWS = pl.DataFrame(
     {
         "name": ["gemm", "copy", "gemm", None],
         "total_ns": [1_000, 2_000, 3_000, None],
         "calls": [1, 1, 2, 5],
+        "stream": [8, 7, 7, 8],
     }
 )
 
@@ -38,3 +39,22 @@ def test_numbers_in_bins() -> None:
     assert [(one.label, one.rows, one.weight) for one in same] == [("1 to 1", 2, 3_000)]
     nothing = distribution(ROWS.tail(1), COLUMNS["total_ns"])
     assert (nothing.summary, nothing.bins) == ("no known value", ())
+
+
+def test_a_pivot_adds_up_in_both_directions() -> None:
+    found = pivot(ROWS, COLUMNS["name"], COLUMNS["stream"], "total_ns")
+    assert found.across == ("7", "8")
+    assert [(row.label, row.sums, row.total, row.query) for row in found.rows] == [
+        ("gemm", (3_000, 1_000), 4_000, 'name="gemm"'),
+        ("copy", (2_000, 0), 2_000, 'name="copy"'),
+        ("–", (0, 0), 0, "name=?"),
+        ("all", (5_000, 1_000), 6_000, ""),
+    ]
+    assert [line.split() for line in pivot_lines(found, COLUMNS["total_ns"], 60)][:2] == [
+        ["all", "7", "8"], ["gemm", "4.000", "µs", "3.000", "µs", "1.000", "µs"],
+    ]  # fmt: skip
+    many = pl.DataFrame({"name": ["a"] * 20, "stream": range(20)})
+    counted = pivot(many, COLUMNS["name"], COLUMNS["stream"])
+    assert counted.across[-1] == OTHER
+    assert counted.rows[0].sums == (*([1] * 12), 8)
+    assert "+" in pivot_lines(counted, None, 40)[0]

@@ -25,6 +25,20 @@ async def test_the_distribution_of_a_column_filters_the_table() -> None:
         assert screen.table.model.shown_frame().height == before
 
 
+async def test_a_pivot_of_two_columns_filters_the_table() -> None:
+    async with opened("caffe_conv1.nvprof.log", view="kernels", size=(100, 30)) as pilot:
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.table is not None
+        screen.table.table.move_to_column("name")
+        await press(pilot, "V", "enter")
+        text = screen_text(pilot.app)
+        assert "Total by Name and " in text
+        assert "all" in text
+        await press(pilot, "enter")
+        assert screen.table.model.shown_frame().height == 1
+
+
 async def test_a_letter_goes_to_a_panel() -> None:
     async with opened("caffe_conv1.nvprof.log", size=(120, 40)) as pilot:
         before = pilot.app.focused

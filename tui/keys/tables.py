@@ -56,6 +56,15 @@ TABLES: Final = (
         T,
         GO,
     ),
+    Action(
+        "table.pivot",
+        "V",
+        "show_pivot",
+        "pivot",
+        "Show a pivot: sums over the values of this column and of another one.",
+        T,
+        GO,
+    ),
     Action("table.line", "L", "source_line", "source line", "Go to the source line of the row in the log.", T, GO),
     Action(
         "table.find",

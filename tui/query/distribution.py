@@ -1,4 +1,4 @@
-"""How the values of a column are distributed: bins and percentiles of numbers, counts and sums of texts."""
+"""How the values of a column are distributed, and sums over the values of two columns (pivot)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_VALUES: Final = 200
 """The most values of texts."""
 LOGARITHMIC_FROM: Final = 100
 """Where the largest number is so many times the least, each bin is by the same factor wider than the one before."""
-_NOT_BINNED: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG, ColumnKind.NUMBER)
+COUNTED: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG, ColumnKind.NUMBER)
 """Kinds whose values are counted one by one."""
 
 
@@ -58,7 +58,7 @@ def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distri
     """
     values = rows[column.name]
     weight = weight if weight in rows.columns and rows[weight].dtype.is_numeric() else ""
-    if column.kind in _NOT_BINNED or not values.dtype.is_numeric():
+    if column.kind in COUNTED or not values.dtype.is_numeric():
         return _of_texts(rows, column, weight)
     return _of_numbers(rows, column, weight)
 
@@ -147,3 +147,88 @@ def _edges(least: float, largest: float, *, whole: bool) -> list[float]:
     inner = sorted({edge for edge in inner if least < edge < largest})
     plain = [int(edge) if whole else edge for edge in (least, *inner, largest)]
     return list(plain)
+
+
+MOST_ACROSS: Final = 12
+"""The most columns of a pivot; the others are summed as one."""
+OTHER: Final = "(other)"
+ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class PivotRow:
+    """A value of the first column, with the sums by the values of the second."""
+
+    label: str
+    sums: tuple[float, ...]
+    total: float
+    query: str
+    """The filter that keeps the rows of this value; empty where it is of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """Sums over the values of two columns."""
+
+    across: tuple[str, ...]
+    """The values of the second column, the largest first."""
+    rows: tuple[PivotRow, ...]
+    """The largest first; the last one has the totals."""
+
+
+def pivot(rows: pl.DataFrame, by: Column, across: Column, weight: str = "") -> Pivot:
+    """Sums over the values of two columns; they add up to the totals in both directions.
+
+    Args:
+        rows: The rows.
+        by: Its values are the rows of the pivot.
+        across: Its values are the columns.
+        weight: The column that is summed; empty: rows are counted.
+    """
+    summed = pl.col(weight).fill_null(0) if weight else pl.lit(1, pl.Int64)
+    wanted = rows.select(_plain_values(rows, by.name).alias("by"), _plain_values(rows, across.name).alias("across"),
+                         summed.alias("sum"))  # fmt: skip
+    total = pl.col("sum").sum()
+
+    def largest(name: str, most: int) -> list[object]:
+        found = wanted.group_by(name, maintain_order=True).agg(total)
+        return found.sort("sum", descending=True, maintain_order=True)[name].head(most).to_list()
+
+    columns, values = largest("across", MOST_ACROSS), largest("by", MOST_VALUES)
+    cells = {
+        (row, column): number
+        for row, column, number in wanted.group_by("by", "across").agg(total).iter_rows()
+        if row in values and column in columns
+    }
+    of_rows = dict(wanted.group_by("by").agg(total).iter_rows())
+    of_columns = dict(wanted.group_by("across").agg(total).iter_rows())
+    whole = sum(of_rows.values())
+    has_other = len(of_columns) > len(columns)
+
+    def line(label: str, sums: list[float], all_: float, query: str = "") -> PivotRow:
+        return PivotRow(label, (*sums, all_ - sum(sums)) if has_other else tuple(sums), all_, query)
+
+    made = [
+        line(
+            format_value(by.kind, value),
+            [cells.get((value, column), 0) for column in columns],
+            of_rows[value],
+            equals_filter(by.name, value, by.kind),
+        )
+        for value in values
+    ]
+    if len(of_rows) > len(values):
+        listed = [sum(row.sums[at] for row in made) for at in range(len(columns))]
+        rest = [of_columns[column] - part for column, part in zip(columns, listed, strict=True)]
+        made.append(line(OTHER, rest, whole - sum(row.total for row in made)))
+    made.append(line(ALL, [of_columns[column] for column in columns], whole))
+    names = [format_value(across.kind, column) for column in columns]
+    return Pivot((*names, OTHER) if has_other else tuple(names), tuple(made))
+
+
+def _plain_values(rows: pl.DataFrame, name: str) -> pl.Expr:
+    return (
+        pl.col(name)
+        if rows[name].dtype.is_numeric() or rows[name].dtype == pl.Boolean
+        else pl.col(name).cast(pl.String)
+    )

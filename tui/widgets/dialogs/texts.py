@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.binding import Binding
@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from tui.fitting import bar, cell_width, clip_middle, pad
 from tui.fmt import count, format_value
+from tui.model.columns import ColumnKind
 from tui.query.values import BASE_UNIT
 from tui.state.notes import too_much
 from tui.text import plain
@@ -21,11 +22,13 @@ from tui.widgets.dialogs.base import Dialog, MenuLines
 from tui.widgets.input_bars import PlainEditor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from tui.model.columns import Column
-    from tui.query.distribution import Distribution
+    from tui.query.distribution import Distribution, Pivot
 
 
 class DistributionDialog(Dialog[str]):
@@ -96,6 +99,121 @@ def distribution_lines(found: Distribution, weight: Column | None, width: int) -
         drawn = bar(part / most, room) if most > 0 and room > 0 else ""
         text = pad(clip_middle(plain(one.label), label), label)
         lines.append(f"{text}  {number:>{cells_rows}}  {total:>{cells_sum}}  {drawn}".rstrip())
+    return lines
+
+
+class ColumnDialog(Dialog[str]):
+    """Choose one of several columns.
+
+    Args:
+        title: What it is chosen for.
+        columns: The columns.
+    """
+
+    KEYS: ClassVar[str] = "enter choose  esc leave"
+    BINDINGS: ClassVar[list[BindingType]] = DistributionDialog.BINDINGS
+    DEFAULT_CSS = """
+    ColumnDialog {
+        & MenuLines { height: auto; max-height: 100%; border: none; background: $background; padding: 0; }
+        & MenuLines:focus { border: none; }
+    }
+    """
+
+    def __init__(self, title: str, columns: Sequence[Column]) -> None:
+        super().__init__()
+        self._title_text, self._columns = title, columns
+
+    def compose_body(self) -> ComposeResult:
+        """A line for each column."""
+        yield MenuLines(*(Content(plain(column.title)) for column in self._columns))
+
+    def on_mount(self) -> None:
+        """Say what is chosen."""
+        self.query_one(".dialog--box").border_title = Content(self._title_text)
+
+    def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
+        """A column was chosen."""
+        self.dismiss(self._columns[event.option_index].name)
+
+    def action_step(self, is_down: bool) -> None:
+        """A line down or up."""
+        lines = self.query_one(MenuLines)
+        (lines.action_cursor_down if is_down else lines.action_cursor_up)()
+
+
+class PivotDialog(Dialog[str]):
+    """Sums over the values of two columns; ``enter`` gives the filter of a row.
+
+    Args:
+        by: The column whose values are the rows.
+        across: The column whose values are the columns.
+        found: The sums.
+        weight: What they are of; None: rows.
+    """
+
+    KEYS: ClassVar[str] = "enter filter  esc leave"
+    BINDINGS: ClassVar[list[BindingType]] = DistributionDialog.BINDINGS
+    DEFAULT_CSS = """
+    PivotDialog {
+        & #pivot-heading { height: 1; text-style: bold; }
+        & MenuLines { height: auto; max-height: 100%; border: none; background: $background; padding: 0; }
+        & MenuLines:focus { border: none; }
+    }
+    """
+
+    def __init__(self, by: Column, across: Column, found: Pivot, weight: Column | None) -> None:
+        super().__init__()
+        self._by, self._across, self._found, self._weight = by, across, found, weight
+
+    def compose_body(self) -> ComposeResult:
+        """The headings, then a line for each row."""
+        width = max(30, min(100, self.app.size.width * 9 // 10) - 4)
+        heading, *lines = pivot_lines(self._found, self._weight, width)
+        yield Static(Content(heading), id="pivot-heading")
+        yield MenuLines(*map(Content, lines))
+
+    def on_mount(self) -> None:
+        """Name both columns and what is summed."""
+        what = "rows" if self._weight is None else self._weight.title
+        title = f"{what} by {self._by.title} and {self._across.title}"
+        self.query_one(".dialog--box").border_title = Content(title)
+
+    def on_option_list_option_selected(self, event: MenuLines.OptionSelected) -> None:
+        """A row was chosen."""
+        self.dismiss(self._found.rows[event.option_index].query or None)
+
+    def action_step(self, is_down: bool) -> None:
+        """A line down or up."""
+        lines = self.query_one(MenuLines)
+        (lines.action_cursor_down if is_down else lines.action_cursor_up)()
+
+
+PIVOT_CELLS: Final = 11
+"""Cells of a column of a pivot, with a blank before it."""
+
+
+def pivot_lines(found: Pivot, weight: Column | None, width: int) -> list[str]:
+    """The headings and rows of a pivot; columns that do not fit are counted in the heading.
+
+    Args:
+        found: The sums.
+        weight: What they are of; None: rows.
+        width: Cells.
+    """
+    label = min(max(cell_width(plain(row.label)) for row in found.rows), max(10, width // 3))
+    fitting = max(1, (width - label) // PIVOT_CELLS - 1)
+    shown = min(fitting, len(found.across))
+    more = len(found.across) - shown
+    kind = ColumnKind.COUNT if weight is None else weight.kind
+
+    def cell(text: str) -> str:
+        return pad(clip_middle(plain(text), PIVOT_CELLS - 1), PIVOT_CELLS, right=True)
+
+    head = pad(f"+{more} columns" if more else "", label)
+    lines = [head + "".join(map(cell, ("all", *found.across[:shown])))]
+    for row in found.rows:
+        figures = (format_value(kind, number) if number else "–" for number in (row.total, *row.sums[:shown]))
+        lines.append(pad(clip_middle(plain(row.label), label), label) + "".join(map(cell, figures)))
     return lines
 
 

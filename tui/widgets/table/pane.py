@@ -16,13 +16,13 @@ from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
 from tui.output.export import About
-from tui.query.distribution import distribution
+from tui.query.distribution import COUNTED, distribution, pivot
 from tui.text import plain
 from tui.views import VIEWS
 from tui.widgets.app_services import HostsTables, copy_text, later, services_of
 from tui.widgets.dialogs.base import open_dialog
 from tui.widgets.dialogs.export import ExportDialog, file_name
-from tui.widgets.dialogs.texts import CellDialog, DistributionDialog
+from tui.widgets.dialogs.texts import CellDialog, ColumnDialog, DistributionDialog, PivotDialog
 from tui.widgets.table import filtering
 from tui.widgets.table.columns import ArrangementController
 from tui.widgets.table.filtering import Filtering
@@ -522,9 +522,31 @@ class TablePane(Vertical):
         summed = next((one for one in self.spec.columns if one.name == weight), None)
         self.app.call_from_thread(self._show_distribution, DistributionDialog(column, found, summed))
 
-    def _show_distribution(self, dialog: DistributionDialog) -> None:
+    def _show_distribution(self, dialog: DistributionDialog | PivotDialog) -> None:
         if self.is_attached:
             open_dialog(self.app, dialog, self._narrow)
+
+    def action_show_pivot(self) -> None:
+        """Choose a second column, then show sums over the values of it and of that under the cursor."""
+        by = self.model.current_column()
+        others = [one for one in self.model.columns() if one.kind in COUNTED and one is not by]
+        if by is None or by.kind not in COUNTED or not others or self.model.shown_frame().is_empty():
+            self.notify("A pivot needs rows and two columns of texts or numbers of things.", markup=False)
+            return
+
+        def chosen(name: str | None) -> None:
+            across = next((one for one in others if one.name == name), None)
+            if across is not None:
+                self.run_worker(partial(self._pivot, by, across), thread=True, exclusive=True, group="values")
+
+        open_dialog(self.app, ColumnDialog(f"Pivot: {by.title} by", others), chosen)
+
+    def _pivot(self, by: Column, across: Column) -> None:
+        rows = self.model.shown_frame()
+        weight = next((one for one in self.spec.columns if one.name == self.spec.weight), None)
+        weight = weight if weight is not None and weight.name in rows.columns else None
+        found = pivot(rows, by, across, weight.name if weight is not None else "")
+        self.app.call_from_thread(self._show_distribution, PivotDialog(by, across, found, weight))
 
     def _narrow(self, term: str | None) -> None:
         if term:
