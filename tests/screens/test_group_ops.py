@@ -198,6 +198,8 @@ async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
 async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["report", sample(given), "--view", "group-ops", "--format", "json"])
     from_report = json.loads(capsys.readouterr().out)["rows"]
+    for row in from_report:
+        del row["key"]
     async with opened(given, view="group-ops") as pilot:
         assert pane(pilot).frame.to_dicts() == from_report
 
