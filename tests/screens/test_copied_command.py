@@ -40,7 +40,7 @@ INPUTS: Final = (
     "tracking_four_runs.nvprof.log",
     "gemm.ncu.csv",
 )
-UNLIKE: Final = {"aggregated", "key", "row"}
+UNLIKE: Final = {"aggregated", "key", "#"}
 """Columns that the screen alone has, or the command alone."""
 
 
@@ -171,4 +171,37 @@ async def test_every_table_of_every_view(given: str, capfd: pytest.CaptureFixtur
                 found += [await taken(pilot, pane) for pane in panes]
     assert len(found) >= 8
     for command, rows in found:
+        same(printed(capfd, command), rows, command)
+
+
+@pytest.mark.slow
+async def test_comparisons_and_queries(capfd: pytest.CaptureFixture[str]) -> None:
+    found: list[tuple[str, Printed]] = []
+    a, b = sample("caffe_conv1.nvprof.log"), sample("resnet50_training.nvprof.log")
+    async with opened("resnet50_training.nvprof.log", view="kernels") as pilot:
+        app_of(pilot).comparison.compare(a)
+        await settled(pilot)
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert copied_command(screen) == f"proftui diff {a} {b}"
+        await press(pilot, "o", "full_stop")
+        assert screen.first_table is not None
+        app_of(pilot).run_line("filter relu")
+        await settled(pilot)
+        found.append(await taken(pilot, screen.first_table))
+        app_of(pilot).run_line("sql SELECT name, calls FROM kernels WHERE calls > 100")
+        await settled(pilot)
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.first_table is not None
+        screen.first_table.focus_table()
+        await settled(pilot)
+        await press(pilot, "l", "H")
+        found.append(await taken(pilot, screen.first_table))
+    assert [command for command, _rows in found] == [
+        f"proftui diff {b} {a} --frame kernels --filter=relu",
+        f"proftui sql {b} 'SELECT name, calls FROM kernels WHERE calls > 100' --columns name,calls",
+    ]
+    for command, rows in found:
+        assert rows
         same(printed(capfd, command), rows, command)

@@ -150,14 +150,18 @@ def selected_table(rows: pl.DataFrame, options: argparse.Namespace, key: Sequenc
     if wanted.is_all and wanted.limit is None:
         return JsonTable(rows, key)
     selected = _select_numbered(rows, wanted)
-    places = selected.rows[selected.rows.columns[0]] - 1
-    return JsonTable(rows[places], key, selected.total, selected.columns, row_keys(rows, key)[places])
+    number = selected.rows.columns[0]
+    places = selected.rows[number] - 1
+    columns = tuple(name for name in selected.columns if name != number)
+    return JsonTable(rows[places], key, selected.total, columns, row_keys(rows, key)[places])
 
 
 def numbered_selection(rows: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
     """The rows of a result that the options ask for, with their numbers."""
     selected = _select_numbered(rows, selection_of(options))
-    return selected.rows.select(selected.rows.columns[0], *selected.columns) if selected.columns else selected.rows
+    number = selected.rows.columns[0]
+    columns = [name for name in selected.columns if name != number]
+    return selected.rows.select(number, *columns) if columns else selected.rows
 
 
 def _select_numbered(rows: pl.DataFrame, wanted: Selection) -> Selected:
