@@ -358,7 +358,7 @@ def age(seconds: float) -> str:
     """How long ago something was.
 
     >>> [age(s) for s in (-1, 30, 90, 7_300, 200_000, 3_000_000, 70_000_000)]
-    ['now', 'now', '1 min', '2 h', '2 d', '5 wk', '2 y']
+    ['now', 'now', '1 min', '2 h', '2 d', '4 wk', '2 y']
     """
     if seconds < 60:
         return "now"
