@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import tui.analysis.critical_path
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import corpus_file, recording_file
 from tests.profiles import load
@@ -249,6 +250,14 @@ def test_without_launches_the_path_stays_on_the_gpu() -> None:
     assert critical_path(none).is_empty()
     assert path_segments(none).is_empty()
     assert why_no_path(none).startswith("no start times of GPU work")
+
+
+def test_profiles_with_too_many_activities_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.analysis.critical_path, "MOST_ACTIVITIES", 1)
+    found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
+    assert why_no_path(found).startswith("2 GPU activities are more than the 1 that it is computed for: ")
+    assert critical_path(found).is_empty()
+    assert path_segments(found).is_empty()
 
 
 def test_the_cause_lies_on_the_slow_rank() -> None:

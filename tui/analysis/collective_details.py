@@ -191,9 +191,9 @@ def _causes(profile: Profile) -> pl.DataFrame:
     keys: list[tuple[Any, ...]] = []
     parts: list[tuple[Window, list[Segment]]] = []
     for row in late.join(numbers, on=("session", "activity"), how="inner", maintain_order="left").iter_rows(named=True):
-        trace = found[row["session"]]
-        at = rows_of[row["session"]].get(row["row"])
-        if at is None:
+        trace = found.get(row["session"])
+        at = rows_of.get(row["session"], {}).get(row["row"])
+        if trace is None or at is None:
             continue
         window = Window(trace.session, len(parts), trace.start[at] - row["arrival_ns"], trace.start[at], at)
         parts.append((window, walk(found, window.session, window.begin, window.end, at, 1)[::-1]))

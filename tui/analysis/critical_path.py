@@ -249,13 +249,19 @@ def base_profile(profile: Profile) -> Profile:
     return whole if whole.steps is not None else with_iterations(whole)
 
 
+MOST_ACTIVITIES: Final = 1_000_000
+"""Profiles with more have no critical path: it would take about 300 bytes of memory for each."""
+
+
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def traces(profile: Profile) -> dict[int, Trace]:
-    """Every session whose GPU work has times, ready to be walked.
+    """Every session whose GPU work has times, ready to be walked; none where there are more than `MOST_ACTIVITIES`.
 
     Args:
         profile: See `base_profile`.
     """
+    if profile["activities"].height > MOST_ACTIVITIES:
+        return {}
     origins = dict(profile["sessions"].select("session", "origin_ns").iter_rows())
     agree = sorted(clocks(profile).agree) if profile["sessions"].height > 1 else []
     known = [origins[session] or 0 for session in agree]
@@ -819,6 +825,11 @@ def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> 
 
 def why_no_path(profile: Profile) -> str:
     """Why there is no critical path; empty where there is one."""
+    if (count := base_profile(profile)["activities"].height) > MOST_ACTIVITIES:
+        return (
+            f"{count:,} GPU activities are more than the {MOST_ACTIVITIES:,} that it is computed for: "
+            "proftui export --format chrome --iterations writes some iterations to a file of their own"
+        )
     if profile["activities"].drop_nulls(["start_ns", "duration_ns"]).is_empty():
         return f"no start times of GPU work: {how_to_record(profile, START_TIMES)}"
     if critical_paths(profile).is_empty():

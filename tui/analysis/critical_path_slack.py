@@ -417,9 +417,9 @@ CRITICAL_PATH: Final = TableSpec(
         Column("path_pct", "Of path", K.PERCENT, "Its share of the iteration.", 2),
         Column(
             "half_saves_ns",
-            "Half saves",
+            "Saves at 2x",
             K.DURATION,
-            "What the iteration would gain if all of it took half as long, by the recorded dependencies; inferred.",
+            "What the iteration would save if all of it took half as long, by the recorded dependencies; inferred.",
             1,
         ),
         Column("on_path", "Segments", K.COUNT, "Segments on the path.", 4),

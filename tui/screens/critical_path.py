@@ -175,7 +175,7 @@ class CriticalPathScreen(ViewScreen):
     VIEW = "critical-path"
     HELP: ClassVar = (
         "The chain of work and waits that decides when an iteration ends. Its parts add up to the iteration.\n"
-        "Half saves: what the iteration would gain if all work of this name took half as long, by the dependencies\n"
+        "Saves at 2x: what the iteration would save if all work of this name took half as long, by the dependencies\n"
         "that are recorded or inferred. Slack: how much later work that is not on the path could end.\n"
         "T shows a segment in the timeline; there P marks the whole path."
     )
