@@ -21,7 +21,7 @@ from tui.views import VIEWS as SCREENS
 LAUNCHES = 2_000_000
 """So many that what the program takes whatever it opens weighs little."""
 
-NOT_HELD = {"metrics", "summaries", "layers", "tool-report", "log"}
+NOT_HELD = {"roofline", "metrics", "summaries", "layers", "tool-report", "log"}
 """Views that have nothing to show of this dataset, and say why."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")]

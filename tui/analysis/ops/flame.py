@@ -263,15 +263,20 @@ def _offsets(parent: np.ndarray, gpu_ns: np.ndarray) -> np.ndarray:
     return offsets
 
 
+_LOOKS: Final = ("unknown", "tensor", "other", "memory", "memset", "communication")
+
+
 def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> pl.DataFrame:
     """The kernels below the nodes whose own GPU time they add up to exactly."""
     activities = profile["activities"]
     place, node = grouping.places(profile)
     uses, kinds = gpu_uses(profile), work_kinds(profile)
-    looks = np.where(uses == GpuUse.YES, "tensor", np.where(uses == GpuUse.NO, "other", "unknown"))
-    looks = np.where(uses == GpuUse.MEMORY, "memory", looks)
-    looks = np.where(kinds == WorkKind.MEMSET, "memset", looks)
-    looks = np.where(kinds == WorkKind.COMMUNICATION, "communication", looks)
+    looks = np.full(len(uses), _LOOKS.index("unknown"), np.int8)
+    looks[uses == GpuUse.YES] = _LOOKS.index("tensor")
+    looks[uses == GpuUse.NO] = _LOOKS.index("other")
+    looks[uses == GpuUse.MEMORY] = _LOOKS.index("memory")
+    looks[kinds == WorkKind.MEMSET] = _LOOKS.index("memset")
+    looks[kinds == WorkKind.COMMUNICATION] = _LOOKS.index("communication")
     path = pl.concat_str(pl.when(pl.col("place") != "").then("place"), "node", separator="/", ignore_nulls=True)
     rows = (
         pl.DataFrame(
@@ -279,14 +284,15 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
                 "session": activities["session"],
                 "place": place,
                 "node": node,
-                "name": activities["name"].cast(pl.String),
+                "name": activities["name"],
                 "gpu_ns": activities["duration_ns"],
-                "look": pl.Series(looks, dtype=pl.String),
+                "look": looks,
             }
         )
         .drop_nulls(["place", "node", "name", "gpu_ns"])
         .group_by("session", "place", "node", "name", maintain_order=True)
         .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
+        .with_columns(pl.col("name").cast(pl.String), pl.col("look").replace_strict(dict(enumerate(_LOOKS))))
         .with_columns(path.str.replace_all(SEPARATOR, "/", literal=True).alias("around"))
         .group_by("session", "around", "name", maintain_order=True)
         .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
