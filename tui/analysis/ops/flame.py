@@ -31,6 +31,7 @@ from tui.analysis.ops.op_trees import (
 from tui.analysis.ops.op_type_rules import op_rules
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, forest_of
+from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -77,23 +78,23 @@ def _of_ops(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Pr
 
     def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
         rows = or_null(op_row_of_activities(profile))
-        recorded = places(profile).cast(pl.String).gather(rows)
+        recorded = places(profile).cast(NAME).gather(rows)
         instances = inferred_instances(profile)
         op_type = instances["op_type"].cast(pl.String)
         kind = op_type.replace_strict(op_rules().groups, default=op_type, return_dtype=pl.String)
         inferred = pl.select(
             pl.concat_str(*([pl.lit(around)] if around else []), kind, separator=SEPARATOR)
         ).to_series()
-        inferred = inferred.gather(or_null(instance_of_activities(profile)))
+        inferred = inferred.cast(NAME).gather(or_null(instance_of_activities(profile)))
         op, _node = nodes_of_activities(profile)
-        return pl.select(pl.coalesce(recorded, inferred)).to_series(), op
+        return pl.select(pl.coalesce(recorded, inferred)).to_series(), op.cast(NAME)
 
     return of
 
 
 def _of_launches(places: Callable[[Profile], pl.Series]) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
     def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
-        return places(profile).cast(pl.String), nodes_of_activities(profile)[1]
+        return places(profile).cast(NAME), nodes_of_activities(profile)[1].cast(NAME)
 
     return of
 
@@ -292,7 +293,8 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
         .drop_nulls(["place", "node", "name", "gpu_ns"])
         .group_by("session", "place", "node", "name", maintain_order=True)
         .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
-        .with_columns(pl.col("name").cast(pl.String), pl.col("look").replace_strict(dict(enumerate(_LOOKS))))
+        .with_columns(pl.col("place", "node", "name").cast(pl.String))
+        .with_columns(pl.col("look").replace_strict(dict(enumerate(_LOOKS)), return_dtype=pl.String))
         .with_columns(path.str.replace_all(SEPARATOR, "/", literal=True).alias("around"))
         .group_by("session", "around", "name", maintain_order=True)
         .agg(pl.col("gpu_ns").sum(), pl.col("look").first())
