@@ -64,7 +64,7 @@ async def visit():
         app = pilot.app
         for view in sys.argv[3:]:
             if view == "compare":
-                app.compare("sessions 0 1")
+                app.comparison.compare("sessions 0 1")
             else:
                 app.go(view)
             await settled(pilot)
