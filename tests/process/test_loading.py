@@ -43,7 +43,7 @@ def test_a_slow_pipe_is_seen_and_kept(tmp_path: Path) -> None:
     command = ["sh", "-c", f'exec {" ".join(PROGRAM)} - < "$0"', str(pipe)]
     try:
         with Program(command, {"PYTHONPATH": str(ROOT)}, size=(100, 30)) as program:
-            program.shows("Partial results (")
+            program.shows("Partial results")
             program.shows("kernels and copies")
             program.shows("Esc: stop, keep partial data")
             program.press(b"\x1b")
