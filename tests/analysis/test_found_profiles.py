@@ -81,6 +81,19 @@ def test_source_code_and_texts_about_profiles_are_none(tmp_path: Path) -> None:
     assert lines[-1].startswith("Cannot be read: ")
 
 
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run \xff.log"))
+    put("caffe_conv1.nvprof.log", odd, 1)
+    (one,) = find_profiles(str(tmp_path)).profiles
+    assert one.path == str(odd)
+    looked = with_figures(one)
+    assert looked is not None
+    rows = profiles_frame([looked], str(tmp_path), now=NOW)
+    assert rows.select("path", "file", "duration_ns").rows() == [
+        (f"{tmp_path}/run \\xff.log", "run ?.log", 993_831_536)
+    ]
+
+
 def test_those_opened_before_wherever_they_are(folder: Path, tmp_path: Path) -> None:
     far = put("caffe_conv1.nvprof.log", tmp_path / "elsewhere/far.log", 100)
     figures = first_figures(load_one(str(SAMPLES / "caffe_conv1.nvprof.log")))

@@ -99,6 +99,11 @@ class FoundProfile:
     error: str = ""
     """Why it cannot be read; empty where that is not known, or it can."""
 
+    @property
+    def key(self) -> str:
+        """Its path, with bytes that are no text escaped."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
 
 @dataclass(frozen=True, slots=True)
 class FoundProfiles:
@@ -323,7 +328,7 @@ def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None
     top = os.path.abspath(folder) if folder else ""  # noqa: PTH100
     rows = [
         {
-            "path": one.path,
+            "path": one.key,
             "file": _shown_path(one.path, top),
             "format": one.format,
             "gpu": one.figures.gpu if one.figures else None,

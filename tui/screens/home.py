@@ -170,6 +170,7 @@ class HomeScreen(Screen[None]):
         super().__init__()
         self._folder, self._note = folder, note
         self._found: dict[str, FoundProfile] = {}
+        """By their keys."""
         self._left_out = ""
         self._is_searching = True
         self._is_looking = False
@@ -242,13 +243,13 @@ class HomeScreen(Screen[None]):
         if not self.is_attached:
             return
         self._is_searching = False
-        self._found = {one.path: one for one in found.profiles}
+        self._found = {one.key: one for one in found.profiles}
         self._left_out = found.left_out
         self._show_list()
         self._look_for_figures()
 
     def _look_for_figures(self) -> None:
-        if not self._is_looking and self._next_to_look_at():
+        if not self._is_looking and self._next_to_look_at() is not None:
             self._is_looking = True
             self.run_worker(self._look, thread=True, group="look")
 
@@ -256,27 +257,26 @@ class HomeScreen(Screen[None]):
         """Find the first figures of the profiles, that under the cursor first."""
         worker = get_current_worker()
         shown = time.monotonic()
-        while not worker.is_cancelled and (path := self._next_to_look_at()):
-            found = with_figures(self._found[path], lambda: not worker.is_cancelled)
-            self._looked.add(path)
+        while not worker.is_cancelled and (one := self._next_to_look_at()) is not None:
+            found = with_figures(one, lambda: not worker.is_cancelled)
+            self._looked.add(one.key)
             if found is None:
-                self._found.pop(path, None)
-            elif path in self._found:
-                self._found[path] = found
-            if path == self._current or time.monotonic() - shown > SHOWN_EVERY_S:
+                self._found.pop(one.key, None)
+            elif one.key in self._found:
+                self._found[one.key] = found
+            if one.key == self._current or time.monotonic() - shown > SHOWN_EVERY_S:
                 shown = time.monotonic()
                 self.app.call_from_thread(self._show_list)
         self._is_looking = False
         if not worker.is_cancelled:
             self.app.call_from_thread(self._show_list)
 
-    def _next_to_look_at(self) -> str:
-        wanted = [self._current, *list(self._found)[:LOOKED_AT]]
-        for path in wanted:
-            one = self._found.get(path)
-            if one is not None and one.figures is None and path not in self._looked:
-                return path
-        return ""
+    def _next_to_look_at(self) -> FoundProfile | None:
+        for key in (self._current, *list(self._found)[:LOOKED_AT]):
+            one = self._found.get(key)
+            if one is not None and one.figures is None and key not in self._looked:
+                return one
+        return None
 
     def _show_list(self) -> None:
         if not self.is_attached:
@@ -323,7 +323,7 @@ class HomeScreen(Screen[None]):
         one = None if row is None else self._found.get(str(row["path"]))
         width = self.size.width - 2 if self.has_class("-stacked") else 43
         height = box.size.height or 20
-        lines = [] if one is None else preview_lines(one, width, height, is_looked=one.path in self._looked)
+        lines = [] if one is None else preview_lines(one, width, height, is_looked=one.key in self._looked)
         title, *rest = lines or [""]
         content = Content("\n").join([Content(title).stylize("bold"), *map(Content, rest)])
         self.query_one("#first-figures", Static).update(content)
@@ -334,7 +334,8 @@ class HomeScreen(Screen[None]):
     def _row_opened(self, event: TablePane.RowOpened) -> None:
         event.stop()
         marked = event.pane.model.marked_rows(all_columns=True)
-        self._open(marked["path"].to_list() if marked.height else [str(event.row["path"])])
+        keys = marked["path"].to_list() if marked.height else [str(event.row["path"])]
+        self._open([self._found[key].path for key in keys if key in self._found])
 
     @on(TablePane.RowOpened, "#formats")
     @on(TablePane.DetailRequested, "#formats")
@@ -396,7 +397,7 @@ class HomeScreen(Screen[None]):
         if row is None:
             self.explorer.say("No profile here.")
             return
-        self._open([str(Path(str(row["path"])).parent)])
+        self._open([str(Path(self._found[str(row["path"])].path).parent)])
 
     def action_search_again(self) -> None:
         """Search the folder again."""
