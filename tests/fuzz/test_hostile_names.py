@@ -142,6 +142,8 @@ def test_no_view_writes_a_hostile_name_raw(tmp_path: Path) -> None:
     folder.mkdir()
     write_hostile(folder)
     with Program([*PROGRAM, str(folder)], {"TERM": "xterm-256color"}, size=(200, 50)) as program:
+        program.shows(" profiles")
+        program.press(b"a")
         program.shows("Dashboard")
         for view in VIEWS:
             since = len(program.output)
