@@ -10,24 +10,23 @@ import polars as pl
 import pytest
 
 import tui.analysis.critical_path
+import tui.analysis.critical_path_trace
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import corpus_file, recording_file
 from tests.profiles import load
 from tui.analysis.critical_path import (
-    COLUMN_OF_KIND,
     Window,
-    base_profile,
     critical_paths,
     frame_of,
     path_segments,
     paths,
     representative,
-    traces,
     walk,
     why_no_path,
     without_calls,
 )
 from tui.analysis.critical_path_slack import Graph, critical_path, earliest
+from tui.analysis.critical_path_trace import COLUMN_OF_KIND, base_profile, traces
 from tui.analysis.iterations.iteration_table import with_iterations
 
 if TYPE_CHECKING:
@@ -254,6 +253,7 @@ def test_without_launches_the_path_stays_on_the_gpu() -> None:
 
 def test_profiles_with_too_many_activities_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.analysis.critical_path, "MOST_ACTIVITIES", 1)
+    monkeypatch.setattr(tui.analysis.critical_path_trace, "MOST_ACTIVITIES", 1)
     found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
     assert why_no_path(found).startswith("2 GPU activities are more than the 1 that it is computed for: ")
     assert critical_path(found).is_empty()

@@ -15,20 +15,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.critical_path import (
-    GPU_WORK,
-    TITLES,
-    PathKind,
-    Start,
-    Trace,
-    Window,
-    base_profile,
-    cpu_items,
-    paths,
-    representative,
-    segments_of,
-    traces,
-)
+from tui.analysis.critical_path import Window, paths, representative, segments_of
+from tui.analysis.critical_path_trace import GPU_WORK, TITLES, PathKind, Start, Trace, base_profile, cpu_items, traces
 from tui.correlation.nesting import NONE
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.schema import NAME
@@ -54,7 +42,7 @@ class Graph:
     """The moments of one iteration and what has to pass between them.
 
     Args:
-        found: See `critical_path.traces`.
+        found: See `critical_path_trace.traces`.
         window: The iteration.
         involved: The sessions that its path runs through.
     """

@@ -11,16 +11,9 @@ from textual import on
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.analysis.critical_path import (
-    COLUMN_OF_KIND,
-    SEGMENTS,
-    TITLES,
-    PathKind,
-    segments_of,
-    why_no_path,
-    without_calls,
-)
+from tui.analysis.critical_path import SEGMENTS, segments_of, why_no_path, without_calls
 from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
+from tui.analysis.critical_path_trace import COLUMN_OF_KIND, TITLES, PathKind
 from tui.fitting import clip, clip_middle
 from tui.fmt import brief_duration, brief_percent
 from tui.model.names import short_name

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from tui.analysis.critical_path import GPU_WORK, PathKind, base_profile, shown_paths, traces
+from tui.analysis.critical_path import shown_paths
+from tui.analysis.critical_path_trace import GPU_WORK, PathKind, base_profile, traces
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.gpu_time.timelines import classify_values
 from tui.analysis.timeline.lanes import GAP_BLOCK, LaneKind

@@ -1,0 +1,507 @@
+"""What decided when each piece of GPU work of a session began, ready to be walked back along the critical path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.collectives import TURN, clocks, leave_together, with_times
+from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
+from tui.analysis.gpu_time.interval_sets import IntervalSet, union_of
+from tui.analysis.gpu_time.timelines import WorkKind, classify_values, work_kinds
+from tui.analysis.iterations.iteration_table import with_iterations
+from tui.analysis.memo import once_per_profile
+from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
+from tui.correlation.nesting import NONE, Nesting, nested
+from tui.model.profile import rows_of_session
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+
+class PathKind(IntEnum):
+    """What a segment of a path is."""
+
+    KERNEL = 0
+    COPY = 1
+    COMMUNICATION = 2
+    KERNEL_GAP = 3
+    LAUNCH_DELAY = 4
+    SYNCHRONIZATION = 5
+    CPU_OP = 6
+    API_CALL = 7
+    CPU_OUTSIDE = 8
+    NOT_RECORDED = 9
+
+
+TITLES: Final = {
+    PathKind.KERNEL: "kernel",
+    PathKind.COPY: "copy",
+    PathKind.COMMUNICATION: "communication",
+    PathKind.KERNEL_GAP: "kernel gap",
+    PathKind.LAUNCH_DELAY: "launch delay",
+    PathKind.SYNCHRONIZATION: "synchronization",
+    PathKind.CPU_OP: "CPU op",
+    PathKind.API_CALL: "API call",
+    PathKind.CPU_OUTSIDE: "CPU outside ops",
+    PathKind.NOT_RECORDED: "not recorded",
+}
+"""As in tables."""
+COLUMN_OF_KIND: Final = {kind: f"path_{title.lower().replace(' ', '_')}_ns" for kind, title in TITLES.items()}
+
+GPU_WORK: Final = (PathKind.KERNEL, PathKind.COPY, PathKind.COMMUNICATION)
+
+_BY_WORK_KIND: Final = {
+    WorkKind.COMPUTE: PathKind.KERNEL,
+    WorkKind.COMMUNICATION: PathKind.COMMUNICATION,
+    WorkKind.MEMSET: PathKind.COPY,
+    WorkKind.COPY: PathKind.COPY,
+}
+_STREAM_WAIT: Final = r"^(?:cuda|hip|cu)StreamWaitEvent"
+_MOST_STEPS_BACK: Final = 64
+"""Of activities that end before a moment so many are tried."""
+_EARLIEST: Final = -(1 << 62)
+
+
+class Start(IntEnum):
+    """What decided when an activity started."""
+
+    UNKNOWN = 0
+    LAUNCH = 1
+    """It started when its launch had reached the GPU."""
+    STREAM = 2
+    """The work before it on its stream had to end."""
+    WAIT = 3
+    """Work of another stream had to end."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """One session, ready to be walked. Times are of a clock that all sessions have that are walked together.
+
+    Activities are numbered by their start, from 0.
+    """
+
+    session: int
+    shift_ns: int
+    """Added to the session's own times."""
+    start: list[int]
+    end: list[int]
+    row: Ints
+    """Of ``activities``."""
+    kind: list[int]
+    """A `PathKind`."""
+    iteration: list[int | None]
+    launch: list[int]
+    """When the launching call began; `_EARLIEST` where it is not known."""
+    thread: list[int]
+    """Of that call, as `thread_codes`."""
+    decided_by: list[int]
+    """A `Start`."""
+    before: list[int]
+    """The activity that it waited for; -1 for none."""
+    inferred: list[bool]
+    """That it waited for it is inferred from times, not recorded."""
+    previous: Ints
+    """The activity before it on its stream; -1 for none."""
+    latency_ns: int
+    """The shortest time from the begin of a launching call to the start of its work."""
+    blocked: dict[int, tuple[list[int], list[int], list[int], list[int]]]
+    """For each thread the calls that waited for GPU work, by end: their ends, begins, the activity, their rows."""
+    bursts: dict[int, Bursts]
+    """The CPU work of each thread that has ops or launches."""
+    cpu_end: list[tuple[int, int]]
+    """End and thread of all bursts, ascending."""
+    meetings: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """For a collective that another rank joined later: when, which session, and its activity there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """The times of a thread in any op or call."""
+
+    begins: list[int]
+    ends: list[int]
+    woken_by: list[tuple[int, int] | None]
+    """For each the thread that handed over to it, and the end of that thread's work; None where it went on by itself.
+
+    Handed over is what begins after all of another thread's burst that lies in this thread's pause: as Python's thread
+    waits for autograd's, which began when Python's called it.
+    """
+    handover: list[int]
+    """For each the last one up to it that was handed over to; -1 for none."""
+    busy: IntervalSet
+    calls: IntervalSet
+    """Times in API calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuItems:
+    """Ops and calls of a session in some time, nested."""
+
+    nesting: Nesting
+    threads: Ints
+    """Of each boundary."""
+    bounds: Ints
+    """Begins and ends of all of them, by thread and time."""
+    names: pl.Series
+    ops: int
+    """So many of the first items are ops, the others calls."""
+    op_numbers: pl.Series
+
+    def split(self, thread: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Cut times of threads where ops and calls begin and end.
+
+        Returns:
+            For each piece which of the times it is of, its begin and end, and the innermost op or call; `NONE`
+            outside of all.
+        """
+        if not len(thread):
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, nothing, nothing
+        codes = np.unique(np.concatenate((self.threads, thread)))
+        origin = int(min(begin.min(), self.bounds.min() if len(self.bounds) else begin.min()))
+        width = int(max(end.max(), self.bounds.max() if len(self.bounds) else end.max())) - origin + 1
+        keys = np.searchsorted(codes, self.threads) * width + (self.bounds - origin)
+        base = np.searchsorted(codes, thread) * width - origin
+        first = np.searchsorted(keys, base + begin, side="right")
+        last = np.searchsorted(keys, base + end, side="left")
+        pieces = np.maximum(last - first, 0) + 1
+        of = np.repeat(np.arange(len(thread)), pieces)
+        within = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        inner = np.append(self.bounds, 0)
+        at = np.repeat(first, pieces) + within
+        starts = np.where(within == 0, begin[of], inner[np.minimum(at - 1, len(inner) - 1)])
+        ends = np.where(within == pieces[of] - 1, end[of], inner[np.minimum(at, len(inner) - 1)])
+        # Times are doubled in the nesting, so that one between two boundaries is in neither.
+        return of, starts, ends, self.nesting.innermost(thread[of], 2 * starts + 1)
+
+    def described(self, item: Ints) -> tuple[pl.Series, ...]:
+        """Kind, name and op of the innermost item of each piece: columns piece_kind, piece_name and piece_op."""
+        kind = np.where(item < self.ops, int(PathKind.CPU_OP), int(PathKind.API_CALL))
+        kind = np.where(item == NONE, int(PathKind.CPU_OUTSIDE), kind)
+        at = pl.Series(item).set(pl.Series(item == NONE), None).cast(pl.UInt32)
+        names = self.names.gather(at).cast(NAME)
+        return pl.Series("piece_kind", kind), names.alias("piece_name"), self.op_numbers.gather(at).alias("piece_op")
+
+
+def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
+    """The ops and calls of a session that are active from one moment to another, by the common clock."""
+    shift = trace.shift_ns
+    since, until = begin - shift, end - shift
+    active = (pl.col("start_ns") < until) & (pl.col("start_ns") + pl.col("duration_ns") > since)
+    timed = [
+        rows_of_session(profile[name], trace.session).filter(active).drop_nulls(["start_ns", "duration_ns"])
+        for name in ("ops", "api_calls")
+    ]
+    joined = pl.concat([frame.select("name", "start_ns", "duration_ns", "pid", "tid") for frame in timed])
+    thread = thread_codes(joined["pid"], joined["tid"])
+    begins = joined["start_ns"].to_numpy() + shift
+    ends = begins + np.maximum(joined["duration_ns"].to_numpy(), 0)
+    nesting = nested(thread, 2 * begins, 2 * ends, slack=2 * SLACK_NS)
+    lasts = ends > begins
+    threads = np.concatenate((thread[lasts], thread[lasts]))
+    bounds = np.concatenate((begins[lasts], ends[lasts]))
+    order = np.lexsort((bounds, threads))
+    numbers = timed[0]["op"].extend_constant(None, timed[1].height)
+    return CpuItems(nesting, threads[order], bounds[order], joined["name"], timed[0].height, numbers)
+
+
+def base_profile(profile: Profile) -> Profile:
+    """The profile of all iterations, with its iterations: what ran before one decides when it can start."""
+    whole = profile.all_iterations or profile
+    return whole if whole.steps is not None else with_iterations(whole)
+
+
+MOST_ACTIVITIES: Final = 1_000_000
+"""Profiles with more have no critical path: it would take about 300 bytes of memory for each."""
+
+
+@once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
+def traces(profile: Profile) -> dict[int, Trace]:
+    """Every session whose GPU work has times, ready to be walked; none where there are more than `MOST_ACTIVITIES`.
+
+    Args:
+        profile: See `base_profile`.
+    """
+    if profile["activities"].height > MOST_ACTIVITIES:
+        return {}
+    origins = dict(profile["sessions"].select("session", "origin_ns").iter_rows())
+    agree = sorted(clocks(profile).agree) if profile["sessions"].height > 1 else []
+    known = [origins[session] or 0 for session in agree]
+    shifts = {session: (origins[session] or 0) - min(known) for session in agree}
+    made: dict[int, Trace] = {}
+    kinds = work_kinds(profile)
+    numbered = profile["activities"].with_row_index("row")
+    for session in numbered["session"].unique().sort().to_list():
+        one = pl.col("session") == session
+        work = numbered.filter(one).drop_nulls(["start_ns", "duration_ns"])
+        if work.is_empty():
+            continue
+        calls = profile["api_calls"].with_row_index("call_row").filter(one)
+        made[session] = _trace(session, shifts.get(session, 0), work, calls, profile["ops"].filter(one), kinds)
+    if agree:
+        _add_meetings(profile, made, shifts)
+    return made
+
+
+def _trace(
+    session: int, shift: int, work: pl.DataFrame, calls: pl.DataFrame, ops: pl.DataFrame, kinds: npt.NDArray[np.int8]
+) -> Trace:
+    work = work.sort("start_ns", maintain_order=True)
+    start = work["start_ns"].to_numpy() + shift
+    end = start + np.maximum(work["duration_ns"].to_numpy(), 0)
+    row = work["row"].to_numpy().astype(np.int64)
+    calls = calls.drop_nulls(["start_ns", "duration_ns"])
+    call = launching_rows(work["correlation"], calls)
+    call_start = np.append(calls["start_ns"].to_numpy() + shift, _EARLIEST)
+    call_thread = np.append(thread_codes(calls["pid"], calls["tid"]), -1)
+    launch, thread = call_start[call], call_thread[call]
+    # What started before its call began has clocks that differ: its launch says nothing.
+    launch = np.where(launch <= start, launch, _EARLIEST)
+    previous = _previous_on_stream(work)
+    is_known = (launch > _EARLIEST) & (_turn_in_launch(call) == 0)
+    delays = (start - launch)[is_known]
+    latency = int(delays[delays > 0].min()) if (delays > 0).any() else 0
+    ended = np.where(previous >= 0, np.minimum(end[previous], start), _EARLIEST)
+    arrived = np.where(is_known, np.minimum(launch + latency, start), launch)
+    decided = np.select(
+        [(launch > _EARLIEST) & (arrived > ended), previous >= 0, launch > _EARLIEST],
+        [int(Start.LAUNCH), int(Start.STREAM), int(Start.LAUNCH)],
+        int(Start.UNKNOWN),
+    )
+    before = np.where(decided == Start.STREAM, previous, -1)
+    inferred = np.zeros(len(start), bool)
+    ready = np.maximum(arrived, ended)
+    streams = pl.Series(_stream_codes(work))
+    _add_stream_waits(
+        calls,
+        streams.to_numpy(),
+        start,
+        end,
+        launch,
+        thread,
+        call,
+        ready,
+        latency,
+        shift,
+        decided,
+        before,
+        inferred,
+        previous,
+    )
+    bursts = _bursts(ops, calls, np.unique(thread[launch > _EARLIEST]), shift)
+    return Trace(
+        session=session,
+        shift_ns=shift,
+        start=start.tolist(),
+        end=end.tolist(),
+        row=row,
+        kind=np.array([int(_BY_WORK_KIND[kind]) for kind in WorkKind])[kinds[row]].tolist(),
+        iteration=work["iteration"].to_list(),
+        launch=launch.tolist(),
+        thread=thread.tolist(),
+        decided_by=decided.tolist(),
+        before=before.tolist(),
+        inferred=inferred.tolist(),
+        previous=previous,
+        latency_ns=latency,
+        blocked=_blocked_calls(calls, call, start, end, launch, shift),
+        bursts=bursts,
+        cpu_end=sorted((finish, code) for code, one in bursts.items() for finish in one.ends),
+    )
+
+
+def _stream_codes(work: pl.DataFrame) -> Ints:
+    return work.select(pl.struct("device", "stream").rank("dense").cast(pl.Int64)).to_series().to_numpy()
+
+
+def _previous_on_stream(work: pl.DataFrame) -> Ints:
+    """For each activity, by start, the one before it on its stream; -1 for the first and where no stream is known."""
+    before = pl.col("at").shift(1).over("device", "stream")
+    found = (
+        work.select("device", "stream", pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
+        .select(pl.when(pl.col("stream").is_not_null()).then(before).fill_null(-1))
+        .to_series()
+    )
+    return found.to_numpy()
+
+
+def _turn_in_launch(call: npt.NDArray[np.int32]) -> Ints:
+    """The turn of each activity among those of its call, by start: a graph's launch has many."""
+    order = np.argsort(call, kind="stable")
+    sorted_calls = call[order]
+    first = np.concatenate(([True], sorted_calls[1:] != sorted_calls[:-1]))
+    begin = np.maximum.accumulate(np.where(first, np.arange(len(call)), 0))
+    turn = np.empty(len(call), np.int64)
+    turn[order] = np.arange(len(call)) - begin
+    return np.where(call >= 0, turn, 0)
+
+
+def _add_stream_waits(
+    calls: pl.DataFrame,
+    streams: Ints,
+    start: Ints,
+    end: Ints,
+    launch: Ints,
+    thread: Ints,
+    call: npt.NDArray[np.int32],
+    ready: Ints,
+    latency: int,
+    shift: int,
+    decided: Ints,
+    before: Ints,
+    inferred: npt.NDArray[np.bool_],
+    previous: Ints,
+) -> None:
+    """Infer where an activity waited for one of another stream: after a call of such a wait, by times."""
+    is_wait = calls["name"].cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False).to_numpy()
+    waits = np.flatnonzero(is_wait)
+    by_end = np.argsort(end, kind="stable")
+    ends = end[by_end]
+    same_launch = np.flatnonzero(_turn_in_launch(call) > 0)
+    unexplained = set(same_launch[(decided == Start.LAUNCH)[same_launch]].tolist())
+    if len(waits):
+        wait_threads = thread_codes(calls["pid"], calls["tid"])[waits]
+        wait_times = calls["start_ns"].to_numpy()[waits] + shift
+        order = np.lexsort((wait_times, wait_threads))
+        wait_threads, wait_times = wait_threads[order], wait_times[order]
+        candidates = np.flatnonzero((start - ready > latency) & (launch > _EARLIEST))
+        for at in candidates.tolist():
+            low, high = (
+                np.searchsorted(wait_threads, thread[at], "left"),
+                np.searchsorted(wait_threads, thread[at], "right"),
+            )
+            place = low + int(np.searchsorted(wait_times[low:high], launch[at])) - 1
+            own = launch[previous[at]] if previous[at] >= 0 else _EARLIEST
+            if place >= low and wait_times[place] > own:
+                unexplained.add(at)
+    for at in sorted(unexplained):
+        last = int(np.searchsorted(ends, start[at], side="right")) - 1
+        for position in range(last, max(last - _MOST_STEPS_BACK, -1), -1):
+            other = int(by_end[position])
+            same = call[other] == call[at] and call[at] >= 0 and start[other] < start[at]
+            if end[other] <= ready[at] and not same:
+                break
+            if streams[other] != streams[at] and (launch[other] < launch[at] or same):
+                decided[at], before[at], inferred[at] = Start.WAIT, other, True
+                break
+
+
+def _blocked_calls(
+    calls: pl.DataFrame, launching: npt.NDArray[np.int32], start: Ints, end: Ints, launch: Ints, shift: int
+) -> dict[int, tuple[list[int], list[int], list[int], list[int]]]:
+    """Calls that returned when GPU work had ended: by thread, by end."""
+    classes = classify_values(calls["name"], api_classes)
+    begins = calls["start_ns"].to_numpy() + shift
+    finishes = begins + calls["duration_ns"].to_numpy()
+    threads = thread_codes(calls["pid"], calls["tid"])
+    rows = calls["call_row"].to_numpy()
+    last_own = np.full(calls.height, -1, np.int64)
+    own = launching >= 0
+    by_end = np.argsort(end, kind="stable")
+    last_own[launching[by_end][own[by_end]]] = by_end[own[by_end]]
+    ends = end[by_end]
+    found: list[tuple[int, int, int, int, int]] = []
+    for at in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_own >= 0))).tolist():
+        begin, finish = int(begins[at]), int(finishes[at])
+        if classes[at] == ApiClass.COPY:
+            work = int(last_own[at])
+        else:
+            work = -1
+            last = int(np.searchsorted(ends, finish, side="right")) - 1
+            for position in range(last, max(last - _MOST_STEPS_BACK, -1), -1):
+                if launch[by_end[position]] < begin:
+                    work = int(by_end[position])
+                    break
+        if work >= 0 and begin < end[work] <= finish:
+            found.append((int(threads[at]), finish, begin, work, int(rows[at])))
+    by_thread: dict[int, tuple[list[int], list[int], list[int], list[int]]] = {}
+    for thread, finish, begin, work, row in sorted(found):
+        into = by_thread.setdefault(thread, ([], [], [], []))
+        for column, value in zip(into, (finish, begin, work, row), strict=True):
+            column.append(value)
+    return by_thread
+
+
+def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int) -> dict[int, Bursts]:
+    """The CPU work of each thread with ops or launches."""
+    frames = [
+        frame.select("start_ns", "duration_ns", "pid", "tid").drop_nulls(["start_ns", "duration_ns"])
+        for frame in (ops, calls)
+    ]
+    of_ops, of_calls = (thread_codes(frame["pid"], frame["tid"]) for frame in frames)
+    starts = [frame["start_ns"].to_numpy() + shift for frame in frames]
+    ends = [start + np.maximum(frame["duration_ns"].to_numpy(), 0) for start, frame in zip(starts, frames, strict=True)]
+    threads = np.union1d(np.unique(of_ops), launching)
+    busy, in_calls = {}, {}
+    for thread in threads.tolist():
+        own_ops, own_calls = of_ops == thread, of_calls == thread
+        in_calls[thread] = union_of(starts[1][own_calls], ends[1][own_calls])
+        outer = union_of(starts[0][own_ops], ends[0][own_ops])
+        busy[thread] = union_of(
+            np.concatenate((outer.starts, in_calls[thread].starts)), np.concatenate((outer.ends, in_calls[thread].ends))
+        )
+    code = np.concatenate([np.full(len(one.starts), thread) for thread, one in busy.items()] or [np.zeros(0, np.int64)])
+    begin = np.concatenate([one.starts for one in busy.values()] or [np.zeros(0, np.int64)])
+    end = np.concatenate([one.ends for one in busy.values()] or [np.zeros(0, np.int64)])
+    by_end = np.argsort(end, kind="stable")
+    found = {}
+    for thread, one in busy.items():
+        own_end = np.concatenate(([_EARLIEST], one.ends[:-1]))
+        woken = np.full(len(one.starts), -1, np.int64)
+        position = np.searchsorted(end[by_end], one.starts, side="right") - 1
+        left = np.flatnonzero(position >= 0)
+        for _ in range(_MOST_STEPS_BACK):
+            other = by_end[position[left]]
+            left = left[end[other] > own_end[left]]
+            if not len(left):
+                break
+            other = by_end[position[left]]
+            good = (code[other] != thread) & (begin[other] >= own_end[left])
+            woken[left[good]] = other[good]
+            left = left[~good & (position[left] > 0)]
+            position[left] -= 1
+        at = np.arange(len(woken))
+        found[thread] = Bursts(
+            one.starts.tolist(),
+            one.ends.tolist(),
+            [None if other < 0 else (int(code[other]), int(end[other])) for other in woken.tolist()],
+            np.maximum.accumulate(np.where(woken >= 0, at, -1)).tolist(),
+            one,
+            in_calls[thread],
+        )
+    return found
+
+
+def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[int, int]) -> None:
+    """Which rank joined each collective last, where clocks agree."""
+    rows = with_times(profile).filter(leave_together(), pl.col("session").is_in(list(shifts)))
+    zero = min((profile["sessions"].filter(pl.col("session").is_in(list(shifts)))["origin_ns"].fill_null(0)).to_list())
+    rows = rows.with_columns((pl.col("begin_ns") - zero).alias("begin_ns")).filter(
+        pl.len().over(TURN) > 1, pl.col("begin_ns").is_not_null().all().over(TURN)
+    )
+    numbers = profile["activities"].with_row_index("row").select("session", "activity", "row")
+    rows = rows.join(numbers, on=["session", "activity"], how="left")
+    places = {session: dict(zip(one.row.tolist(), range(len(one.row)), strict=True)) for session, one in made.items()}
+    for _, group in rows.group_by(TURN, maintain_order=True):
+        late = group.sort("begin_ns", "session").row(-1, named=True)
+        there = places[late["session"]].get(late["row"])
+        for session, row, begin in group.select("session", "row", "begin_ns").iter_rows():
+            here = places[session].get(row)
+            if here is not None and there is not None and begin < late["begin_ns"] < made[session].end[here]:
+                made[session].meetings[here] = (late["begin_ns"], late["session"], there)
+
+
+# --- the walk --------------------------------------------------------------------------------------------------------
