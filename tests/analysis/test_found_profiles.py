@@ -140,6 +140,24 @@ def test_which_folders_list_their_profiles(folder: Path, tmp_path: Path) -> None
     put("caffe_conv1.nvprof.log", folder / "other.log", 1)
     assert lists_profiles(str(folder))
     assert lists_profiles(str(tmp_path))  # all of them are below
+    assert lists_profiles(str(folder / "deep")) is False
+    # Alike names are no evidence of one job; the time of the same command is, as are the names of PyTorch's handler.
+    for number in (1, 2):
+        put("gpt_summary.nvprof.log", tmp_path / f"runs/run{number}.log", 1)
+    assert lists_profiles(str(tmp_path / "runs"))
+    for number in (0, 1):
+        text = f"==4{number}== NVPROF is profiling process 4{number}, command: ./train\n"
+        log = tmp_path / f"command/out.4{number}.log"
+        log.parent.mkdir(exist_ok=True)
+        log.write_text(text + (SAMPLES / "caffe_conv1.nvprof.log").read_text())
+    assert not lists_profiles(str(tmp_path / "command"))
+    os.utime(log, (1, 1))
+    assert lists_profiles(str(tmp_path / "command"))
+    for name in ("a_12.1700000000123", "a_13.1700000009123"):
+        put("mlp_modules.pt.trace.json.gz", tmp_path / f"handler/{name}.pt.trace.json.gz", 1)
+    assert not lists_profiles(str(tmp_path / "handler"))
+    put("mlp_modules.pt.trace.json.gz", tmp_path / "handler/a_14.1700000990000.pt.trace.json.gz", 1)
+    assert lists_profiles(str(tmp_path / "handler"))
     (tmp_path / "nothing").mkdir()
     assert not lists_profiles(str(tmp_path / "nothing"))
 

@@ -23,6 +23,7 @@ from tui.fmt import brief_duration, size
 from tui.loaders import registry
 from tui.loaders.dataset_loader import is_dataset
 from tui.loaders.multi_file.load_together import profile_files
+from tui.loaders.multi_file.ranks import are_numbered_parts
 from tui.loaders.nsys import is_parquetdir
 from tui.model.columns import Column, ColumnKind
 from tui.model.errors import NoProfileError, ProftuiError
@@ -52,7 +53,12 @@ _SOURCE_CODE: Final = re.compile(
     r"\.(c|cc|cpp|cu|cuh|cxx|go|h|hip|hpp|java|jl|js|lua|py|pyi|pyx|rs|sh|toml|ts|yaml|yml)", re.IGNORECASE
 )
 """Suffixes of files that are no profiles, whatever tables stand in their texts."""
-_RANK_IN_HEAD: Final = re.compile(rb'"distributedInfo"\s*:|"rank"\s*:')
+_RANK_IN_HEAD: Final = re.compile(rb'"rank"\s*:\s*([0-9]+)')
+_COMMAND_IN_HEAD: Final = re.compile(rb"==([0-9]+)== NVPROF is profiling process [0-9]+, command: (.*)")
+_TRACE_HANDLER: Final = re.compile(r"(.+)_([0-9]+)\.([0-9]{13,19})\.pt\.trace\.json")
+"""The names of PyTorch's `tensorboard_trace_handler`: host, process, and when it was written."""
+SAME_TIME_S: Final = 60
+"""The processes of a job write their profiles within so many seconds."""
 _PARTS_OF_A_RUN: Final = ("nsys-stats", "rocprof", "dlprof", "ascend", "caffe")
 """Beginnings of formats with several files for one run."""
 
@@ -215,15 +221,42 @@ def _notes_on(path: str) -> int:
 
 
 def are_unrelated(paths: Sequence[str]) -> bool:
-    """Whether several profiles of a folder are of different runs: neither ranks of one job nor tables of one run.
+    """Whether nothing says that several profiles of a folder are of one run, so that they are not opened together.
 
     Args:
         paths: Files that hold profiles.
     """
-    names = {re.sub(r"[0-9]+", "0", Path(path).name) for path in paths}
-    if len(names) < 2 or all(format_of_path(path).startswith(_PARTS_OF_A_RUN) for path in paths):
+    if len(paths) < 2 or all(format_of_path(path).startswith(_PARTS_OF_A_RUN) for path in paths):
         return False
-    return not all(_RANK_IN_HEAD.search(registry.head_of(path)) for path in paths)
+    if are_numbered_parts(paths) or _are_of_one_trace_handler(paths):
+        return False
+    heads = [registry.head_of(path) for path in paths]
+    ranks = [found[1] if (found := _RANK_IN_HEAD.search(head)) else b"" for head in heads]
+    if all(ranks) and len(set(ranks)) > 1:
+        return False
+    return not _are_of_one_command(paths, heads)
+
+
+def _are_of_one_trace_handler(paths: Sequence[str]) -> bool:
+    """Whether traces are of one process, or of several at the same time, by the names PyTorch gave them."""
+    names = [_TRACE_HANDLER.match(Path(path).name) for path in paths]
+    found = [(name[1], name[2], int(name[3][:10])) for name in names if name is not None]
+    if len(found) < len(paths):
+        return False
+    seconds = [second for _host, _process, second in found]
+    processes = {(host, process) for host, process, _second in found}
+    return len(processes) == 1 or max(seconds) - min(seconds) <= SAME_TIME_S
+
+
+def _are_of_one_command(paths: Sequence[str], heads: Sequence[bytes]) -> bool:
+    """Whether nvprof's logs are of several processes of one command that ended at the same time."""
+    found = [_COMMAND_IN_HEAD.search(head) for head in heads]
+    started = [(one[1], one[2].strip()) for one in found if one is not None]
+    if len(started) < len(paths) or len({command for _process, command in started}) > 1:
+        return False
+    written = [stamp[1] / 1e9 for path in paths if (stamp := _stamp(path)) is not None]
+    is_same_time = len(written) == len(paths) and max(written) - min(written) <= SAME_TIME_S
+    return is_same_time and len({process for process, _command in started}) == len(paths)
 
 
 def lists_profiles(path: str) -> bool:

@@ -19,6 +19,14 @@ FROM_NAME: Final = "name of the file"
 """The ``sessions.rank_source`` of a rank that is inferred from the file name."""
 
 _RANK: Final = re.compile(r"(?<![a-z])rank[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_WORKER: Final = re.compile(
+    r"(?<![a-z])(local_?rank|rank|worker|node|host|gpu|device|proc|process)[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE
+)
+"""A name that numbers the parts of a job."""
+_RUN: Final = re.compile(
+    r"(?<![a-z])(run|trial|try|attempt|test|exp|experiment|version|v|step|iter|epoch)[-_.= ]?$", re.IGNORECASE
+)
+"""What stands before a number that counts runs, not ranks."""
 _NUMBER: Final = re.compile(r"([0-9]+)")
 _MOST: Final = 1 << 20
 _LISTED: Final = 12
@@ -30,8 +38,8 @@ def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
 
     >>> ranks_in_names(["a_rank0.json", "a_rank_12.json"]), ranks_in_names(["t.0.json", "t.1.json", "t.3.json"])
     ([0, 12], [0, 1, 3])
-    >>> ranks_in_names(["run.4711.log", "run.4712.log"]), ranks_in_names(["a.json"])
-    ([None, None], [None])
+    >>> ranks_in_names(["run.4711.log", "run.4712.log"]), ranks_in_names(["run0.log", "run1.log"])
+    ([None, None], [None, None])
     """
     names = [Path(path).name for path in paths]
     ranks = [int(found[-1]) if (found := _RANK.findall(name)) else None for name in names]
@@ -39,17 +47,33 @@ def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
     for at, name in enumerate(names):
         if ranks[at] is None:
             by_pattern[tuple(_NUMBER.split(name)[::2])].append(at)
-    for positions in by_pattern.values():
-        numbers = _counting([_NUMBER.findall(names[at]) for at in positions])
+    for pattern, positions in by_pattern.items():
+        numbers = _counting(pattern, [_NUMBER.findall(names[at]) for at in positions])
         for at, number in zip(positions, numbers, strict=True):
             ranks[at] = number
     return ranks
 
 
-def _counting(rows: Sequence[Sequence[str]]) -> Sequence[int | None]:
-    """The only column of numbers that counts from 0, with at most half of the numbers missing."""
+def are_numbered_parts(paths: Sequence[str]) -> bool:
+    """Whether the names of files say that each is a part of one job: a rank, worker, node or GPU with its number.
+
+    >>> are_numbered_parts(["a.worker1.json", "a.worker2.json"]), are_numbered_parts(["run1.log", "run2.log"])
+    (True, False)
+    """
+    return all(_WORKER.search(Path(path).name) for path in paths) or None not in ranks_in_names(paths)
+
+
+def _counting(texts: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[int | None]:
+    """The only column of numbers that counts from 0, with at most half of the numbers missing, but does not count runs.
+
+    Args:
+        texts: What stands before each column.
+        rows: The numbers of each name.
+    """
     found = []
-    for column in zip(*rows, strict=True):
+    for text, column in zip(texts, zip(*rows, strict=True), strict=False):
+        if _RUN.search(text):
+            continue
         numbers = [int(text) for text in column if len(text) < 8]
         if len(numbers) == len(set(numbers)) == len(rows) > 1 and min(numbers) == 0 and max(numbers) < 2 * len(rows):
             found.append(numbers)
