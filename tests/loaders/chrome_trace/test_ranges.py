@@ -6,7 +6,6 @@ import gzip
 import io
 import itertools
 import json
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from tui.loaders.chrome_trace.decoder import DecoderPool
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.chrome_trace.stream import Ranges, Slot, Unpacker
 from tui.loaders.source import Source
-from tui.loaders.worker_process import Channel, FileRange
+from tui.loaders.worker_process import FileRange
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace
@@ -164,32 +163,3 @@ def test_a_packed_trace_is_that_of_a_pipe(
     assert trace.metadata == expected.metadata
     assert slots
     assert all(slot.number < 64 for slot in slots)
-
-
-@pytest.mark.parametrize("function", ["nothing", "serve_two_blocks"])
-def test_a_packed_trace_whose_unpacker_ends_is_unpacked_here(
-    function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "trace.json.gz"
-    path.write_bytes(gzip.compress(DOCUMENT.encode()))
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SLOT_BYTES", 1 << 15)
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_SERVE", f"{__name__}:{function}")
-    source = Source.open(str(path))
-    trace = read_trace(source, ARGS)
-    assert trace.complete["correlation"].to_list() == list(range(3000))
-    assert (trace.partial, list(trace.notes), source.cut_short) == ("", [], "")
-
-
-def serve_two_blocks(channel: Channel) -> None:
-    """An unpacker that ends early."""
-    send = channel.send
-    answers: list[object] = []
-
-    def send_two(answer: object) -> None:
-        if len(answers) == 2:
-            os._exit(1)
-        answers.append(answer)
-        send(answer)
-
-    channel.send = send_two  # type: ignore[method-assign]
-    tui.loaders.chrome_trace.stream.serve(channel)

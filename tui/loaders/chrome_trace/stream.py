@@ -1,8 +1,8 @@
-"""The bytes of a trace, unpacked in a process of its own where they are compressed, cut between events.
+"""The bytes of a trace, unpacked in a thread where they are compressed, cut between events.
 
-The process cuts the text into blocks of whole events and writes them into the slots of an unnamed file in memory, from
-which decoders read them. Through the pipes go numbers alone. A slot is used again when its block has been decoded, so
-the text takes no more memory than the slots, however large the trace is.
+The thread cuts the text into blocks of whole events and writes them into the slots of an unnamed file in memory, from
+which decoders read them. A slot is used again when its block has been decoded, so the text takes no more memory than
+the slots, however large the trace is.
 """
 
 from __future__ import annotations
@@ -10,41 +10,25 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.chrome_trace.tolerant_parser import BOUNDARY_IN_BYTES, TOLERANT, cleaned
 from tui.loaders.source import DamagedStreamError, decompressed
-from tui.loaders.worker_process import FileRange, WorkerLostError, WorkerProcess
+from tui.loaders.worker_process import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from tui.loaders.source import Source
-    from tui.loaders.worker_process import Channel
 
 SLOT_BYTES: Final = (4 << 20) + (1 << 16)
 _LOOK_BACK: Final = (1 << 14, 1 << 19, SLOT_BYTES)
 """So many bytes before the end of a slot the end of an event is looked for, at first and later."""
 _TEXT_BYTES: Final = 1 << 20
-_SERVE: Final = f"{__name__}:serve"
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What to unpack, and where to."""
-
-    file: FileRange
-    """The compressed file, from beginning to end."""
-    compression: str
-    skip: int
-    """Bytes of text that have been read otherwise."""
-    ring: str
-    """The path of the file with the slots."""
-    slots: int
-    slot_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +45,8 @@ class Filled:
 class Text:
     """The next piece of text, which is no block: the end, or an event that is longer than a slot."""
 
+    slot: int
+    """It is in none, but no other may take its place before it is read."""
     data: bytes
     bytes_read: int
 
@@ -87,44 +73,6 @@ class _Counted:
         return data
 
 
-def serve(channel: Channel) -> None:
-    """Unpack for another process: an `Order` comes first, then the numbers of slots that are free again."""
-    order: Order = channel.receive()
-    file = order.file.open()
-    ring = os.open(order.ring, os.O_RDWR)
-    counted = _Counted(file)
-    free = list(range(order.slots))
-    text = bytearray()
-    skip = order.skip
-    damage = ""
-    try:
-        for piece in decompressed(order.compression, counted):
-            if skip:
-                text += piece[skip:]
-                skip = max(0, skip - len(piece))
-            else:
-                text += piece
-            while len(text) >= order.slot_bytes:
-                end = _end_of_block(text, order.slot_bytes)
-                if not end:
-                    channel.send(Text(bytes(text[:_TEXT_BYTES]), counted.bytes_read))
-                    del text[:_TEXT_BYTES]
-                    continue
-                slot = free.pop() if free else channel.receive()
-                with memoryview(text) as view:
-                    os.pwrite(ring, view[:end], slot * order.slot_bytes)
-                del text[:end]
-                channel.send(Filled(slot, end, counted.bytes_read))
-    except DamagedStreamError as error:
-        damage = str(error)
-    except OSError as error:
-        damage = f"reading failed ({error.strerror or error})"
-    for begin in range(0, len(text), _TEXT_BYTES):
-        channel.send(Text(bytes(text[begin : begin + _TEXT_BYTES]), counted.bytes_read))
-    channel.send(Ended(counted.bytes_read, damage))
-    channel.receive()  # stay until the rest is not needed
-
-
 def _end_of_block(text: bytearray, most: int) -> int:
     """Where an event ends that ends within a slot; 0 where none does."""
     for back in _LOOK_BACK:
@@ -142,40 +90,43 @@ class Slot(FileRange):
 
 
 class Unpacker:
-    """The program's side: blocks of a compressed trace, one after the other, and at last its end as text."""
+    """Blocks of a compressed trace, one after the other, and at last its end as text."""
 
     def __init__(self, source: Source, skip: int, slots: int) -> None:
-        """Start the process.
+        """Start to unpack.
 
         Args:
-            source: A compressed file that others can open, too.
+            source: A compressed file that can be opened again.
             skip: Bytes of its text that have been read.
             slots: How many blocks there can be at a time.
 
         Raises:
-            OSError: It cannot be started, or the system has no unnamed files in memory.
+            OSError: It cannot be opened, or the system has no unnamed files in memory.
         """
         packed = source.packed_file()
         if packed is None or source.compression is None or not hasattr(os, "memfd_create"):
-            raise OSError("the file cannot be unpacked by another process")
+            raise OSError("the file cannot be unpacked in a thread")
         self._source = source
-        self._packed = packed
         self._compression = source.compression
-        self._size = skip
+        self._skip = self._size = skip
         """Bytes of text that have been read."""
-        self._is_lost = False
-        self._ring = os.memfd_create("proftui-blocks")
-        self._path = f"/proc/{os.getpid()}/fd/{self._ring}"
-        self._text: Text | Ended | None = None
+        self._file = packed.open()
         try:
-            status = os.fstat(self._ring)
-            self._device, self._inode = status.st_dev, status.st_ino
-            self._process = WorkerProcess(_SERVE)
+            self._ring = os.memfd_create("proftui-blocks")
         except OSError:
-            os.close(self._ring)
+            os.close(self._file)
             raise
-        with suppress(WorkerLostError):  # the first answer shows it
-            self._process.send(Order(packed, source.compression, skip, self._path, slots, SLOT_BYTES))
+        self._path = f"/proc/{os.getpid()}/fd/{self._ring}"
+        status = os.fstat(self._ring)
+        self._device, self._inode = status.st_dev, status.st_ino
+        self._text: Text | Ended | None = None
+        self._answers: SimpleQueue[Filled | Text | Ended] = SimpleQueue()
+        self._free: SimpleQueue[int] = SimpleQueue()
+        for slot in range(slots):
+            self._free.put(slot)
+        self._is_closed = False
+        self._thread = Thread(target=self._unpack, name="unpack", daemon=True)
+        self._thread.start()
 
     def next(self) -> Slot | None:
         """The next block; None where text follows, or the end."""
@@ -189,8 +140,7 @@ class Unpacker:
 
     def free(self, slot: Slot) -> None:
         """Let a slot be used again."""
-        with suppress(WorkerLostError):
-            self._process.send(slot.number)
+        self._free.put(slot.number)
 
     def texts(self) -> Iterator[bytes]:
         """All that follows, as text."""
@@ -200,56 +150,71 @@ class Unpacker:
                 yield answer.data
             else:
                 yield os.pread(self._ring, answer.size, answer.slot * SLOT_BYTES)
-                with suppress(WorkerLostError):
-                    self._process.send(answer.slot)
+            self._free.put(answer.slot)
             answer = self._receive()
-        if self._is_lost:
-            yield from self._unpacked_here()
-        elif answer.damage:
+        if answer.damage:
             self._source.end_early(answer.damage)
         self._source.note_change()
 
     def close(self) -> None:
-        """End the process."""
-        self._process.close()
+        """End the thread."""
+        self._is_closed = True
+        self._free.put(0)
+        self._thread.join()
         os.close(self._ring)
-
-    def _unpacked_here(self) -> Iterator[bytes]:
-        """The rest of the text, where the process is gone."""
-        skip = self._size
-        file = -1
-        try:
-            file = self._packed.open()
-            counted = _Counted(file)
-            for piece in decompressed(self._compression, counted):
-                self._source.set_bytes_read(counted.bytes_read)
-                if len(piece) > skip:
-                    yield piece[skip:]
-                    self._size += len(piece) - skip
-                skip = max(0, skip - len(piece))
-                if reason := self._source.unpacks_too_far(self._size):
-                    raise DamagedStreamError(reason)
-        except DamagedStreamError as error:
-            self._source.end_early(str(error))
-        except OSError as error:
-            self._source.end_early(f"reading failed ({error.strerror or error})")
-        finally:
-            if file >= 0:
-                os.close(file)
+        os.close(self._file)
 
     def _receive(self) -> Filled | Text | Ended:
-        try:
-            answer: Filled | Text | Ended = self._process.receive()
-        except WorkerLostError:
-            self._is_lost = True
-            answer = Ended(self._source.bytes_read)
+        answer = self._answers.get()
         self._source.set_bytes_read(answer.bytes_read)
         if not isinstance(answer, Ended):
             self._size += answer.size if isinstance(answer, Filled) else len(answer.data)
             if reason := self._source.unpacks_too_far(self._size):
-                self._process.kill()
+                self._is_closed = True
                 return Ended(answer.bytes_read, reason)
         return answer
+
+    # --- in the thread ------------------------------------------------------------------------------------------------
+
+    def _unpack(self) -> None:
+        counted = _Counted(self._file)
+        damage = "unpacking failed"
+        try:
+            self._give_blocks(counted)
+            damage = ""
+        except DamagedStreamError as error:
+            damage = str(error)
+        except OSError as error:
+            damage = f"reading failed ({error.strerror or error})"
+        finally:
+            self._answers.put(Ended(counted.bytes_read, damage))
+
+    def _give_blocks(self, counted: _Counted) -> None:
+        text = bytearray()
+        skip = self._skip
+        try:
+            for piece in decompressed(self._compression, counted):
+                text += piece[skip:] if skip else piece
+                skip = max(0, skip - len(piece))
+                while len(text) >= SLOT_BYTES:
+                    end = _end_of_block(text, SLOT_BYTES)
+                    slot = self._free.get()
+                    if self._is_closed:
+                        return
+                    if end:
+                        with memoryview(text) as view:
+                            os.pwrite(self._ring, view[:end], slot * SLOT_BYTES)
+                        self._answers.put(Filled(slot, end, counted.bytes_read))
+                    else:
+                        end = _TEXT_BYTES
+                        self._answers.put(Text(slot, bytes(text[:end]), counted.bytes_read))
+                    del text[:end]
+        finally:  # what came before damage is good
+            for begin in range(0, len(text), _TEXT_BYTES):
+                if self._is_closed:
+                    break
+                slot = self._free.get()
+                self._answers.put(Text(slot, bytes(text[begin : begin + _TEXT_BYTES]), counted.bytes_read))
 
 
 LIST: Final = re.compile(rb'"traceEvents"\s*+:\s*+\[')
@@ -565,7 +530,7 @@ class Blocks:
             self._ranges = Ranges(self._source, begin, seam=SEAM)
 
     def use_unpacker(self, slots: int) -> Unpacker | None:
-        """Give blocks of a compressed file that another process unpacks, so many at a time, where that can be."""
+        """Give blocks of a compressed file that a thread unpacks, so many at a time, where that can be."""
         if self._stream.is_all_read:
             return None
         try:
