@@ -239,6 +239,17 @@ def brief(text: str) -> str:
     return f"{_shortest(f'{value:,.{digits}f}') if digits else f'{value:,.0f}'}{unit}"
 
 
+def brief_value(kind: ColumnKind, value: object) -> str:
+    """A value in the three significant digits of dashboards; a share is not rounded twice.
+
+    >>> brief_value(ColumnKind.PERCENT, 80.2518), brief_value(ColumnKind.PERCENT, 3.708)
+    ('80.3%', '3.71%')
+    """
+    if kind is ColumnKind.PERCENT and isinstance(value, float) and 10 <= value <= _NEARLY_ALL:
+        return f"{_shortest(f'{value:.1f}')}%"
+    return brief(format_value(kind, value))
+
+
 def brief_duration(value_ns: float | None) -> str:
     """A duration in three significant digits.
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import polars as pl
 
 from tui.model.columns import columns
-from tui.model.table_spec import TableSpec
-from tui.query.facts import SESSION_PRIORITY, UNINFORMATIVE_PRIORITY, informative_columns, prioritized
+from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
+from tui.query.facts import SESSION_PRIORITY, informative_columns, prioritized
 
 SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
 

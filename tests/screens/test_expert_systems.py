@@ -18,7 +18,7 @@ from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
-from tui.screens.expert_systems import DETAILS_FROM
+from tui.screens.base import DETAILS_FROM
 from tui.screens.menus import MenuScreen
 from tui.screens.tabs import TabbedTables
 from tui.screens.timeline import TimelineScreen

@@ -5,10 +5,10 @@ from dataclasses import replace
 import polars as pl
 
 from tui.analysis.compare.changes import CHANGED_FINDINGS
+from tui.analysis.expert.findings import EXPERT
 from tui.analysis.hardware_metrics import METRICS
 from tui.model.columns import columns
-from tui.model.table_spec import MIN_PINNED
-from tui.query.facts import UNINFORMATIVE_PRIORITY
+from tui.model.table_spec import MIN_PINNED, UNINFORMATIVE_PRIORITY
 from tui.widgets.table.layout import BAR_MIN, GAP, GUTTER, TableLayout, _grown, lay_out
 from tui.widgets.table.model import MAX_SEARCHED, TableRows
 
@@ -187,6 +187,18 @@ def test_texts_that_are_compared_share_the_room() -> None:
     assert shown(80) == {"change": 6, "baseline": 34, "candidate": 34}
     assert shown(120, candidate=5)["baseline"] == 87
     assert shown(120, baseline=5)["candidate"] == 87
+
+
+def test_codes_stand_behind_a_name_that_stands_last() -> None:
+    widths = {"verdict": 14, "message": 200, "cost_pct": 6, "cost_ns": 7, "cause": 15, "rules": 8}
+    held = tuple(column for column in EXPERT.columns if column.name in widths)
+
+    def shown(width: int) -> list[str]:
+        layout = lay_out(held, widths, width, pinned="message", pinned_least=48, name_last=True, behind=EXPERT.behind)
+        return [placed.column.name for placed in layout.placed]
+
+    assert shown(80) == ["verdict", "cost_pct", "message"]
+    assert shown(120) == ["verdict", "cost_pct", "message", "cause", "rules"]
 
 
 def test_metrics_share_the_room_with_their_kernels() -> None:

@@ -39,9 +39,10 @@ ACTIONS: Final = list(DEFAULT_ACTIONS)
 """With the keys in force."""
 
 FOOTER_KEYS: Final = 6
-"""Keys that the footer shows where it has 80 cells."""
-MORE_KEY_CELLS: Final = 14
-"""Cells that each further key takes."""
+"""Keys that the footer shows where it has 80 cells; wider ones show as many as they have room for."""
+KEY_CELLS: Final = 14
+"""Cells of a key and its word, where they are not told."""
+NARROW: Final = 80
 FROM_CELLS: Final = 100
 """What works everywhere, beside the menu of views, is named in a footer this wide."""
 FAR: Final = 20
@@ -50,7 +51,7 @@ _LAST: Final = ("compare", "command_line", "reload", "views_menu", "help", "leav
 """What works everywhere stands behind what works here."""
 
 
-def footer_keys(methods: Sequence[str], width: int = 80) -> list[str]:
+def footer_keys(methods: Sequence[str], width: int = 80, cells: Mapping[str, int] | None = None) -> list[str]:
     """The methods whose keys the footer shows, of those that it could.
 
     Views have keys of their own, and what works in every table gives way to them.
@@ -58,6 +59,7 @@ def footer_keys(methods: Sequence[str], width: int = 80) -> list[str]:
     Args:
         methods: Of the keys that work now, those that the footer can show.
         width: Cells of the footer.
+        cells: Cells of the key and word of each method.
 
     >>> footer_keys(["open_row", "find", "filter", "sort_column", "leave", "views_menu", "help"])
     ['open_row', 'find', 'filter', 'sort_column', 'help', 'leave']
@@ -65,14 +67,22 @@ def footer_keys(methods: Sequence[str], width: int = 80) -> list[str]:
     ['open_row', 'filter', 'fold_level', 'next_grouping', 'help', 'leave']
     >>> footer_keys(["compare", "leave", "help"]), footer_keys(["compare", "leave", "help"], width=120)
     (['help', 'leave'], ['compare', 'help', 'leave'])
+    >>> footer_keys(["open_row", "find", "filter", "sort_column", "export", "mark", "help", "leave"], width=102)
+    ['open_row', 'find', 'filter', 'sort_column', 'mark', 'help', 'leave']
     """
+    cells = cells or {}
     places: dict[str, int] = {}
     for action in ACTIONS:
         if action.footer:
             places[action.method] = max(action.footer, places.get(action.method, 0))
     fitting = [method for method in methods if width >= FROM_CELLS or places.get(method, 1) < FAR]
-    shown = sorted(fitting, key=lambda method: places.get(method, 1))
-    shown = shown[: FOOTER_KEYS + max(0, width - 80) // MORE_KEY_CELLS]
+    shown: list[str] = []
+    room = width
+    for method in sorted(fitting, key=lambda method: places.get(method, 1)):
+        room -= cells.get(method, KEY_CELLS)
+        if len(shown) >= FOOTER_KEYS and (width <= NARROW or room < 0):
+            break
+        shown.append(method)
     return sorted(
         (method for method in methods if method in shown),
         key=lambda method: _LAST.index(method) if method in _LAST else -1,

@@ -80,6 +80,8 @@ def columns_by_priority(columns: Iterable[Column]) -> list[list[Column]]:
 Sort = tuple[tuple[str, bool], ...]
 """Column names, the most significant first; True sorts largest first."""
 
+UNINFORMATIVE_PRIORITY: Final = 99
+"""The priority of a column that says nothing here, or nothing that another one does not."""
 MIN_PINNED: Final = 24
 """The minimum width of a name."""
 
@@ -114,6 +116,9 @@ class TableSpec:
 
     bars: tuple[str, ...] = ("time_pct",)
     """Percentages that are drawn as bars as well, where there is room."""
+
+    behind: tuple[str, ...] = ()
+    """Columns that stand behind the pinned one where that stands last: codes and ids."""
 
 
 @dataclass(frozen=True, slots=True)

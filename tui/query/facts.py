@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from tui.model.columns import columns_by_priority
+from tui.model.table_spec import UNINFORMATIVE_PRIORITY
 
 if TYPE_CHECKING:
     from tui.model.columns import Column
@@ -210,8 +211,6 @@ SESSION_NAME_COLUMN: Final = "who"
 """The column that names the session of a row, where a table has it."""
 SESSION_PRIORITY: Final = 0
 """The priority of a session where there are several: no figure is meaningful without it."""
-UNINFORMATIVE_PRIORITY: Final = 99
-"""The priority of a column that is uninformative here."""
 
 
 def informative_columns(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:

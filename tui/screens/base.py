@@ -177,6 +177,10 @@ class RowsInBackground:
             self._view.show_crumbs()
 
 
+DETAILS_FROM: Final = 100
+"""Cells of a screen that has room for rows and details."""
+
+
 @skip_small_layouts
 class ViewScreen(Screen[None]):
     """A view of the profile.
@@ -208,6 +212,9 @@ class ViewScreen(Screen[None]):
 
     _focused_before: Widget | None = None
     """What had the focus before a command was typed."""
+
+    _has_opened_details: bool = False
+    """Whether it has opened the details of a row unasked."""
 
     _detail_request: int = 0
     _detail_busy_timer: Timer | None = None
@@ -431,16 +438,26 @@ class ViewScreen(Screen[None]):
     @property
     def has_level_above(self) -> bool:
         """Whether `leave_level` stays within the view."""
-        return self.query_one(DetailPane).is_open or self.body.has_level_above
+        return (self.query_one(DetailPane).is_open and not self._has_details_of_its_own) or self.body.has_level_above
 
     def leave_level(self) -> bool:
         """Go up one level within the view; False where it is left altogether."""
         detail = self.query_one(DetailPane)
-        if detail.is_open:
+        if detail.is_open and not self._has_details_of_its_own:
             detail.close()
             self.focus_table()
             return True
         return self.body.leave_level()
+
+    def opens_details(self, pane: TablePane) -> bool:
+        """Whether details of a table's row stand beside or below it from the beginning, where there is room."""
+        del pane
+        return False
+
+    @property
+    def _has_details_of_its_own(self) -> bool:
+        """Whether the details are a part of the view, and are left with it."""
+        return self._has_opened_details and self.app.size.width >= DETAILS_FROM
 
     def on_detail_pane_uncovered(self) -> None:
         """The details lie beside the table again, which they hid in a narrower terminal."""
@@ -562,9 +579,14 @@ class ViewScreen(Screen[None]):
 
     @on(TablePane.RowHighlighted)
     def _follow_row(self, event: TablePane.RowHighlighted) -> None:
-        detail = self.query_one(DetailPane)
-        if detail.is_open and event.row is not None and event.pane is self.table:
-            self._make_details(event.pane, event.row, detail.show)
+        detail, row = self.query_one(DetailPane), event.row
+        if row is None:
+            return
+        if detail.is_open and event.pane is self.table:
+            self._make_details(event.pane, row, detail.show)
+        elif self.app.size.width >= DETAILS_FROM and not self._has_opened_details and self.opens_details(event.pane):
+            self._has_opened_details = True
+            detail.open(self.details(event.pane, row))
 
     def show_details_again(self) -> None:
         """Update the details, where they are open: the note on the row has changed."""

@@ -26,7 +26,7 @@ from tui.screens.ops_and_kernels import OpsAndKernelsScreen
 from tui.screens.sql import SqlScreen
 from tui.screens.tabs import TabbedTables
 from tui.screens.timeline import TimelineScreen
-from tui.screens.view_tables import UNFOLDED, table_names
+from tui.screens.view_tables import table_names
 from tui.tables import ALL_REPORTS, REPORTS, report_of_screen
 from tui.text import plain
 from tui.widgets.table.tree import TreePane
@@ -107,7 +107,7 @@ def _table(screen: ViewScreen, report: str) -> list[str]:
     body = screen.body.tables if isinstance(screen.body, TabbedTables) else screen.body
     name = pane.id or ""
     if isinstance(screen, ExpertSystemsScreen):
-        words = ["--table", UNFOLDED if screen.is_unfolded else "table"]
+        words = ["--table", screen.shown]
     elif chains and (len(tables_for(screen.profile, report)) > 1 or name != chains[0][0]):
         words = ["--table", name]
     if isinstance(screen, GroupOpsScreen) and screen.grouping.name != first_tree(screen.profile).name:

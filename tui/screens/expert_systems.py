@@ -11,7 +11,20 @@ from textual import on
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.analysis.expert.findings import EXPERT, FOLDED, IDLE_RULES, OURS, expert_rows, findings, gap_of, spec_for
+from tui.analysis.expert.findings import (
+    EVERY_FINDING,
+    EXPERT,
+    FOLDED,
+    FOLDED_TABLE,
+    IDLE_RULES,
+    OURS,
+    SAME_CAUSE,
+    UNFOLDED,
+    expert_rows,
+    findings,
+    gap_of,
+    spec_for,
+)
 from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import duration as brief_duration
 from tui.analysis.expert.words import percent as brief_percent
@@ -83,7 +96,8 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     elif row["cost_basis"]:
         about.append(("Costs", "unknown", row["cost_basis"]))
     if row["cause"]:
-        about.append(("Cause", row["cause"], ""))
+        others = (row.get("all_rules") or "").split()[1:]
+        about.append(("Cause", row["cause"], f"also found by {', '.join(others)}" if others else ""))
     if not ours:
         about.append(("Says", row["tool"] or "", "the recording tool's own advisor"))
     rule = f"{row['rule']} {row['name']}" if row["rule"] else ""
@@ -177,17 +191,16 @@ def written(name: str, value: object) -> str:
 
 
 NO_RULE: Final = "no rule applies to this input"
-DETAILS_FROM: Final = 100
-"""Cells of a screen that has room for findings and details."""
 
 
 class ExpertSystemsScreen(ViewScreen):
-    """One row per finding; rules that do not apply are one row, and so are clean ones."""
+    """One row per cause; what else has a cause is one row, and so are rules that do not apply, and clean ones."""
 
     VIEW = "expert-systems"
     BINDINGS: ClassVar = bindings_for(Scope.EXPERT)
     HELP: ClassVar = (
-        "Findings by cause, by share of the wall time. Rules that do not apply and clean ones are folded.\n"
+        "One finding per cause, by share of the wall time. The others, rules that do not apply and clean ones are "
+        "folded.\n"
         "Costs are upper bounds, and overlap. i shows figures, thresholds and evidence.\n"
         "enter opens the rows behind a finding; for idle time the longest gaps in the timeline (t: the rows).\n"
         "Your own rules.toml changes thresholds and severities."
@@ -200,8 +213,7 @@ class ExpertSystemsScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._unfolded = False
-        self._has_shown_details = False
+        self._shown = FOLDED_TABLE
 
     def compose_body(self) -> Iterable[Widget]:
         """The table, and below it the finding under the cursor where there is no room for all details."""
@@ -209,13 +221,17 @@ class ExpertSystemsScreen(ViewScreen):
         yield Static(id="whole-finding")
 
     @property
-    def is_unfolded(self) -> bool:
-        """Whether rules that do not apply and clean ones have a row each."""
-        return self._unfolded
+    def shown(self) -> str:
+        """Which of its tables is shown: a row for each cause, each finding or each rule."""
+        return self._shown
 
     def rows(self) -> pl.DataFrame:
         """The findings."""
-        return expert_rows(findings(self.profile, gpu=self.explorer.options.gpu), unfolded=self._unfolded)
+        return expert_rows(
+            findings(self.profile, gpu=self.explorer.options.gpu),
+            every_finding=self._shown == EVERY_FINDING,
+            unfolded=self._shown == UNFOLDED,
+        )
 
     def populate(self) -> None:
         """Fill the table."""
@@ -229,8 +245,8 @@ class ExpertSystemsScreen(ViewScreen):
 
     def show_only(self, query: str) -> None:
         """Show the rows of a filter alone, those that are folded among them."""
-        if query and not self._unfolded:
-            self._unfolded = True
+        if query and self._shown != UNFOLDED:
+            self._shown = UNFOLDED
             self.populate()
         super().show_only(query)
 
@@ -242,21 +258,9 @@ class ExpertSystemsScreen(ViewScreen):
             parts.append(Content.assemble(("Do: ", "$text-muted"), plain(str(advice))))
         self.query_one("#whole-finding", Static).update(Content("\n").join(parts))
 
-    @on(TablePane.RowHighlighted)
-    def _show_details_first(self, event: TablePane.RowHighlighted) -> None:
-        """Details stand beside or below the findings from the beginning, where there is room for both."""
-        if not self._has_shown_details and event.row is not None and self.app.size.width >= DETAILS_FROM:
-            self._has_shown_details = True
-            self.query_one(DetailPane).open(self.details(event.pane, event.row))
-
-    @property
-    def has_level_above(self) -> bool:
-        """Details are a part of the view: they are left with it."""
-        return False
-
-    def leave_level(self) -> bool:
-        """Leave the view at once, unless the details stand instead of the findings."""
-        return self.app.size.width < DETAILS_FROM and super().leave_level()
+    def opens_details(self, pane: TablePane) -> bool:
+        """Details explain the findings."""
+        return True
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Everything that speaks for a finding."""
@@ -265,7 +269,8 @@ class ExpertSystemsScreen(ViewScreen):
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the rows behind a finding, or show the clean rules; else open the details, and leave them open."""
         if row["state"] == FOLDED:
-            self._unfolded = not self._unfolded
+            more = EVERY_FINDING if row["verdict"] == SAME_CAUSE else UNFOLDED
+            self._shown = more if self._shown in (FOLDED_TABLE, EVERY_FINDING) and self._shown != more else FOLDED_TABLE
             self.populate()
         elif row["rule"] in IDLE_RULES and row["state"] == State.FOUND.value and self._can_go_to("timeline"):
             self._go_to_gaps(row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 from textual import on, work
@@ -11,7 +11,13 @@ from textual.widgets import Input, Static
 
 from tui.analysis.capabilities import why_none
 from tui.analysis.iterations.candidate_keys import KEY_CHOICES, holding, key_choices
-from tui.analysis.iterations.times import ITERATIONS_WITH_USES, chart_rows, iteration_times, iterations_with_uses
+from tui.analysis.iterations.times import (
+    ITERATIONS_WITH_USES,
+    chart_rows,
+    iteration_times,
+    iterations_spec,
+    iterations_with_uses,
+)
 from tui.analysis.needs import ITERATIONS as NEEDED
 from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
@@ -39,6 +45,12 @@ if TYPE_CHECKING:
     from tui.analysis.iterations.times import Bar
     from tui.model.profile import Profile
     from tui.widgets.details import Details
+
+
+FEW_ROWS: Final = 10
+"""So many iterations leave the lower part of a tall screen empty."""
+TALL: Final = 36
+"""Lines of such a screen."""
 
 
 class IterationsScreen(ViewScreen):
@@ -282,11 +294,16 @@ class IterationsScreen(ViewScreen):
         self.explorer.go("kernels-by-iteration", arrange)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Every value of an iteration; whether it is chosen only where some are."""
-        spec = pane.spec
-        if row["aggregated"] is None:
-            spec = replace(spec, columns=tuple(column for column in spec.columns if column.name != "aggregated"))
-        return row_details(spec, row, frame_columns=pane.frame.columns)
+        """Every value of an iteration; whether it is chosen only where some are, and of a server what it served."""
+        left_out = {"aggregated"} if row["aggregated"] is None else set()
+        if self.profile["sessions"].height == 1:
+            left_out |= {"session", "rank"}
+        columns = tuple(one for one in iterations_spec(self.profile).columns if one.name not in left_out)
+        return row_details(replace(pane.spec, columns=columns), row, frame_columns=pane.frame.columns)
+
+    def opens_details(self, pane: TablePane) -> bool:
+        """Below few iterations there is room for them."""
+        return pane.frame.height <= FEW_ROWS and self.app.size.height >= TALL
 
     def action_toggle_row_detail(self) -> None:
         """Details of the iteration under the cursor."""

@@ -7,7 +7,15 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.expert.findings import EXPERT, expert_rows, findings, spec_for
+from tui.analysis.expert.findings import (
+    EVERY_FINDING,
+    EXPERT,
+    FOLDED_TABLE,
+    UNFOLDED,
+    expert_rows,
+    findings,
+    spec_for,
+)
 from tui.analysis.ops import op_trees
 from tui.analysis.ops.groupings import GROUPINGS
 from tui.model.errors import ProftuiError
@@ -24,9 +32,6 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
 
-FOLDED: Final = "table"
-UNFOLDED: Final = "all_rules"
-"""The table of Expert Systems with a row for each rule."""
 FIRST: Final = "table"
 """The name of the only table of a view."""
 
@@ -117,8 +122,8 @@ def _chains(profile: Profile, report: str, group_by: str | None) -> Sequence[tup
         return [(_flame_level(profile, group_by),)]
     if report == "findings":
         return [
-            (_level(FOLDED, EXPERT, partial(_findings, is_unfolded=False), spec_for),),
-            (_level(UNFOLDED, EXPERT, partial(_findings, is_unfolded=True), spec_for),),
+            (_level(name, EXPERT, partial(_findings, shown=name), spec_for),)
+            for name in (FOLDED_TABLE, EVERY_FINDING, UNFOLDED)
         ]
     if report == "ranks":
         # Parts of the view of GPUs, behind that of the GPUs themselves.
@@ -141,8 +146,10 @@ def _level(name: str, spec: TableSpec, rows: Any, spec_of: Any = None) -> Level:
     return Level(name, spec, rows, lambda _row: "", lambda _profile: "", 1, spec_of)
 
 
-def _findings(profile: Profile, _above: Mapping[str, Any], *, is_unfolded: bool) -> pl.DataFrame:
-    return expert_rows(findings(profile, gpu=profile.gpu), unfolded=is_unfolded)
+def _findings(profile: Profile, _above: Mapping[str, Any], *, shown: str) -> pl.DataFrame:
+    return expert_rows(
+        findings(profile, gpu=profile.gpu), every_finding=shown == EVERY_FINDING, unfolded=shown == UNFOLDED
+    )
 
 
 def _op_levels(profile: Profile, group_by: str | None) -> tuple[Level, ...]:

@@ -102,6 +102,8 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int) -> tuple[list[str
     return crumbs, shown_facts
 
 
+KEY_GAPS: Final = 3
+"""Blanks of the footer between a key and its word, and behind it."""
 LEAVE: Final = "leave"
 """The method of the key that goes back."""
 
@@ -144,7 +146,11 @@ class KeyFooter(Footer):
         if LEAVE in offered and self._leaving_quits():
             back, enabled, tooltip = offered[LEAVE]
             offered[LEAVE] = replace(back, description="quit"), enabled, tooltip
-        return [offered[method] for method in footer_keys(list(offered), self.app.size.width)]
+        cells = {
+            method: cell_width(self.app.get_key_display(binding)) + cell_width(binding.description) + KEY_GAPS
+            for method, (binding, _, _) in offered.items()
+        }
+        return [offered[method] for method in footer_keys(list(offered), self.app.size.width, cells)]
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
         """Other keys may work now: look once all that has been asked for is done."""

@@ -141,10 +141,30 @@ def test_clean_rules_fold_into_one_row_and_reasons_stand_once() -> None:
     reasons = unfolded.filter(pl.col("state") == "not applicable")["message"]
     assert reasons.is_unique().all()
     assert reasons.len() > 1
-    assert sorted(" ".join(folded.drop_nulls("all_rules")["all_rules"]).split()) == sorted(
+    assert sorted(" ".join(folded.filter(pl.col("state") == FOLDED)["all_rules"]).split()) == sorted(
         rows.filter(pl.col("state") != "found")["rule"]
     )
     assert counts(rows)["clean"] == clean
+
+
+def test_findings_of_a_cause_fold_into_its_first() -> None:
+    rows = findings(MIXED)
+    found = rows.filter(pl.col("state") == "found")
+    shown = expert_rows(rows)
+    one_each = shown.filter(pl.col("state") == "found")
+    assert one_each["cause"].drop_nulls().is_unique().all()
+    assert one_each["problem"].to_list() == leads(rows)["problem"].to_list()
+    others = found.height - one_each.height
+    assert others > 1
+    heading = shown.filter(pl.col("verdict") == "same cause").row(0, named=True)
+    assert heading["message"] == f"{others} more findings have the same causes. Enter: show or hide."
+    more = sum(int(rule.partition(" +")[2] or 0) for rule in one_each["rules"])
+    assert more == len({(row["cause"], row["rule"]) for row in found.drop_nulls("cause").iter_rows(named=True)}) - len(
+        {row["cause"] for row in found.drop_nulls("cause").iter_rows(named=True)}
+    )
+    every = expert_rows(rows, every_finding=True).filter(pl.col("state") == "found")
+    assert every["problem"].to_list() == found["problem"].to_list()
+    assert set(every.drop_nulls("rule")["rules"]) == set(found["rule"].drop_nulls())
 
 
 def test_each_rule_counts_once_over_all_sessions() -> None:

@@ -36,7 +36,7 @@ from tui.cache.spill import low_memory
 from tui.fmt import brief_duration
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.errors import ProftuiError
-from tui.model.table_spec import TableSpec
+from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -377,7 +377,17 @@ FEW: Final = 3
 """So many rules are named in the table; of more, their number."""
 
 FOLDED: Final = "folded"
-"""The ``state`` of the row that stands for all clean ones, and above them where they are shown."""
+"""The ``state`` of the rows that stand for several: above them, or below the findings, where they are shown."""
+
+SAME_CAUSE: Final = "same cause"
+"""The ``verdict`` of the row that stands for findings whose cause has a row already."""
+
+FOLDED_TABLE: Final = "table"
+"""The name of the table with a row for each cause."""
+EVERY_FINDING: Final = "every_finding"
+"""The name of the table with a row for each finding."""
+UNFOLDED: Final = "all_rules"
+"""The name of the table with a row for each finding and rule."""
 
 PARTLY_APPLICABLE: Final = "partly applicable"
 """Of rules that apply to some sessions and not to others."""
@@ -394,15 +404,17 @@ EXPERT: Final = TableSpec(
             "message", "Finding", ColumnKind.TEXT, "What was found, or why the rule does not apply.", 1, is_prose=True
         ),
         Column("cost_pct", "Cost %", ColumnKind.PERCENT, "Share of the wall time that it costs at most.", 2),
-        *columns("cost_ns"),
+        # The sentence says it as well.
+        replace(columns("cost_ns")[0], priority=UNINFORMATIVE_PRIORITY),
+        *columns("session"),
         Column("cause", "Cause", ColumnKind.TEXT, "Why the time is lost; findings of one cause stand together.", 4),
-        Column("rules", "Rule", ColumnKind.TEXT, "The rule, or all that do not apply for this reason.", 5),
-        replace(columns("session")[0], priority=7),
-        *columns("line"),
+        Column("rules", "Rule", ColumnKind.TEXT, "The rule, and how many more found the same cause.", 5),
+        replace(columns("line")[0], priority=UNINFORMATIVE_PRIORITY),
     ),
     key=("state", "rule", "message", "session"),
     pinned="message",
     pinned_least=48,
+    behind=("cause", "rules"),
 )
 
 
@@ -414,20 +426,38 @@ def spec_for(profile: Profile) -> TableSpec:
     return replace(EXPERT, columns=tuple(column for column in EXPERT.columns if column.name != "session"))
 
 
-def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFrame:
-    """The rows of the view: one per finding, then one for all rules that do not apply and one for all clean ones.
+def expert_rows(findings: pl.DataFrame, *, every_finding: bool = False, unfolded: bool = False) -> pl.DataFrame:
+    """The rows of the view: one per cause, then one for all other findings, for all inapplicable and all clean rules.
 
     Args:
         findings: `tui.analysis.expert.findings.findings`.
-        unfolded: Also show why rules do not apply, a row per reason, and each clean rule.
+        every_finding: Show every finding of a cause below its first.
+        unfolded: Also show why rules do not apply, a row per reason, and each clean rule; and every finding.
 
     Returns:
         The columns of `findings`, with verdict, rules, message and all_rules (of rows that stand for several).
     """
-    found = findings.filter(pl.col("state") == State.FOUND.value).with_columns(
+    every_finding |= unfolded
+    firsts = leads(findings)
+    others = findings.filter((pl.col("state") == State.FOUND.value) & ~pl.col("is_lead"))
+    found = findings.filter(pl.col("state") == State.FOUND.value) if every_finding else firsts
+    more = pl.col("all_rules").str.split(" ").list.len() - 1 if not every_finding else pl.lit(0)
+    found = found.with_columns(
         pl.col("severity").fill_null("says").alias("verdict"),
-        pl.coalesce("rule", "tool").alias("rules"),
+        (pl.coalesce("rule", "tool") + pl.when(more > 0).then(pl.format(" +{}", more)).otherwise(pl.lit(""))).alias(
+            "rules"
+        ),
         pl.col("problem").alias("message"),
+    )
+    same_cause = pl.DataFrame(
+        {
+            "state": FOLDED,
+            "verdict": SAME_CAUSE,
+            "rules": f"{others['rule'].n_unique()} rule{'s' if others['rule'].n_unique() != 1 else ''}",
+            "all_rules": " ".join(others["rule"].drop_nulls().unique(maintain_order=True)),
+            "message": f"{others.height} more finding{'s have' if others.height != 1 else ' has'} the same causes. "
+            "Enter: show or hide.",
+        }
     )
     inapplicable = (
         findings.filter(pl.col("state") == State.NOT_APPLICABLE.value)
@@ -478,6 +508,7 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
     reasons = inapplicable.drop("number")
     parts = [
         found,
+        same_cause.head(others.height),
         not_applicable.head(inapplicable.height),
         reasons if unfolded else reasons.clear(),
         heading.head(clean.height),

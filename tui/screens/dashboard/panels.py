@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from tui.analysis.dashboard_facts import definition
 from tui.fitting import cell_width, pad
-from tui.fmt import brief, format_value
+from tui.fmt import brief_value, format_value
 from tui.keys import Scope, bindings_for
 from tui.screens.dashboard.entries import Entry, entry_details, meaning
 from tui.text import plain
@@ -114,7 +114,7 @@ class StatStrip(Widget, can_focus=True):
         return widths[:1]
 
     def _value(self, fact: Fact) -> str:
-        return brief(format_value(fact.kind, fact.value))
+        return brief_value(fact.kind, fact.value)
 
     def _lines(self, width: int) -> int:
         return -(-len(self._facts) // max(1, len(self._columns(width))))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.model.columns import ColumnKind, columns_by_priority
-from tui.model.table_spec import MIN_PINNED
-from tui.query.facts import UNINFORMATIVE_PRIORITY
+from tui.model.table_spec import MIN_PINNED, UNINFORMATIVE_PRIORITY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -178,6 +177,7 @@ def lay_out(
     pinned_least: int = MIN_PINNED,
     also_pinned: Sequence[str] = (),
     name_last: bool = False,
+    behind: Collection[str] = (),
     whole_name: bool = False,
     first: int = 0,
     bar_columns: Collection[str] = (),
@@ -196,6 +196,7 @@ def lay_out(
         pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
         also_pinned: Columns that do not scroll either, beside it; as many as leave room for others.
         name_last: The pinned column stands last, and all spare room is its own.
+        behind: With ``name_last``: columns that stand behind it, where there is room for them.
         whole_name: With ``name_last``: all columns but one make way until the pinned one is whole.
         first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
         bar_columns: Columns that a share bar follows where there is room, the first of them before the others.
@@ -227,6 +228,9 @@ def lay_out(
     own = (pinned, *head.compared_with) if head else ()
     text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
     fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more, text_more)
+    last = [column.name for column in rest if name_last and column.name in behind and column.name in fitting]
+    room -= sum(widths[name] + GAP for name in last)
+    rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
     ordered = [column.name for column in rest if column.name in fitting]
     ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
     first = max(0, min(first, len(ordered) - 1))
@@ -243,7 +247,7 @@ def lay_out(
     bar = 0
     spare = room + head_least - used
     comfort = widths.get(pinned, 0) if name_last else min(PINNED_COMFORT, widths.get(pinned, 0))
-    names = [*(column.name for column in held), *shown]
+    names = [*(column.name for column in held), *shown, *last]
     barred = [name for name in names if name in bar_columns]
     while barred and spare - ((BAR_LEAST if len(barred) > 1 else BAR_MIN) + 1) * len(barred) < comfort:
         barred.pop()
@@ -264,7 +268,7 @@ def lay_out(
 
     line = [(by_name[name], widths[name]) for name in names]
     if head:
-        line.insert(len(line) if name_last else 0, (head, head_width))
+        line.insert(len(line) - len(last) if name_last else 0, (head, head_width))
     placed: list[PlacedColumn] = []
     x = GUTTER
     for column, wide in line:
@@ -275,7 +279,7 @@ def lay_out(
         x = placed[-1].end + GAP
     still = [column.name for column in held]
     heads = [head.name] if head else []
-    sequence = (*still, *ordered, *heads) if name_last else (*heads, *still, *ordered)
+    sequence = (*still, *ordered, *heads, *last) if name_last else (*heads, *still, *ordered)
     left_out = ordered[first + len(shown) :]
     return TableLayout(
         tuple(placed),

@@ -243,6 +243,7 @@ class FrameTable(ScrollView, can_focus=True):
                 pinned_least=model.spec.pinned_least,
                 also_pinned=state.pinned,
                 name_last=state.name_last,
+                behind=model.spec.behind,
                 whole_name=model.cursor_column == model.spec.pinned,
                 first=self._first_column,
                 bar_columns=model.spec.bars,

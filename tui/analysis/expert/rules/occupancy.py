@@ -228,7 +228,8 @@ def under_one_wave(case: Case) -> Verdict:
     first = small.row(0, named=True)
     return Found(
         f"{percent(share)} of {kernel_time(case)} is in launches smaller than one wave. "
-        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) fills {first['waves']:.2f} waves.",
+        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) "
+        f"fills {percent(100 * first['waves'])} of one.",
         "Give each launch more work (larger batch, more blocks), or overlap other kernels.",
         numbers,
         int(real(small["gain_ns"].sum())),
