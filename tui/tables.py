@@ -173,6 +173,7 @@ TABLES: Final = (
         "critical_path:CRITICAL_PATHS",
         ("critical-path",),
         needs="START_TIMES",
+        spec_function="critical_path:spec_of",
     ),
     Table(
         "critical_path",

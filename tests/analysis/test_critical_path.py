@@ -15,19 +15,24 @@ from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import corpus_file, recording_file
 from tests.profiles import load
 from tui.analysis.critical_path import (
+    CRITICAL_PATHS,
     Window,
     critical_paths,
     frame_of,
+    left_out,
     path_segments,
     paths,
     representative,
+    spec_of,
     walk,
     why_no_path,
     without_calls,
 )
 from tui.analysis.critical_path_slack import Graph, critical_path, earliest
-from tui.analysis.critical_path_trace import COLUMN_OF_KIND, base_profile, traces
+from tui.analysis.critical_path_trace import COLUMN_OF_KIND, Start, base_profile, traces
+from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.analysis.iterations.iteration_table import with_iterations
+from tui.model.aggregation import Aggregation
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -251,11 +256,84 @@ def test_without_launches_the_path_stays_on_the_gpu() -> None:
     assert why_no_path(none).startswith("no start times of GPU work")
 
 
-def test_profiles_with_too_many_activities_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_waits_of_streams_take_the_place_of_inferred_ones() -> None:
+    """The event is recorded after a: b waits for a, not for what was launched into its stream later."""
+    wait = {"wait_device": 0, "waiting_stream": 8, "awaited_stream": 7, "awaited_call": 90}
+    calls = [
+        launch(1, 5),
+        launch(90, 8, 1, name="cudaEventRecord"),
+        launch(3, 10),
+        launch(91, 13, 1, name="cudaStreamWaitEvent") | wait,
+        launch(2, 15),
+    ]
+    activities = [work("a", 8, 30, 1), work("later", 38, 1, 3), work("b", 40, 20, 2, stream=8)]
+    found = made(ranges=[step(0, 60)], ops=[op("all", 0, 20)], api_calls=calls, activities=activities)
+    assert path(found)[-3:] == [("kernel", "a", 8, 30), ("synchronization", "b", 38, 2), ("kernel", "b", 40, 20)]
+    assert not path_segments(found)["is_inferred"].any()
+    # a has to end before b, later does not: it may take longer by what b starts later than it ends.
+    rows = {row["name"]: row for row in critical_path(found).iter_rows(named=True) if row["path_kind"] == "kernel"}
+    assert (rows["later"]["path_ns"], rows["a"]["half_saves_ns"]) == (0, 15 * US)
+    assert_graphs_hold(found)
+
+
+def test_a_call_that_waits_for_an_event_waits_for_what_was_launched_before_it() -> None:
+    wait = {"wait_device": 0, "awaited_stream": 7, "awaited_call": 90}
+    calls = [
+        launch(1, 5),
+        launch(90, 8, 1, name="cudaEventRecord"),
+        launch(2, 9, 1),
+        launch(91, 10, 15, name="cudaEventSynchronize") | wait,
+    ]
+    activities = [work("a", 10, 10, 1), work("b", 20, 4, 2, stream=8)]
+    found = made(ranges=[step(0, 40)], ops=[op("all", 0, 40)], api_calls=calls, activities=activities)
+    assert path(found)[-3:] == [
+        ("kernel", "a", 10, 10),
+        ("synchronization", "cudaEventSynchronize", 20, 5),
+        ("CPU op", "all", 25, 15),
+    ]
+    assert_graphs_hold(found)
+
+
+def eight_iterations() -> Profile:
+    """Each of ten units, with two kernels; the sixth (of number 5) takes the longest."""
+    begins = [10 * number for number in range(8)]
+    return made(
+        ranges=[{**step(at, 10), "iteration": at // 10} for at in begins],
+        ops=[op("all", at, 8) for at in begins],
+        api_calls=[launch(2 * at + turn, at + turn, 1) for at in begins for turn in (1, 2)],
+        activities=[
+            work("ab"[turn - 1], at + 1 + 2 * turn, 1 + turn * (at == 50), 2 * at + turn, iteration=at // 10)
+            for at in begins
+            for turn in (1, 2)
+        ],
+    )
+
+
+def test_of_a_very_large_profile_only_what_is_around_an_iteration_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = eight_iterations()
+    expected = critical_paths(whole).row(5, named=True), critical_path(whole, 0, 5).rows()
+    monkeypatch.setattr(tui.analysis.critical_path, "MOST_ACTIVITIES", 5)
+    monkeypatch.setattr(tui.analysis.critical_path_trace, "MOST_ACTIVITIES", 5)
+    found = eight_iterations()
+    assert critical_paths(found)["iteration"].to_list() == [3]
+    assert left_out(found) == (
+        "iteration 3 is that of median duration; for 7 other iterations: --iterations, or :iterations"
+    )
+    assert base_profile(found)["activities"].height == 4
+    assert why_no_path(found) == ""
+    chosen = aggregated(found, Aggregation(first=5, last=5))
+    assert (critical_paths(chosen).row(0, named=True), critical_path(chosen).rows()) == expected
+    assert left_out(chosen) == ""
+    assert spec_of(found).title == f"Critical path by iteration ({left_out(found)})"
+    assert spec_of(chosen) is CRITICAL_PATHS
+
+
+def test_an_iteration_that_is_too_large_itself_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.analysis.critical_path, "MOST_ACTIVITIES", 1)
     monkeypatch.setattr(tui.analysis.critical_path_trace, "MOST_ACTIVITIES", 1)
     found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
-    assert why_no_path(found).startswith("2 GPU activities are more than the 1 that it is computed for: ")
+    assert why_no_path(found).startswith("the run has 2 GPU activities, more than the 1 that are looked at together: ")
+    assert why_no_path(eight_iterations()).startswith("iteration 3 has 4 GPU activities, more than the 1 ")
     assert critical_path(found).is_empty()
     assert path_segments(found).is_empty()
 
@@ -326,3 +404,29 @@ def test_streams_wait_for_each_other_as_in_hta() -> None:
     assert kinds["kernel"] + kinds["copy"] == 34
     assert (kinds["launch delay"], kinds["synchronization"]) == (1, 1)
     assert [start for start, kind in rows if kind == "synchronization"] == [32_801]
+
+
+@pytest.mark.parametrize(
+    ("name", "waits", "known"),
+    [
+        ("kineto/benchmark_result_2869224_1695835535_trace.json.gz", 1, 6),
+        ("nsys/dlprof_nsys_profile.sqlite", 0, 10),
+    ],
+)
+def test_waits_of_streams_that_are_recorded_are_not_inferred(name: str, waits: int, known: int) -> None:
+    found, _ = load((corpus_file(name),))
+    assert found is not None
+    (trace,) = traces(base_profile(found)).values()
+    assert sum(start == Start.WAIT for start in trace.decided_by) == waits
+    assert len(trace.waits) == known
+    assert not any(trace.inferred)
+
+
+def test_waits_of_two_ranks_in_an_nsight_database_are_recorded() -> None:
+    """Twenty and seventeen kernels start because work of another stream has ended."""
+    found, _ = load((recording_file("ddp.nsys.sqlite.gz"),))
+    assert found is not None
+    both = traces(base_profile(found)).values()
+    assert [sum(start == Start.WAIT for start in trace.decided_by) for trace in both] == [20, 17]
+    assert not any(any(trace.inferred) for trace in both)
+    assert_graphs_hold(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from tui.analysis.critical_path_trace import (
     Trace,
     base_profile,
     cpu_items,
+    part_basis,
     traces,
 )
 from tui.analysis.memo import once_per_profile
@@ -281,7 +283,7 @@ def shown_paths(profile: Profile) -> list[tuple[Window, list[Segment]]]:
     """The paths of the iterations that are shown."""
     whole = base_profile(profile)
     found = paths(whole)
-    if profile.steps is None or whole is profile:
+    if profile.steps is None or profile.all_iterations is None:
         return list(found.values())
     shown = profile.steps.select("session", "iteration").drop_nulls().unique(maintain_order=True)
     return [found[key] for key in shown.sort("session", "iteration").iter_rows() if key in found]
@@ -349,12 +351,18 @@ def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> 
     return int((times.until(np.array(ends, np.int64)) - times.until(np.array(begins, np.int64))).sum())
 
 
+def left_out(profile: Profile) -> str:
+    """Which iterations have no path because the profile is very large; empty where all have one."""
+    whole = profile.all_iterations or profile
+    return part_basis(profile).left_out if whole["activities"].height > MOST_ACTIVITIES else ""
+
+
 def why_no_path(profile: Profile) -> str:
     """Why there is no critical path; empty where there is one."""
-    if (count := base_profile(profile)["activities"].height) > MOST_ACTIVITIES:
+    if left_out(profile) and base_profile(profile)["activities"].is_empty():
         return (
-            f"{count:,} GPU activities are more than the {MOST_ACTIVITIES:,} that it is computed for: "
-            "proftui export --format chrome --iterations writes some iterations to a file of their own"
+            f"{left_out(profile)}: proftui export --format chrome --iterations writes some iterations to a file of "
+            "their own"
         )
     if profile["activities"].drop_nulls(["start_ns", "duration_ns"]).is_empty():
         return f"no start times of GPU work: {how_to_record(profile, START_TIMES)}"
@@ -384,6 +392,12 @@ def representative(profile: Profile, session: int | None = None) -> tuple[int, i
 
 def _of_kind(kind: PathKind, title: str, meaning: str, priority: int) -> Column:
     return Column(COLUMN_OF_KIND[kind], title, K.DURATION, meaning, priority, only_above_zero=True)
+
+
+def spec_of(profile: Profile) -> TableSpec:
+    """`CRITICAL_PATHS`, whose title says which iterations are left out."""
+    others = left_out(profile)
+    return replace(CRITICAL_PATHS, title=f"{CRITICAL_PATHS.title} ({others})") if others else CRITICAL_PATHS
 
 
 CRITICAL_PATHS: Final = TableSpec(

@@ -145,9 +145,11 @@ class Graph:
                 edge = self._edge(launched, start, delay if is_it else min(delay, trace.latency_ns))
                 if is_it:
                     self.of_work.append((edge, session, activity, PathKind.LAUNCH_DELAY))
-            for kind, other in ((Start.STREAM, int(trace.previous[activity])), (Start.WAIT, trace.before[activity])):
+            others = [(Start.STREAM, int(trace.previous[activity]))]
+            others += [(Start.WAIT, other) for other in trace.waits.get(activity, ())]
+            for kind, other in others:
                 before = self._ends.get((session, other))
-                is_it = decided == kind
+                is_it = decided == kind and other == trace.before[activity]
                 if other < 0 or before is None or (self.times[before] > since and not is_it):
                     continue
                 edge = self._edge(before, start, since - self.times[before] if is_it else 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ from tui.analysis.gpu_time.interval_sets import IntervalSet, union_of
 from tui.analysis.gpu_time.timelines import WorkKind, classify_values, work_kinds
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.memo import once_per_profile
+from tui.cache.spill import filter_rows
 from tui.correlation.launches import SLACK_NS, launching_rows, thread_codes
 from tui.correlation.nesting import NONE, Nesting, nested
 from tui.model.profile import rows_of_session
@@ -115,6 +116,8 @@ class Trace:
     """That it waited for it is inferred from times, not recorded."""
     previous: Ints
     """The activity before it on its stream; -1 for none."""
+    waits: dict[int, list[int]]
+    """For an activity those of other streams that had to end first, recorded or inferred."""
     latency_ns: int
     """The shortest time from the begin of a launching call to the start of its work."""
     blocked: dict[int, tuple[list[int], list[int], list[int], list[int]]]
@@ -218,25 +221,107 @@ def cpu_items(profile: Profile, trace: Trace, begin: int, end: int) -> CpuItems:
     return CpuItems(nesting, threads[order], bounds[order], joined["name"], timed[0].height, numbers)
 
 
-def base_profile(profile: Profile) -> Profile:
-    """The profile of all iterations, with its iterations: what ran before one decides when it can start."""
-    whole = profile.all_iterations or profile
-    return whole if whole.steps is not None else with_iterations(whole)
-
-
 MOST_ACTIVITIES: Final = 1_000_000
-"""Profiles with more have no critical path: it would take about 300 bytes of memory for each."""
+"""So many activities are looked at together: they take about 300 bytes of memory each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What critical paths are computed from."""
+
+    profile: Profile
+    """With its iterations. What ran before an iteration decides when it can start: iterations that are not shown are
+    part of it; of a very large profile only those around the iterations whose paths are computed."""
+    left_out: str = ""
+    """Which iterations have no path because the profile is very large, and how to see theirs."""
+
+
+def base_profile(profile: Profile) -> Profile:
+    """What critical paths of a profile are computed from: see `Basis`."""
+    whole = profile.all_iterations or profile
+    if whole["activities"].height <= MOST_ACTIVITIES:
+        return whole if whole.steps is not None else with_iterations(whole)
+    return part_basis(profile).profile
+
+
+@once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
+def part_basis(profile: Profile) -> Basis:
+    """Of a profile of more than `MOST_ACTIVITIES` what is around the iterations shown, or one of them."""
+    whole = profile.all_iterations or profile
+    whole = whole if whole.steps is not None else with_iterations(whole)
+    shown = profile.steps if profile.steps is not None else whole.steps
+    assert shown is not None, "with_iterations fills it"
+    shown = shown.drop_nulls(["iteration", "start_ns", "duration_ns"]).filter(pl.col("duration_ns") > 0)
+    key = ["session", "iteration"]
+    if shown.is_empty():
+        return Basis(_part(whole, shown))
+    if profile["activities"].height <= MOST_ACTIVITIES:
+        made = _part(whole, shown)
+        if made["activities"].height <= MOST_ACTIVITIES:
+            return Basis(made)
+    of_first = shown.filter(pl.col("session") == shown["session"][0]).sort("duration_ns", "iteration")
+    one = of_first.slice((of_first.height - 1) // 2, 1)
+    made = _part(whole, one)
+    number, count = one["iteration"][0], made["activities"].height
+    if count > MOST_ACTIVITIES:
+        what = "the run" if shown.height == 1 else f"iteration {number}"
+        words = f"{what} has {count:,} GPU activities, more than the {MOST_ACTIVITIES:,} that are looked at together"
+        return Basis(_part(whole, one.clear()), words)
+    others = f"{shown.select(key).n_unique() - 1:,} other iterations"
+    return Basis(made, f"iteration {number} is that of median duration; for {others}: --iterations, or :iterations")
+
+
+def _part(whole: Profile, steps: pl.DataFrame) -> Profile:
+    """What runs in the time of some iterations, and of the one before them, in all sessions whose clock is known."""
+    frames = dict(whole.frames)
+    if steps.is_empty():
+        frames |= {name: whole[name].clear() for name in ("activities", "api_calls", "ops")}
+        return replace(whole, frames=frames, steps=steps, all_iterations=None)
+    assert whole.steps is not None, "part_basis fills it"
+    origins = dict(whole["sessions"].select("session", "origin_ns").iter_rows())
+    times = []
+    for (session,), own in steps.group_by("session", maintain_order=True):
+        origin = origins[session]
+        first, last = own.select(
+            pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max().alias("last")
+        ).row(0)
+        of_session = pl.col("session") == session
+        before = whole.steps.filter(of_session, pl.col("start_ns") < first).select(pl.col("start_ns").max()).item()
+        since = first if before is None else before
+        shifts = (
+            {session: 0} if origin is None else {other: origin - at for other, at in origins.items() if at is not None}
+        )
+        times += [(other, since + shift, last + shift) for other, shift in shifts.items()]
+    span = (
+        pl.DataFrame(times, schema=["session", "since", "until"], orient="row")
+        .group_by("session")
+        .agg(pl.col("since").min(), pl.col("until").max())
+    )
+    for name in ("activities", "api_calls", "ops"):
+        inside = [
+            (pl.col("session") == session)
+            & (pl.col("start_ns") < until)
+            & (pl.col("start_ns") + pl.col("duration_ns") > since)
+            for session, since, until in span.iter_rows()
+        ]
+        chosen = pl.any_horizontal(inside)
+        if name == "api_calls":
+            # What was launched before, and runs now.
+            launching = frames["activities"]["correlation"].drop_nulls().unique()
+            chosen |= pl.col("correlation").is_in(launching.implode()) & pl.col("session").is_in(
+                span["session"].implode()
+            )
+        frames[name] = filter_rows(whole[name], chosen)
+    return replace(whole, frames=frames, steps=steps, all_iterations=None)
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def traces(profile: Profile) -> dict[int, Trace]:
-    """Every session whose GPU work has times, ready to be walked; none where there are more than `MOST_ACTIVITIES`.
+    """Every session whose GPU work has times, ready to be walked.
 
     Args:
         profile: See `base_profile`.
     """
-    if profile["activities"].height > MOST_ACTIVITIES:
-        return {}
     origins = dict(profile["sessions"].select("session", "origin_ns").iter_rows())
     agree = sorted(clocks(profile).agree) if profile["sessions"].height > 1 else []
     known = [origins[session] or 0 for session in agree]
@@ -256,14 +341,64 @@ def traces(profile: Profile) -> dict[int, Trace]:
     return made
 
 
+@dataclass(slots=True)
+class _Starts:
+    """The activities of a session by start, and what decided when each began; names as in `Trace`."""
+
+    start: Ints
+    end: Ints
+    stream: Ints
+    """The number of its stream among those of all devices."""
+    launch: Ints
+    thread: Ints
+    call: npt.NDArray[np.int32]
+    previous: Ints
+    ready: Ints
+    """When its launch had arrived and the work before it on its stream had ended."""
+    latency: int
+    decided: Ints
+    before: Ints
+    inferred: npt.NDArray[np.bool_]
+    waits: dict[int, list[int]] = field(default_factory=dict)
+
+
 def _trace(
     session: int, shift: int, work: pl.DataFrame, calls: pl.DataFrame, ops: pl.DataFrame, kinds: npt.NDArray[np.int8]
 ) -> Trace:
     work = work.sort("start_ns", maintain_order=True)
+    calls = calls.drop_nulls(["start_ns", "duration_ns"])
+    one = _starts(work, calls, shift)
+    # The stream of another device may have the same number.
+    streams = _stream_numbers(work) if work["device"].n_unique() == 1 else None
+    recorded = _add_recorded_waits(one, calls, streams, shift)
+    _infer_stream_waits(one, calls.clear() if recorded else calls, shift)
+    bursts = _bursts(ops, calls, np.unique(one.thread[one.launch > _EARLIEST]), shift)
+    row = work["row"].to_numpy().astype(np.int64)
+    return Trace(
+        session=session,
+        shift_ns=shift,
+        start=one.start.tolist(),
+        end=one.end.tolist(),
+        row=row,
+        kind=np.array([int(_BY_WORK_KIND[kind]) for kind in WorkKind])[kinds[row]].tolist(),
+        iteration=work["iteration"].to_list(),
+        launch=one.launch.tolist(),
+        thread=one.thread.tolist(),
+        decided_by=one.decided.tolist(),
+        before=one.before.tolist(),
+        inferred=one.inferred.tolist(),
+        previous=one.previous,
+        waits=one.waits,
+        latency_ns=one.latency,
+        blocked=_blocked_calls(one, calls, streams, shift),
+        bursts=bursts,
+        cpu_end=sorted((finish, code) for code, burst in bursts.items() for finish in burst.ends),
+    )
+
+
+def _starts(work: pl.DataFrame, calls: pl.DataFrame, shift: int) -> _Starts:
     start = work["start_ns"].to_numpy() + shift
     end = start + np.maximum(work["duration_ns"].to_numpy(), 0)
-    row = work["row"].to_numpy().astype(np.int64)
-    calls = calls.drop_nulls(["start_ns", "duration_ns"])
     call = launching_rows(work["correlation"], calls)
     call_start = np.append(calls["start_ns"].to_numpy() + shift, _EARLIEST)
     call_thread = np.append(thread_codes(calls["pid"], calls["tid"]), -1)
@@ -282,45 +417,9 @@ def _trace(
         int(Start.UNKNOWN),
     )
     before = np.where(decided == Start.STREAM, previous, -1)
-    inferred = np.zeros(len(start), bool)
-    ready = np.maximum(arrived, ended)
-    streams = pl.Series(_stream_codes(work))
-    _add_stream_waits(
-        calls,
-        streams.to_numpy(),
-        start,
-        end,
-        launch,
-        thread,
-        call,
-        ready,
-        latency,
-        shift,
-        decided,
-        before,
-        inferred,
-        previous,
-    )
-    bursts = _bursts(ops, calls, np.unique(thread[launch > _EARLIEST]), shift)
-    return Trace(
-        session=session,
-        shift_ns=shift,
-        start=start.tolist(),
-        end=end.tolist(),
-        row=row,
-        kind=np.array([int(_BY_WORK_KIND[kind]) for kind in WorkKind])[kinds[row]].tolist(),
-        iteration=work["iteration"].to_list(),
-        launch=launch.tolist(),
-        thread=thread.tolist(),
-        decided_by=decided.tolist(),
-        before=before.tolist(),
-        inferred=inferred.tolist(),
-        previous=previous,
-        latency_ns=latency,
-        blocked=_blocked_calls(calls, call, start, end, launch, shift),
-        bursts=bursts,
-        cpu_end=sorted((finish, code) for code, one in bursts.items() for finish in one.ends),
-    )
+    ready, inferred = np.maximum(arrived, ended), np.zeros(len(start), bool)
+    streams = _stream_codes(work)
+    return _Starts(start, end, streams, launch, thread, call, previous, ready, latency, decided, before, inferred)
 
 
 def _stream_codes(work: pl.DataFrame) -> Ints:
@@ -349,42 +448,100 @@ def _turn_in_launch(call: npt.NDArray[np.int32]) -> Ints:
     return np.where(call >= 0, turn, 0)
 
 
-def _add_stream_waits(
-    calls: pl.DataFrame,
-    streams: Ints,
-    start: Ints,
-    end: Ints,
-    launch: Ints,
-    thread: Ints,
-    call: npt.NDArray[np.int32],
-    ready: Ints,
-    latency: int,
-    shift: int,
-    decided: Ints,
-    before: Ints,
-    inferred: npt.NDArray[np.bool_],
-    previous: Ints,
-) -> None:
-    """Infer where an activity waited for one of another stream: after a call of such a wait, by times."""
+class _ByLaunch:
+    """The activities of each stream in the order in which they were launched, which is that in which they run."""
+
+    def __init__(self, one: _Starts, streams: Ints) -> None:
+        self._streams, self._launch = streams, one.launch
+        self._order = np.lexsort((one.end, one.launch, streams))
+        keys = pl.DataFrame({"stream": streams[self._order], "launch": one.launch[self._order]})
+        self._parts = {
+            int(stream): (int(part["at"][0]), part["launch"].to_numpy())
+            for (stream,), part in keys.with_row_index("at").group_by("stream", maintain_order=True)
+        }
+
+    def last_before(self, stream: int, at: int) -> int:
+        """The last activity that was launched into a stream before a moment; -1 for none."""
+        first, launches = self._parts.get(stream, (0, np.zeros(0, np.int64)))
+        place = int(np.searchsorted(launches, at, side="left")) - 1
+        return int(self._order[first + place]) if place >= 0 and launches[place] > _EARLIEST else -1
+
+    def first_after(self, stream: int, at: int) -> int:
+        """The first activity that was launched into a stream after a moment; -1 for none."""
+        first, launches = self._parts.get(stream, (0, np.zeros(0, np.int64)))
+        place = int(np.searchsorted(launches, at, side="right"))
+        return int(self._order[first + place]) if place < len(launches) else -1
+
+
+def _stream_numbers(work: pl.DataFrame) -> Ints:
+    return work["stream"].fill_null(-1).to_numpy().astype(np.int64)
+
+
+def _add_recorded_waits(one: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int) -> bool:
+    """Find the activities that waited for those of other streams, as the input records it.
+
+    The first activity that is launched into the waiting stream after the wait waits for the last one that was launched
+    into the other stream before the event was recorded.
+
+    Args:
+        one: The activities; gets the waits.
+        calls: With what they waited for.
+        streams: The stream of each activity; None where its number may be that of several.
+        shift: Of the session.
+
+    Returns:
+        Whether the input records waits of streams.
+    """
+    waiting = calls.drop_nulls(["waiting_stream", "awaited_stream", "awaited_call"])
+    if waiting.is_empty() or streams is None:
+        return False
+    record = launching_rows(waiting["awaited_call"], calls)
+    starts = calls["start_ns"].to_numpy() + shift
+    by_launch = _ByLaunch(one, streams)
+    columns = waiting.select(pl.col("start_ns") + shift, "waiting_stream", "awaited_stream").iter_rows()
+    for (at, stream, other_stream), recorded in zip(columns, record.tolist(), strict=True):
+        if recorded < 0:
+            continue
+        activity, other = by_launch.first_after(stream, at), by_launch.last_before(other_stream, starts[recorded])
+        # Where times contradict, one of them is of something else.
+        if activity < 0 or other < 0 or stream == other_stream or one.end[other] > one.start[activity]:
+            continue
+        one.waits.setdefault(activity, []).append(other)
+        ended = int(one.end[other])
+        if ended > one.ready[activity]:
+            one.ready[activity] = ended
+            one.decided[activity], one.before[activity] = Start.WAIT, other
+    return True
+
+
+def _infer_stream_waits(one: _Starts, calls: pl.DataFrame, shift: int) -> None:
+    """Infer where an activity waited for one of another stream: within a graph, and after calls of waits, by times.
+
+    Args:
+        one: The activities; gets the waits.
+        calls: Among them those of waits that the input does not record.
+        shift: Of the session.
+    """
+    start, end, launch, call = one.start, one.end, one.launch, one.call
     is_wait = calls["name"].cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False).to_numpy()
     waits = np.flatnonzero(is_wait)
     by_end = np.argsort(end, kind="stable")
     ends = end[by_end]
     same_launch = np.flatnonzero(_turn_in_launch(call) > 0)
-    unexplained = set(same_launch[(decided == Start.LAUNCH)[same_launch]].tolist())
+    unexplained = set(same_launch[(one.decided == Start.LAUNCH)[same_launch]].tolist())
     if len(waits):
         wait_threads = thread_codes(calls["pid"], calls["tid"])[waits]
         wait_times = calls["start_ns"].to_numpy()[waits] + shift
         order = np.lexsort((wait_times, wait_threads))
         wait_threads, wait_times = wait_threads[order], wait_times[order]
-        candidates = np.flatnonzero((start - ready > latency) & (launch > _EARLIEST))
+        candidates = np.flatnonzero((start - one.ready > one.latency) & (launch > _EARLIEST))
         for at in candidates.tolist():
             low, high = (
-                np.searchsorted(wait_threads, thread[at], "left"),
-                np.searchsorted(wait_threads, thread[at], "right"),
+                np.searchsorted(wait_threads, one.thread[at], "left"),
+                np.searchsorted(wait_threads, one.thread[at], "right"),
             )
             place = low + int(np.searchsorted(wait_times[low:high], launch[at])) - 1
-            own = launch[previous[at]] if previous[at] >= 0 else _EARLIEST
+            own = launch[one.previous[at]] if one.previous[at] >= 0 else _EARLIEST
             if place >= low and wait_times[place] > own:
                 unexplained.add(at)
     for at in sorted(unexplained):
@@ -392,32 +549,40 @@ def _add_stream_waits(
         for position in range(last, max(last - _MOST_STEPS_BACK, -1), -1):
             other = int(by_end[position])
             same = call[other] == call[at] and call[at] >= 0 and start[other] < start[at]
-            if end[other] <= ready[at] and not same:
+            if end[other] <= one.ready[at] and not same:
                 break
-            if streams[other] != streams[at] and (launch[other] < launch[at] or same):
-                decided[at], before[at], inferred[at] = Start.WAIT, other, True
+            if one.stream[other] != one.stream[at] and (launch[other] < launch[at] or same):
+                one.decided[at], one.before[at], one.inferred[at] = Start.WAIT, other, True
+                one.waits.setdefault(at, []).append(other)
                 break
 
 
 def _blocked_calls(
-    calls: pl.DataFrame, launching: npt.NDArray[np.int32], start: Ints, end: Ints, launch: Ints, shift: int
+    one: _Starts, calls: pl.DataFrame, streams: Ints | None, shift: int
 ) -> dict[int, tuple[list[int], list[int], list[int], list[int]]]:
-    """Calls that returned when GPU work had ended: by thread, by end."""
+    """Calls that returned when GPU work had ended: by thread, by end.
+
+    Which work that was is recorded (a stream, an event, or the device), or it is what ended last before the return.
+    """
+    end, launch = one.end, one.launch
     classes = classify_values(calls["name"], api_classes)
     begins = calls["start_ns"].to_numpy() + shift
     finishes = begins + calls["duration_ns"].to_numpy()
     threads = thread_codes(calls["pid"], calls["tid"])
     rows = calls["call_row"].to_numpy()
     last_own = np.full(calls.height, -1, np.int64)
-    own = launching >= 0
+    own = one.call >= 0
     by_end = np.argsort(end, kind="stable")
-    last_own[launching[by_end][own[by_end]]] = by_end[own[by_end]]
+    last_own[one.call[by_end][own[by_end]]] = by_end[own[by_end]]
     ends = end[by_end]
+    recorded = {} if streams is None else _awaited(one, calls, streams, shift)
     found: list[tuple[int, int, int, int, int]] = []
     for at in np.flatnonzero((classes == ApiClass.SYNC) | ((classes == ApiClass.COPY) & (last_own >= 0))).tolist():
         begin, finish = int(begins[at]), int(finishes[at])
         if classes[at] == ApiClass.COPY:
             work = int(last_own[at])
+        elif at in recorded:
+            work = recorded[at]
         else:
             work = -1
             last = int(np.searchsorted(ends, finish, side="right")) - 1
@@ -433,6 +598,28 @@ def _blocked_calls(
         for column, value in zip(into, (finish, begin, work, row), strict=True):
             column.append(value)
     return by_thread
+
+
+def _awaited(one: _Starts, calls: pl.DataFrame, streams: Ints, shift: int) -> dict[int, int]:
+    """For each call that waited for a stream or an event, as the input records it, the last work of that; -1 for none.
+
+    What waits for all of a device is not among them: that is the work that ends last.
+    """
+    waiting = calls.with_row_index("at").filter(
+        pl.col("waiting_stream").is_null(), pl.col("awaited_stream").is_not_null()
+    )
+    if waiting.is_empty():
+        return {}
+    by_launch = _ByLaunch(one, streams)
+    record = launching_rows(waiting["awaited_call"], calls)
+    starts = calls["start_ns"].to_numpy() + shift
+    found = {}
+    for (at, stream, event), recorded in zip(
+        waiting.select("at", "awaited_stream", "awaited_call").iter_rows(), record.tolist(), strict=True
+    ):
+        if event is None or recorded >= 0:
+            found[at] = by_launch.last_before(stream, int(starts[at if event is None else recorded]))
+    return found
 
 
 def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int) -> dict[int, Bursts]:
@@ -502,6 +689,3 @@ def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[i
             here = places[session].get(row)
             if here is not None and there is not None and begin < late["begin_ns"] < made[session].end[here]:
                 made[session].meetings[here] = (late["begin_ns"], late["session"], there)
-
-
-# --- the walk --------------------------------------------------------------------------------------------------------

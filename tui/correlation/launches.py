@@ -11,6 +11,8 @@ from tui.correlation.nesting import NONE, Nesting, nested
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
 _SPARSE: Final = 8
@@ -87,6 +89,24 @@ def _look_up(
         inside = (block >= first) & (block <= last)
         found[begin : begin + _BLOCK] = table[np.where(inside, block - first, last - first + 1)]
     return found
+
+
+WAITS: Final = ("wait_device", "waiting_stream", "awaited_stream", "awaited_call")
+"""The columns of ``api_calls`` about synchronization."""
+
+
+def with_waits(api_calls: pl.DataFrame, waits: pl.DataFrame, by: Sequence[str] = ("correlation",)) -> pl.DataFrame:
+    """Add what calls waited for.
+
+    Args:
+        api_calls: With the columns of ``by``.
+        waits: `WAITS` and the columns of ``by``.
+        by: What tells calls apart.
+    """
+    if waits.is_empty():
+        return api_calls
+    first = waits.select(*by, *WAITS).unique(by, keep="first")
+    return api_calls.join(first, on=by, how="left", maintain_order="left")
 
 
 def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:

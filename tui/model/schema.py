@@ -122,11 +122,19 @@ API_CALLS: Final = pl.Schema(
         "correlation": pl.Int64,
         "result": pl.Int64,
         "kernel": NAME,
+        "wait_device": pl.Int32,
+        "waiting_stream": pl.Int64,
+        "awaited_stream": pl.Int64,
+        "awaited_call": pl.Int64,
         "line": pl.UInt32,
     }
 )
 """One row per CUDA API call; ``result`` is the code that it returned, 0 for success, and ``kernel`` what it launches,
-where the call itself says that."""
+where the call itself says that.
+
+Of calls that synchronize, where it is recorded: ``wait_device``; ``waiting_stream``, the stream that waits (null: the
+CPU); ``awaited_stream``, the stream that is waited for (null: all of the device); and ``awaited_call``, the correlation
+of the call that recorded the event (null: all work launched before)."""
 
 OPS: Final = pl.Schema(
     {

@@ -11,7 +11,7 @@ from textual import on
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.analysis.critical_path import SEGMENTS, segments_of, why_no_path, without_calls
+from tui.analysis.critical_path import SEGMENTS, left_out, segments_of, why_no_path, without_calls
 from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
 from tui.analysis.critical_path_trace import COLUMN_OF_KIND, TITLES, PathKind
 from tui.fitting import clip, clip_middle
@@ -223,7 +223,9 @@ class CriticalPathScreen(ViewScreen):
 
     def _take_strip(self, profile: Profile, row: dict[str, Any], path: list[tuple[int, int]]) -> None:
         if self.is_attached and profile is self.profile:
-            self.query_one(PathStrip).show(sentence_of(profile, row), row, path)
+            others = left_out(profile)
+            sentence = f"{sentence_of(profile, row)} ({others})" if others else sentence_of(profile, row)
+            self.query_one(PathStrip).show(sentence, row, path)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """What half of it saves, in words."""

@@ -290,3 +290,41 @@ def test_newer_traces_of_amd_repeat_a_grid_in_threads_on_the_kernel(name: str) -
         # Without a block nobody knows how many blocks the threads are.
         (None,) * 6,
     ]
+
+
+def test_calls_say_what_they_waited_for() -> None:
+    sync = {"device": 0, "context": 1, "cuda_sync_kind": ""}
+    profile = read(
+        [
+            call(1, 0),
+            call(2, 2, name="cudaEventRecord"),
+            call(3, 4, name="cudaStreamWaitEvent"),
+            call(4, 6, name="cudaEventSynchronize"),
+            call(5, 8, name="cudaStreamSynchronize"),
+            call(6, 10, name="cudaDeviceSynchronize"),
+            call(7, 12, name="cudaStreamWaitEvent"),
+            kernel(1, 1),
+            *(
+                gpu("cuda_sync", name, ts, 1, **{**sync, "correlation": number, "stream": stream}, **more)
+                for name, ts, number, stream, more in (
+                    ("Stream Wait Event", 4, 3, 20, {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 2}),
+                    ("Event Sync", 6, 4, -1, {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 2}),
+                    ("Stream Sync", 8, 5, 7, {}),
+                    ("Context Sync", 10, 6, (1 << 32) - 1, {}),
+                    # Of an event whose record is not known.
+                    ("Stream Wait Event", 12, 7, 20, {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": -1}),
+                )
+            ),
+        ]
+    )
+    columns = ("correlation", "wait_device", "waiting_stream", "awaited_stream", "awaited_call")
+    assert profile["api_calls"].select(columns).rows() == [
+        (1, None, None, None, None),
+        (2, None, None, None, None),
+        (3, 0, 20, 7, 2),
+        (4, 0, None, 7, 2),
+        (5, 0, None, 7, None),
+        (6, 0, None, None, None),
+        (7, None, None, None, None),
+    ]
+    assert not profile["issues"].height

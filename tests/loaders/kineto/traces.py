@@ -23,8 +23,8 @@ BASE_NS = 1_700_000_000_000_000_000
 
 
 def event(cat: str, name: str, ts: float, dur: float, *, tid: object = PROCESS, **args: object) -> Event:
-    """An event of the process; ``args`` have ``_`` for the spaces in their names."""
-    named = {key.replace("_", " "): value for key, value in args.items()}
+    """An event of the process; ``args`` have ``_`` for the spaces in their names, but for those of waits."""
+    named = {key if key.startswith("wait_on") else key.replace("_", " "): value for key, value in args.items()}
     return {"ph": "X", "cat": cat, "name": name, "pid": PROCESS, "tid": tid, "ts": ts, "dur": dur, "args": named}
 
 

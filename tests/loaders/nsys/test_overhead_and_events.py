@@ -130,3 +130,45 @@ def test_events_that_are_not_known_are_counted(tmp_path: Path) -> None:
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+@pytest.mark.parametrize("generation", ["2023.4", "2025.5"])
+def test_calls_say_what_they_waited_for(generation: str, tmp_path: Path) -> None:
+    """Both processes record an event twice, and wait for it; the numbers of kinds are of no use."""
+    none = (1 << 32) - 1
+    names = {40: "cudaEventRecord_v3020", 41: "cudaStreamWaitEvent_v3020", 42: "cudaStreamSynchronize_v3020"}
+    names[43] = "cudaEventSynchronize_v3020"
+
+    def of(pid: int, stream: int, correlation: int, **more: int) -> twin.Row:
+        where = {"deviceId": 0, "contextId": 1, "globalPid": twin.process(pid)}
+        return {**where, "streamId": stream, "correlationId": correlation, **more}
+
+    calls, records, syncs = [], [], []
+    for pid in (twin.FIRST, twin.SECOND):
+        for number, name in enumerate((40, 41, 40, 43, 42, 41)):
+            calls.append(twin.call(pid, 5000 + 10 * number, 5005 + 10 * number, 50 + number, name=name))
+        records += [of(pid, 7, 50, eventId=3, eventSyncId=1), of(pid, 9, 52, eventId=3, eventSyncId=2)]
+        syncs += [
+            of(pid, 14, 51, eventId=3, eventSyncId=1, syncType=3),
+            of(pid, none, 53, eventId=3, eventSyncId=2, syncType=1),
+            of(pid, 7, 54, eventId=none, eventSyncId=none, syncType=2),
+            # Of an event that was never recorded.
+            of(pid, 14, 55, eventId=8, eventSyncId=0, syncType=2),
+        ]
+    rows = twin.tables(generation)
+    rows["CUPTI_ACTIVITY_KIND_RUNTIME"] = [*rows["CUPTI_ACTIVITY_KIND_RUNTIME"], *calls]
+    rows["StringIds"] = [*rows["StringIds"], *({"id": number, "value": text} for number, text in names.items())]
+    rows |= {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": syncs, "CUPTI_ACTIVITY_KIND_CUDA_EVENT": records}
+    profile = load_one(str(twin.write(tmp_path / "run.sqlite", generation, rows)))
+    columns = ("session", "correlation", "wait_device", "waiting_stream", "awaited_stream", "awaited_call")
+    assert profile["api_calls"].select(columns).drop_nulls("wait_device").rows() == [
+        row
+        for session in (0, 1)
+        for row in ((session, 51, 0, 14, 7, 50), (session, 53, 0, None, 9, 52), (session, 54, 0, None, 7, None))
+    ]
+    assert (
+        not profile["issues"]
+        .filter(pl.col("reason").str.contains("not shown"))
+        .filter(pl.col("text").str.contains("SYNCHRONIZATION|CUDA_EVENT"))
+        .height
+    )

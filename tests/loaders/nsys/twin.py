@@ -55,7 +55,12 @@ _SINCE: Mapping[str, Mapping[str, str]] = {
         "CUPTI_ACTIVITY_KIND_MEMCPY": "greenContextId",
         "CUPTI_ACTIVITY_KIND_MEMSET": "greenContextId",
     },
-    "2025.5": {"CUPTI_ACTIVITY_KIND_KERNEL": "graphId clusterX clusterY clusterZ", "NVTX_EVENTS": "binaryData"},
+    "2025.5": {
+        "CUPTI_ACTIVITY_KIND_KERNEL": "graphId clusterX clusterY clusterZ",
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "eventSyncId",
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "eventSyncId",
+        "NVTX_EVENTS": "binaryData",
+    },
 }
 _COLUMNS: Mapping[str, str] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": _KERNEL,
@@ -64,6 +69,10 @@ _COLUMNS: Mapping[str, str] = {
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": f"{_WHERE} graphId graphExecId",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start end eventClass globalTid correlationId nameId returnValue callchainId",
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "start globalPid address originalFaultPc CpuInstruction module sourceLine",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": (
+        "start end deviceId contextId streamId correlationId globalPid syncType eventId"
+    ),
+    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "deviceId contextId streamId correlationId globalPid eventId",
     "NVTX_EVENTS": "start end eventType rangeId category color text globalTid endGlobalTid textId domainId",
     "OSRT_API": "start end globalTid nameId",
     "PROFILER_OVERHEAD": "start end globalTid nameId returnValue",

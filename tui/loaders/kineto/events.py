@@ -101,6 +101,8 @@ class KinetoEvents:
     """Work of the GPU, with its ``kind``; of each kind in the order of the file."""
     overhead: pl.DataFrame
     """Work of the profiler itself."""
+    waits: pl.DataFrame
+    """What calls and streams waited for: columns of `tui.correlation.launches.with_waits`."""
     far: int
     """How many events were left out because their time is far from that of all others."""
     begin_ns: int
@@ -140,9 +142,32 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
         calls=parts["call"],
         gpu=_placed(pl.concat(work), labels),
         overhead=parts["overhead"],
+        waits=_waits(parts["sync"]),
         far=far,
         begin_ns=begin_ns,
     )
+
+
+_NO_STREAM: Final = (1 << 32) - 1
+"""What CUPTI writes in place of a stream, as -1 in later versions."""
+
+
+def _waits(syncs: pl.DataFrame) -> pl.DataFrame:
+    def stream(name: str) -> pl.Expr:
+        return pl.when(pl.col(name).is_between(0, _NO_STREAM - 1)).then(name)
+
+    kind = syncs["name"].cast(pl.String)
+    is_stream_wait, is_event = (
+        (kind == "Stream Wait Event").fill_null(False),
+        kind.is_in(["Event Sync", "Stream Wait Event"]),
+    )
+    return syncs.select(
+        "correlation",
+        pl.col("device").cast(pl.Int32, strict=False).alias("wait_device"),
+        pl.when(is_stream_wait).then(stream("stream")).alias("waiting_stream"),
+        pl.when(is_event).then(stream("wait_on_stream")).otherwise(stream("stream")).alias("awaited_stream"),
+        pl.when(is_event & (pl.col("event_record") > 0)).then("event_record").alias("awaited_call"),
+    ).filter(pl.col("correlation") > 0, ~pl.Series(is_event) | pl.col("awaited_call").is_not_null())
 
 
 def _with_numbers(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
@@ -330,6 +355,9 @@ WANTED: Final = (
     Arg("bytes", ("bytes", "size"), ArgKind.INTEGER),
     Arg("bandwidth", ("memory bandwidth (gb/s)",), ArgKind.NUMBER),
     Arg("graph_node", ("graph node id",), ArgKind.INTEGER),
+    # Of synchronization.
+    Arg("wait_on_stream", ("wait_on_stream",), ArgKind.INTEGER),
+    Arg("event_record", ("wait_on_cuda_event_record_corr_id",), ArgKind.INTEGER),
     # AMD's calls name the kernel that they launch.
     Arg("kernel", ("kernel",), ArgKind.TEXT),
     # Of what the allocator did.
@@ -363,10 +391,10 @@ _ROLES: Final = {
     "mtia_ccp_events": "kernel",
     "overhead": "overhead",
 }
-_BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset"}
+_BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset", "sync": "sync"}
 """Whatever stands before it: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
-_REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|sync|event)")
-"""What adds no information: annotations put on the GPU's rows, waits that calls stand for."""
+_REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|event)")
+"""What adds no information: annotations put on the GPU's rows."""
 _FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
 
 GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -390,6 +418,7 @@ _COLUMNS: Final = {
     "memcpy": _OF_GPU,
     "memset": _OF_GPU,
     "overhead": (*_PLACE, "line"),
+    "sync": (*_PLACE, "correlation", "device", "stream", "wait_on_stream", "event_record"),
 }
 """What is needed of the events of each role: in a large trace every column counts."""
 

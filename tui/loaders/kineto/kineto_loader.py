@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.correlation.iteration_ranges import Steps, mark_steps
-from tui.correlation.launches import iteration_at, link_ops, nest, parents
+from tui.correlation.launches import iteration_at, link_ops, nest, parents, with_waits
 from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.base import Format, Report, keep_going, summed
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
@@ -170,8 +170,9 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     collector.add_frames(
         {
             "activities": activities.drop("launch_ns", "launch_pid", "launch_tid", "external_id"),
-            "api_calls": events.calls.select(
-                "name", "start_ns", "duration_ns", "pid", "tid", "correlation", "kernel", "line"
+            "api_calls": with_waits(
+                events.calls.select("name", "start_ns", "duration_ns", "pid", "tid", "correlation", "kernel", "line"),
+                events.waits,
             ),
             "ops": ops.frame.with_columns(iteration_at(marks, ops.frame["start_ns"])),
             "ranges": steps.ranges,

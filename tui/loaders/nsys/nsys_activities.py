@@ -15,12 +15,14 @@ from tui.loaders.nsys.export_tables import (
     COPIES,
     CPU_PAGE_FAULTS,
     CUPTI_OVERHEAD,
+    EVENT_RECORDS,
     GPU_PAGE_FAULTS,
     GRAPHS,
     KERNELS,
     MEMSETS,
     OVERHEAD,
     RANGES,
+    SYNCS,
     StringIds,
     Tables,
     Types,
@@ -241,6 +243,55 @@ def api_calls(tables: Tables, strings: StringIds) -> pl.DataFrame:
         tid_of("globalTid"),
         pl.col("correlationId").alias("correlation"),
         pl.col("returnValue").alias("result"),
+    )
+
+
+_NONE: Final = (1 << 32) - 1
+"""What stands in place of a stream or an event."""
+_STREAM_WAIT: Final = r"^(?:cuda|cu)StreamWaitEvent"
+
+
+def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
+    """What calls waited for: ``process`` and columns of `tui.correlation.launches.with_waits`.
+
+    The numbers of kinds (``syncType``) differ between versions: what waits is told by streams, events and calls.
+
+    Args:
+        tables: The export.
+        calls: Of `api_calls`.
+    """
+    place: Types = {"deviceId": pl.Int32, "streamId": pl.Int64, "correlationId": pl.Int64, "globalPid": pl.Int64}
+    event: Types = {"eventId": pl.Int64, "eventSyncId": pl.Int64}
+    rows = tables.frame(SYNCS, {**place, **event}).with_columns(process_of("globalPid"))
+    records = tables.frame(EVENT_RECORDS, {**place, **event}).select(
+        process_of("globalPid"), *event, awaited_call="correlationId", awaited="streamId"
+    )
+    names = calls.select("process", "correlation", "name").unique(["process", "correlation"], keep="first")
+    has_turns = tables.has(EVENT_RECORDS, "eventSyncId")
+    rows = rows.join(names, left_on=["process", "correlationId"], right_on=["process", "correlation"], how="left")
+    if has_turns:
+        key = ["process", "eventId", "eventSyncId"]
+        rows = rows.join(records.unique(key, keep="last"), on=key, how="left")
+    else:
+        # An event is recorded again and again: the last record before the wait counts.
+        rows = rows.sort("correlationId").join_asof(
+            records.drop("eventSyncId").drop_nulls().sort("awaited_call"),
+            left_on="correlationId",
+            right_on="awaited_call",
+            by=["process", "eventId"],
+            coalesce=False,
+            check_sortedness=False,
+        )
+    stream = pl.when(pl.col("streamId") != _NONE).then("streamId")
+    is_stream_wait = pl.col("name").cast(pl.String).str.contains(_STREAM_WAIT).fill_null(False)
+    is_event = is_stream_wait | (pl.col("eventId") != _NONE).fill_null(False)
+    return rows.filter(~is_event | pl.col("awaited_call").is_not_null()).select(
+        "process",
+        pl.col("correlationId").alias("correlation"),
+        pl.col("deviceId").alias("wait_device"),
+        pl.when(is_stream_wait).then(stream).alias("waiting_stream"),
+        pl.when(is_event).then("awaited").otherwise(stream).alias("awaited_stream"),
+        pl.when(is_event).then("awaited_call").alias("awaited_call"),
     )
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.iteration_ranges import mark_steps
-from tui.correlation.launches import iteration_at, link_ops, with_launch
+from tui.correlation.launches import iteration_at, link_ops, with_launch, with_waits
 from tui.correlation.nvtx_ops import ops_from_ranges
 from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
 from tui.loaders.base import Format
 from tui.loaders.cupti import add_overhead
 from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_of
 from tui.loaders.nsys.export_tables import RANGES as NVTX_EVENTS
-from tui.loaders.nsys.nsys_activities import NvtxEvents, api_calls, gpu_work, overhead
+from tui.loaders.nsys.nsys_activities import NvtxEvents, api_calls, gpu_work, overhead, waits
 from tui.loaders.nsys.recording_facts import (
     Recording,
     devices_frame,
@@ -92,6 +92,7 @@ def read_export(
     facts = recording(tables)
     strings = StringIds(tables)
     work, calls = gpu_work(tables, strings, collector.preview), api_calls(tables, strings)
+    calls = with_waits(calls, waits(tables, calls), by=("process", "correlation"))
     events = NvtxEvents(tables, strings)
     rows = _Rows(work, calls, events.ranges, overhead(tables, strings))
     goes_on = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
