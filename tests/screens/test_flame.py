@@ -15,6 +15,7 @@ async def test_a_story_in_the_flame() -> None:
         text = screen_text(pilot.app)
         assert "▏conv1" in text
         assert "754 ms  100.0% of GPU time  itself 0 ns  all" in text
+        assert "▏260 ms  34.5%" in text
         await press(pilot, "j", "j", "l")
         assert (chart.current or {})["node"] == "convolution backward data"
         assert "260 ms  34.5% of GPU time" in screen_text(pilot.app)
@@ -25,7 +26,7 @@ async def test_a_story_in_the_flame() -> None:
         await press(pilot, "n")
         assert chart.cursor in chart.found
         await press(pilot, "escape")
-        assert "96.9%" not in screen_text(pilot.app)
+        assert "96.9% of GPU time" not in screen_text(pilot.app)
         await press(pilot, "z", "b")
         assert "Flame ▸ by type" in screen_text(pilot.app)
         view = app_of(pilot).view_screen
@@ -44,5 +45,5 @@ async def test_a_story_in_the_flame() -> None:
 
 async def test_without_colors_edges_tell_nodes_apart() -> None:
     async with opened("caffe_conv1.nvprof.log", view="flame", size=(80, 24), color="none", ascii_only=True) as pilot:
-        line = screen_text(pilot.app).splitlines()[4]
-        assert line.count("|") >= 3 or line.count("▏") >= 3
+        lines = screen_text(pilot.app).splitlines()
+        assert max(line.count("|") for line in lines) >= 3

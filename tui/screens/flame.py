@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
+from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
@@ -17,8 +18,11 @@ from tui.model.columns import ColumnKind
 from tui.model.errors import CommandError
 from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, ViewScreen
+from tui.screens.help import LEGEND
 from tui.screens.kernels import no_kernels
 from tui.text import plain
+from tui.widgets.app_services import services_of
+from tui.widgets.charts.bars import look_of
 from tui.widgets.charts.flame import FlameChart
 from tui.widgets.header_footer import TabBar
 from tui.widgets.input_bars import FindBar
@@ -55,10 +59,11 @@ class FlameScreen(ViewScreen):
         self._text = ""
 
     def compose_body(self) -> Iterable[Widget]:
-        """The groupings, the chart, and two lines on the node under the cursor and on what was found."""
+        """The groupings, the chart, its legend, and two lines on the node under the cursor and on what was found."""
         yield TabBar([one.title.removeprefix("by ") for one in GROUPINGS], hint="b", id="groupings")
         yield NoteLine(id="comparing")
         yield FlameChart(id="chart")
+        yield Static(id="legend")
         yield Static(id="node")
         yield Static(id="found")
         yield FindBar()
@@ -128,18 +133,33 @@ class FlameScreen(ViewScreen):
         node = self.chart.current
         words = "" if node is None else self._words(node)
         width = max(10, self.size.width - 2)
-        self.query_one("#node", Static).update(clip(words, width).replace("[", r"\["))
+        self.query_one("#node", Static).update(Content(clip(words, width)))
+        legend = self._legend(width)
+        self.query_one("#legend", Static).update(Content.assemble(" ", legend))
+        self.query_one("#legend").display = bool(legend)
 
-    @staticmethod
-    def _words(node: dict[str, object]) -> str:
-        own = "" if node["what"] == KERNEL else f"  itself {brief_duration(node['gpu_self_ns'])}"  # type: ignore[arg-type]
-        growth = ""
-        if node.get("growth_ns") is not None:
-            ns = int(node["growth_ns"])  # type: ignore[call-overload]
-            growth = f"  {'+' if ns >= 0 else '-'}{brief_duration(abs(ns))} against the baseline"
-        time = brief_duration(node["gpu_ns"])  # type: ignore[arg-type]
-        share = brief_percent(node["time_pct"])  # type: ignore[arg-type]
-        return f" {time}  {share} of GPU time{own}{growth}  {plain(str(node['node']))}"
+    def _words(self, node: dict[str, Any]) -> str:
+        share = f"{brief_percent(node['time_pct'])} of GPU time"
+        name = plain(str(node["node"]))
+        if (ns := node.get("growth_ns")) is not None:
+            sides = self.explorer.comparison.sides
+            per = " per iteration" if sides is not None and sides.per_iteration else ""
+            change = f"{'+' if ns >= 0 else '-'}{brief_duration(abs(ns))} against the baseline"
+            return f" {brief_duration(node['compared_ns'])}{per}, {change}  {share}  {name}"
+        own = "" if node["what"] == KERNEL else f"  itself {brief_duration(node['gpu_self_ns'])}"
+        return f" {brief_duration(node['gpu_ns'])}  {share}{own}  {name}"
+
+    def _legend(self, width: int) -> Content:
+        """The kinds of work that are shown, where colors mean them."""
+        rows = self.chart.rows
+        if rows is None or "growth_ns" in rows.columns or services_of(self).color == "none":
+            return Content("")
+        looks = set(rows["look"].drop_nulls())
+        entries = [(look_of(look).color, words) for look, words in LEGEND if look in looks]
+        line = Content("  ").join(
+            Content.assemble(("█", color), (f" {words}", "$text-muted")) for color, words in entries
+        )
+        return line if line.cell_length < width else Content("")
 
     # --- groupings, comparison ---------------------------------------------------------------------------------------
 

@@ -339,7 +339,9 @@ def matching(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
 
 
 def with_growth(rows: pl.DataFrame, baseline: pl.DataFrame, per: tuple[int, int] = (1, 1)) -> pl.DataFrame:
-    """A flame with the change of each node against a baseline: growth_ns and growth_pct (null for what is new).
+    """A flame with the time of each node that is compared, and its change against a baseline.
+
+    Its columns are compared_ns, growth_ns and growth_pct (null for what is new).
 
     Args:
         rows: The candidate, as `flame_by`.
@@ -352,6 +354,7 @@ def with_growth(rows: pl.DataFrame, baseline: pl.DataFrame, per: tuple[int, int]
     joined = joined.join(before, on=["path", "what"], how="left", maintain_order="left")
     candidate, base = pl.col("now_ns") / per[0], pl.col("before_ns") / per[1]
     growth = joined.select(
+        candidate.round().cast(pl.Int64).alias("compared_ns"),
         (candidate - base.fill_null(0)).round().cast(pl.Int64).alias("growth_ns"),
         pl.when(base > 0).then(100 * (candidate - base) / base).alias("growth_pct"),
     )

@@ -1,4 +1,4 @@
-"""The flame chart: nodes as wide as their GPU time, each level a line, the whole at the top."""
+"""The flame chart: nodes as wide as their GPU time, each level a row, the whole at the top."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.fitting import cell_width, clip, pad, shorten_symbol
+from tui.fmt import brief_duration, brief_percent
 from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE
 from tui.text import plain
@@ -25,6 +26,8 @@ LABEL_LEAST: Final = 4
 """Narrower nodes have no label."""
 EDGE: Final = "▏"
 LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "communication")
+TALLEST: Final = 3
+"""Lines of a level where there is room: the name, its time, and a blank one."""
 GREW_PCT: Final = 1.0
 """A smaller change against the baseline counts as none."""
 
@@ -56,6 +59,9 @@ class FlameChart(Widget, can_focus=True):
         & > .flamechart--added { background: $warning; color: $background; }
         & > .flamechart--same { background: $panel; color: $foreground; }
         & > .flamechart--empty { color: $text-muted; }
+        &:light {
+            & > .flamechart--other, & > .flamechart--unknown, & > .flamechart--memset { color: $background; }
+        }
         &:ansi {
             & > .flamechart--tensor { background: ansi_default; color: $kind-tensor; }
             & > .flamechart--other { background: ansi_default; color: $kind-other; }
@@ -103,6 +109,12 @@ class FlameChart(Widget, can_focus=True):
             self.cursor = int(same.arg_max() or 0) if same.any() else 0
         self._moved()
 
+    @property
+    def _tall(self) -> int:
+        """Lines of each level."""
+        levels = int(self._depths.max()) + 1 if len(self._depths) else 1
+        return max(1, min(TALLEST, self.size.height // levels))
+
     def mark(self, found: pl.Series) -> None:
         """Highlight these nodes."""
         self._marked = found.to_numpy()
@@ -139,7 +151,7 @@ class FlameChart(Widget, can_focus=True):
 
     def _moved(self) -> None:
         if len(self._depths):
-            height = max(1, self.size.height)
+            height = max(1, self.size.height // self._tall)
             level = int(self._depths[self.cursor])
             self._top = min(max(self._top, level - height + 1), level)
         self.refresh()
@@ -190,7 +202,7 @@ class FlameChart(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on the node that was clicked; a second click zooms."""
-        row = self._node_at(event.x, event.y + self._top)
+        row = self._node_at(event.x, event.y // self._tall + self._top)
         if row == self.cursor:
             self.action_zoom_in()
         elif row != NONE:
@@ -232,7 +244,7 @@ class FlameChart(Widget, can_focus=True):
         return drawn
 
     def render_line(self, y: int) -> Strip:
-        """Draw one level."""
+        """Draw a line of a level: names first, then times."""
         width = self.size.width
         blank = self.get_component_rich_style("flamechart--empty")
         if self._rows is None or self._rows.is_empty():
@@ -240,21 +252,28 @@ class FlameChart(Widget, can_focus=True):
             return Strip([Segment(pad(clip(plain(text), width), width), blank)], width)
         segments: list[Segment] = []
         used = 0
-        for row, first, last in self._line(y + self._top):
+        level, line = divmod(y, self._tall)
+        for row, first, last in self._line(level + self._top):
             if first > used:
                 segments.append(Segment(" " * (first - used), blank))
-            segments.append(Segment(self._label(row, last - first), self._style(row, first)))
+            segments.append(Segment(self._label(row, last - first, line), self._style(row, first)))
             used = last
         segments.append(Segment(" " * (width - used), blank))
         return Strip(segments, width)
 
-    def _label(self, row: int, width: int) -> str:
+    def _label(self, row: int, width: int, line: int) -> str:
         assert self._rows is not None
         few_colors = services_of(self).color in ("16", "none")
         name, what = self._rows["node"][row], self._rows["what"][row]
-        fill = "─" if few_colors else " "
+        fill = "─" if few_colors and not line else " "
         if width < LABEL_LEAST:
             return (EDGE if few_colors or width > 1 else " ") + fill * (width - 1)
+        if line:
+            times = "compared_ns" if "compared_ns" in self._rows.columns else "gpu_ns"
+            time = brief_duration(self._rows[times][row])
+            words = f"{time}  {brief_percent(self._rows['time_pct'][row])}" if line == 1 else ""
+            shown = words if len(words) < width else time if words and len(time) < width else ""
+            return EDGE + pad(shown, width - 1)
         text = plain(str(name))
         if "growth_pct" in self._rows.columns:
             growth = self._rows["growth_pct"][row]
