@@ -19,7 +19,7 @@ async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
         rows = critical_paths(screen.profile)
         tables = screen.query_one(LinkedTables)
         assert tables.pane(0).model.shown_frame().height == rows.height
-        assert "decides when it ends" in screen_text(pilot.app)
+        assert "-bound (" in screen_text(pilot.app)
         await press(pilot, "enter")
         work = tables.pane(1).current_row
         assert work is not None
@@ -35,9 +35,13 @@ async def test_from_an_iteration_to_the_segments_and_the_timeline() -> None:
         assert timeline.lanes.hits is None
 
 
-async def test_a_short_screen_keeps_two_lines_of_bars() -> None:
+async def test_a_short_screen_keeps_a_bar_and_its_whole_legend() -> None:
     async with opened(sample("resnet50_training.pt.trace.json.gz"), size=(80, 24)) as pilot:
         await press(pilot, "B")
         screen = app_of(pilot).view_screen
         assert screen is not None
-        assert screen.query_one(PathStrip).size.height == 3
+        strip = screen.query_one(PathStrip)
+        assert strip.size.height == 3
+        _, parts, legend = strip.render().plain.splitlines()
+        assert set(parts) == {entry.split()[0] for entry in legend.split("  ")}
+        assert legend.endswith(" other")

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from tui.analysis.critical_path import SEGMENTS, left_out, segments_of, why_no_path, without_calls
 from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
 from tui.analysis.critical_path_trace import COLUMN_OF_KIND, TITLES, PathKind
-from tui.fitting import clip, clip_middle
+from tui.fitting import cell_width, clip, clip_middle
 from tui.fmt import brief_duration, brief_percent
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
@@ -45,6 +45,9 @@ _LOOKS: Final = {
     PathKind.CPU_OUTSIDE: ("▧", "$kind-whole"),
     PathKind.NOT_RECORDED: ("▥", "$kind-unknown"),
 }
+_OTHER: Final = ("▥", "$kind-unknown")
+"""The parts that the legend has no room for, as one."""
+_OTHER_WORDS: Final = " other"
 _ON_CPU: Final = (PathKind.CPU_OP, PathKind.API_CALL, PathKind.CPU_OUTSIDE, PathKind.LAUNCH_DELAY)
 TALL: Final = 30
 """With so many lines the path has a line over time, beside that of its parts."""
@@ -116,8 +119,14 @@ class PathStrip(Widget):
         return Content("\n").join(lines[:height])
 
     def _parts(self, width: int) -> Content:
-        cells = shared_cells(self._sums, width)
-        return Content.assemble(*((_LOOKS[kind][0] * cells[kind], _LOOKS[kind][1]) for kind in PathKind))
+        named = self._named(width)
+        kinds = [*(kind for kind in PathKind if kind in named), None]
+        sums = [sum(self._sums) - sum(self._sums[one] for one in named) if kind is None else self._sums[kind]
+                for kind in kinds]  # fmt: skip
+        looks = [_OTHER if kind is None else _LOOKS[kind] for kind in kinds]
+        return Content.assemble(
+            *((fill * cells, color) for (fill, color), cells in zip(looks, shared_cells(sums, width), strict=True))
+        )
 
     def _over_time(self, width: int) -> Content:
         """Each cell shows what takes most of its time."""
@@ -128,22 +137,34 @@ class PathStrip(Widget):
             own = np.where(kinds == kind, np.diff(ends, prepend=0), 0)
             until = np.interp(edges, np.concatenate(([0], ends)), np.concatenate(([0], np.cumsum(own))))
             shares[:, kind] = np.diff(until)
-        most = shares.argmax(axis=1).tolist()
-        return Content.assemble(*(_LOOKS[PathKind(kind)] for kind in most))
+        named = self._named(width)
+        most = map(PathKind, shares.argmax(axis=1).tolist())
+        return Content.assemble(*(_LOOKS[kind] if kind in named else _OTHER for kind in most))
+
+    def _named(self, width: int) -> Mapping[PathKind, str]:
+        """The kinds that the legend has room for, the largest first, and its words: figures, else names alone."""
+        whole = sum(self._sums)
+        kinds = sorted((kind for kind in PathKind if self._sums[kind]), key=lambda one: -self._sums[one])
+        names = {kind: f" {TITLES[kind]}" for kind in kinds}
+        figures = {
+            kind: f" {TITLES[kind]} {brief_duration(self._sums[kind])} {brief_percent(100 * self._sums[kind] / whole)}"
+            for kind in kinds
+        }
+        choices = [{kind: (figures if place < full else names)[kind] for place, kind in enumerate(kinds)}
+                   for full in range(len(kinds), -1, -1)]  # fmt: skip
+        fewer = [{kind: names[kind] for kind in kinds[:shown]} for shown in range(len(kinds) - 1, 0, -1)]
+        for words in (*choices, *fewer):
+            entries = [*words.values(), *([] if len(words) == len(kinds) else [_OTHER_WORDS])]
+            if sum(1 + cell_width(text) + 2 for text in entries) - 2 <= width:
+                return words
+        return {}
 
     def _legend(self, width: int) -> Content:
-        line = Content("")
-        whole = sum(self._sums)
-        for kind in sorted(PathKind, key=lambda one: -self._sums[one]):
-            if not self._sums[kind]:
-                continue
-            fill, color = _LOOKS[kind]
-            text = f" {TITLES[kind]} {brief_duration(self._sums[kind])} {brief_percent(100 * self._sums[kind] / whole)}"
-            part = Content.assemble((fill, color), text, "   ")
-            if line.cell_length + part.cell_length - 3 > width:
-                break
-            line += part
-        return line
+        named = self._named(width)
+        entries = [(_LOOKS[kind], words) for kind, words in named.items()]
+        if len(entries) < sum(1 for one in self._sums if one):
+            entries.append((_OTHER, _OTHER_WORDS))
+        return Content("  ").join(Content.assemble(look, words) for look, words in entries)
 
 
 def sentence_of(profile: Profile, row: Row) -> str:
@@ -155,9 +176,9 @@ def sentence_of(profile: Profile, row: Row) -> str:
     if 2 * elsewhere > whole:
         return f"{begin}{brief_percent(100 * elsewhere / whole)} of the path is on other ranks, which arrive later"
     if 2 * on_cpu > whole:
-        return f"{begin}the CPU decides when it ends ({brief_percent(100 * on_cpu / whole)}); launches arrive late"
+        return f"{begin}CPU-bound ({brief_percent(100 * on_cpu / whole)} of the path); launches arrive late"
     if 2 * gpu > whole:
-        return f"{begin}GPU work decides when it ends ({brief_percent(100 * gpu / whole)})"
+        return f"{begin}GPU-bound ({brief_percent(100 * gpu / whole)} of the path)"
     missing = without_calls(profile)
     return begin + (missing or "neither the CPU nor GPU work has most of the path")
 
