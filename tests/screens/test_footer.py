@@ -31,7 +31,7 @@ def foot(pilot: Pilot[None]) -> list[str]:
         (("7",), ["enter open", "/ find", "f filter", "t slowest", "? help", "q back"]),
         (("colon", *"timeline", "enter"), ["enter open", "+ zoom in", "/ find", "I longest gaps", "? help", "q back"]),
         (("colon", *"sql", "enter"), ["up previous", "right complete", "enter run", "esc to the rows"]),
-        (("colon",), ["up previous", "right complete", "enter run", "esc leave"]),
+        (("colon",), ["up previous", "right complete", "enter run", "esc cancel"]),
         (("4", "f"), ["enter keep", "esc undo", "tab find/filter"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,

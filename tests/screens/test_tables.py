@@ -262,7 +262,7 @@ async def test_what_the_bar_says_is_cut_in_ascii_too() -> None:
 async def test_arrow_keys_are_spelled_and_choices_cut_with_a_mark_in_ascii() -> None:
     async with opened(TRAINING, size=(80, 24), ascii_only=True) as pilot:
         await press(pilot, "colon")
-        assert screen_text(pilot.app).rstrip().endswith("up previous  right complete  enter run  esc leave")
+        assert screen_text(pilot.app).rstrip().endswith("up previous  right complete  enter run  esc cancel")
         await press(pilot, *"kernels", "enter", "c")
         text = screen_text(pilot.app)
         assert text.isascii()

@@ -92,7 +92,7 @@ class CompareDialog(Dialog[str]):
     """
 
     TITLE_TEXT: ClassVar[str] = "Compare with"
-    KEYS: ClassVar[str] = "enter compare  down list  right complete  esc leave"
+    KEYS: ClassVar[str] = "enter compare  down list  right complete  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("down", "app.focus_next", "Down"),
         ("up", "app.focus_previous", "Up"),

@@ -323,7 +323,7 @@ class KeyPicker(Dialog[str]):
     """
 
     TITLE_TEXT = "Iterations: rounds of a loop, or from one end of a name to the next"
-    KEYS = "type to narrow  up down choose  enter take  ctrl+r no key  esc leave"
+    KEYS = "type to filter  up down select  enter choose  ctrl+r no key  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "leave", "Leave"),
         ("down", "step(1)", "Down"),

@@ -242,7 +242,7 @@ class CommandBar(Horizontal):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "leave", key_display="esc"),
+        Binding("escape", "close", "cancel", key_display="esc"),
     ]
     DEFAULT_CSS = """
     CommandBar {

@@ -36,7 +36,7 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     """A box with a title, a body and a line that names the keys; ``esc`` leaves it without a result."""
 
     TITLE_TEXT: ClassVar[str] = ""
-    KEYS: ClassVar[str] = "esc leave"
+    KEYS: ClassVar[str] = "esc close"
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Leave")]
 
     _is_dismissed = False

@@ -63,7 +63,7 @@ class ExportDialog(Dialog[str]):
     """
 
     TITLE_TEXT: ClassVar[str] = "Export"
-    KEYS: ClassVar[str] = "left right choose  up down next line  enter write  esc leave"
+    KEYS: ClassVar[str] = "left right choose  up down next line  enter write  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("enter", "write", "Write"),
         ("down", "app.focus_next", "Down"),

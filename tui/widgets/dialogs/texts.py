@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tui.fitting import bar, cell_width, clip_middle, pad
+from tui.fitting import bar, cell_width, clip_middle, pad, shorten_symbol
 from tui.fmt import count, format_value
 from tui.model.columns import ColumnKind
 from tui.query.values import BASE_UNIT
@@ -40,7 +40,7 @@ class DistributionDialog(Dialog[str]):
         weight: What the sums are of.
     """
 
-    KEYS: ClassVar[str] = "enter filter  esc leave"
+    KEYS: ClassVar[str] = "enter filter  esc close"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q,D", "leave", "Leave"),
         ("j", "step(True)", "Down"),
@@ -61,8 +61,8 @@ class DistributionDialog(Dialog[str]):
     def compose_body(self) -> ComposeResult:
         """The percentiles, then a line for each value or bin."""
         yield Static(Content(self._found.summary), id="distribution-summary")
-        width = max(30, min(100, self.app.size.width * 9 // 10) - 4)
-        yield MenuLines(*map(Content, distribution_lines(self._found, self._weight, width)))
+        lines = distribution_lines(self._found, self._weight, _line_cells(self.app.size.width), self._column.kind)
+        yield MenuLines(*(Content.assemble(words, (drawn, "$bar")) for words, drawn in lines))
 
     def on_mount(self) -> None:
         """Name the column on the border."""
@@ -79,13 +79,26 @@ class DistributionDialog(Dialog[str]):
         (lines.action_cursor_down if is_down else lines.action_cursor_up)()
 
 
-def distribution_lines(found: Distribution, weight: Column | None, width: int) -> list[str]:
-    """A line for each value or bin: what it is, rows, the sum of the weight, and a bar of the larger of them.
+def _line_cells(screen_width: int) -> int:
+    """The cells of a line beside the frame and the scroll bar of a dialog."""
+    return max(30, min(100, screen_width * 9 // 10) - 6)
+
+
+def _label(text: str, kind: ColumnKind, width: int) -> str:
+    short = shorten_symbol if kind is ColumnKind.SYMBOL else clip_middle
+    return pad(short(plain(text), width), width)
+
+
+def distribution_lines(
+    found: Distribution, weight: Column | None, width: int, kind: ColumnKind = ColumnKind.TEXT
+) -> list[tuple[str, str]]:
+    """A line for each value or bin: what it is, rows and the sum of the weight; and a bar of the larger of them.
 
     Args:
         found: The values.
         weight: What the sums are of; None: there are none.
         width: Cells.
+        kind: What the values are.
     """
     sums = [format_value(weight.kind, one.weight) if weight is not None else "" for one in found.bins]
     numbers = [count(one.rows) for one in found.bins]
@@ -97,8 +110,7 @@ def distribution_lines(found: Distribution, weight: Column | None, width: int) -
     lines = []
     for one, number, total, part in zip(found.bins, numbers, sums, parts, strict=True):
         drawn = bar(part / most, room) if most > 0 and room > 0 else ""
-        text = pad(clip_middle(plain(one.label), label), label)
-        lines.append(f"{text}  {number:>{cells_rows}}  {total:>{cells_sum}}  {drawn}".rstrip())
+        lines.append((f"{_label(one.label, kind, label)}  {number:>{cells_rows}}  {total:>{cells_sum}}  ", drawn))
     return lines
 
 
@@ -110,7 +122,7 @@ class ColumnDialog(Dialog[str]):
         columns: The columns.
     """
 
-    KEYS: ClassVar[str] = "enter choose  esc leave"
+    KEYS: ClassVar[str] = "enter choose  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = DistributionDialog.BINDINGS
     DEFAULT_CSS = """
     ColumnDialog {
@@ -151,7 +163,7 @@ class PivotDialog(Dialog[str]):
         weight: What they are of; None: rows.
     """
 
-    KEYS: ClassVar[str] = "enter filter  esc leave"
+    KEYS: ClassVar[str] = "enter filter  esc close"
     BINDINGS: ClassVar[list[BindingType]] = DistributionDialog.BINDINGS
     DEFAULT_CSS = """
     PivotDialog {
@@ -167,8 +179,8 @@ class PivotDialog(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """The headings, then a line for each row."""
-        width = max(30, min(100, self.app.size.width * 9 // 10) - 4)
-        heading, *lines = pivot_lines(self._found, self._weight, width)
+        width = _line_cells(self.app.size.width)
+        heading, *lines = pivot_lines(self._found, self._weight, width, self._by.kind)
         yield Static(Content(heading), id="pivot-heading")
         yield MenuLines(*map(Content, lines))
 
@@ -192,13 +204,14 @@ PIVOT_CELLS: Final = 11
 """Cells of a column of a pivot, with a blank before it."""
 
 
-def pivot_lines(found: Pivot, weight: Column | None, width: int) -> list[str]:
+def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind = ColumnKind.TEXT) -> list[str]:
     """The headings and rows of a pivot; columns that do not fit are counted in the heading.
 
     Args:
         found: The sums.
         weight: What they are of; None: rows.
         width: Cells.
+        by: What the values of the rows are.
     """
     label = min(max(cell_width(plain(row.label)) for row in found.rows), max(10, width // 3))
     fitting = max(1, (width - label) // PIVOT_CELLS - 1)
@@ -213,7 +226,7 @@ def pivot_lines(found: Pivot, weight: Column | None, width: int) -> list[str]:
     lines = [head + "".join(map(cell, ("all", *found.across[:shown])))]
     for row in found.rows:
         figures = (format_value(kind, number) if number else "–" for number in (row.total, *row.sums[:shown]))
-        lines.append(pad(clip_middle(plain(row.label), label), label) + "".join(map(cell, figures)))
+        lines.append(_label(row.label, by, label) + "".join(map(cell, figures)))
     return lines
 
 
@@ -226,7 +239,7 @@ class CellDialog(Dialog[None]):
         shown: The value as people read it, where that differs.
     """
 
-    KEYS: ClassVar[str] = "y copy  esc leave"
+    KEYS: ClassVar[str] = "y copy  esc close"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q,v,enter", "leave", "Leave"),
         ("y", "copy", "Copy"),
@@ -317,7 +330,7 @@ class NoteDialog(Dialog[str]):
     """
 
     TITLE_TEXT: ClassVar[str] = "Note"
-    KEYS: ClassVar[str] = "enter keep  ctrl+j new line  esc leave as it was"
+    KEYS: ClassVar[str] = "enter save  ctrl+j new line  esc cancel"
     DEFAULT_CSS = """
     NoteDialog {
         & #note-row { color: $text-muted; height: auto; max-height: 3; padding: 0 0 1 0; }
