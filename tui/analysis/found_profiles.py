@@ -67,7 +67,7 @@ PROFILES: Final = TableSpec(
     "Profiles",
     (
         Column("file", "File", ColumnKind.TEXT, "The file, from the folder that is listed.", 1),
-        Column("format", "Format", ColumnKind.TEXT, "The format, recognized by the content.", 2),
+        Column("format", "Format", ColumnKind.TEXT, "The format, recognized by the content.", 4),
         Column("gpu", "GPU", ColumnKind.TEXT, "The GPU that the profile records.", 3, absent="–"),
         Column(
             "duration_ns",
@@ -76,7 +76,7 @@ PROFILES: Final = TableSpec(
             "Wall time of the longest session. Of large files unknown until they were opened once.",
             2,
         ),
-        Column("size_bytes", "Size", ColumnKind.SIZE, "Size of the file.", 4),
+        Column("size_bytes", "Size", ColumnKind.SIZE, "Size of the file.", 3),
         Column("age", "Age", ColumnKind.TEXT, "Time since the file was written.", 2, ends_right=True),
         Column("opened", "Opened", ColumnKind.TEXT, "Time since it was opened here.", 4, ends_right=True, absent=""),
         Column("notes", "Notes", ColumnKind.COUNT, "Your notes on its rows.", 5, only_above_zero=True),
@@ -84,7 +84,7 @@ PROFILES: Final = TableSpec(
     ),
     key=("path",),
     pinned="file",
-    pinned_least=24,
+    pinned_least=36,
     bars=(),
 )
 

@@ -91,7 +91,7 @@ class PathLine(Horizontal):
     }
     """
     BINDINGS: ClassVar = [
-        Binding("escape", "close", "leave", key_display="esc"),
+        Binding("escape", "close", "cancel", key_display="esc"),
         Binding("tab", "complete", "complete", priority=True),
     ]
 
@@ -156,7 +156,7 @@ class HomeScreen(Screen[None]):
     DEFAULT_CSS = """
     HomeScreen {
         #lists { height: 1fr; }
-        #preview { width: 46; height: 1fr; padding: 0 1; border-left: solid $panel; }
+        #preview { width: 42; height: 1fr; padding: 0 1; border-left: solid $panel; }
         #formats { display: none; }
         &.-formats #formats { display: block; }
         &.-formats #profiles, &.-formats #preview { display: none; }
@@ -321,7 +321,7 @@ class HomeScreen(Screen[None]):
         box = self.query_one("#preview")
         row = self.profiles.current_row
         one = None if row is None else self._found.get(str(row["path"]))
-        width = self.size.width - 2 if self.has_class("-stacked") else 43
+        width = self.size.width - 2 if self.has_class("-stacked") else 39
         height = box.size.height or 20
         lines = [] if one is None else preview_lines(one, width, height, is_looked=one.key in self._looked)
         title, *rest = lines or [""]
