@@ -129,10 +129,17 @@ def _ranks_of_collective(profile: Profile, above: Mapping[str, Row]) -> pl.DataF
 
 
 def iterations_head(profile: Profile) -> Draw | None:
-    """Which rank is the slowest most often."""
+    """Which rank the others wait for, else which is the slowest most often."""
     rows = slowest_ranks(profile)
     if rows.is_empty():
         return None
+    last = rows["last_rank"].drop_nulls().value_counts(name="times").sort("times", descending=True)
+    if last.height and last["times"][0] > (last["times"][1] if last.height > 1 else 0):
+        rank, number = last.row(0)
+        sentence = f"{rank} arrives last at collectives in {number} of {rows.height} iterations"
+        apart = brief_percent(max(rows["spread_pct"].drop_nulls(), default=0.0))
+        how = f"iteration times of ranks differ by at most {apart}: ranks that arrive early wait in the collective"
+        return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)
     times = rows.group_by("longest_rank").len("times").sort("longest_rank")
     most = times.filter(pl.col("times") == pl.col("times").max())
     names = most["longest_rank"].to_list()
@@ -431,7 +438,7 @@ def ranks_head(profile: Profile) -> Draw | None:
         if (value := imbalance_pct(table[column])) is not None
     ]
     notes = [verdict.how] if verdict.how else []
-    notes += [f"ranks differ, as a share of their mean: {', '.join(differences)}"] if differences else []
+    notes += [f"(max - min) / mean over ranks: {', '.join(differences)}"] if differences else []
     sentences = [(verdict.sentence, "bold"), *((note, "$text-muted") for note in notes)]
 
     def draw(width: int) -> list[Content]:
