@@ -19,7 +19,7 @@ from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.tensor_core_use import with_verdicts
 from tui.data.user_files import HINT, Stamp, parsed, shipped, stamp, tables, user_path, user_text
-from tui.model.columns import columns
+from tui.model.columns import COLUMNS, columns
 from tui.model.errors import ProftuiError
 from tui.model.forest import NONE
 from tui.model.schema import NAME
@@ -172,14 +172,16 @@ OP_WORK: Final = pl.Schema(
 ROOFLINE: Final = TableSpec(
     "roofline",
     "Roofline",
-    columns(
-        *("op", "shapes", "gpu_ns", "calls", "roof_pct", "gain_ns", "tflops_per_s", "tb_per_s", "bound"),
-        *("flops_per_byte", "peak", "types", "flops", "bytes", "formula", "session", "line"),
+    (
+        replace(COLUMNS["op"], compared_with=("shapes",)),
+        *columns("shapes", "gpu_ns", "calls", "roof_pct", "gain_ns", "tflops_per_s", "tb_per_s", "bound"),
+        *columns("flops_per_byte", "peak", "types", "flops", "bytes", "formula", "session", "line"),
     ),
     key=("session", "op", "shapes", "types", "formula"),
     sort=(("gpu_ns", True),),
     weight="gpu_ns",
     pinned="op",
+    pinned_least=20,
 )
 ROOFLINE_CALLS: Final = TableSpec(
     "roofline_calls",

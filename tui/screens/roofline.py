@@ -20,6 +20,7 @@ from tui.analysis.roofline import (
     peaks_by_device,
     rooflines,
 )
+from tui.fitting import cell_width, clip
 from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
@@ -230,7 +231,8 @@ class RooflinePlot(Widget):
     def render(self) -> RenderResult:
         """The line of words, and the plot where there is room."""
         width, height = self.size.width, self.size.height
-        roofs = "  ".join(f"{name} {peak:g} TFLOP/s" for name, peak, _ in self._roofs)
-        lines = [Content(f"{self._words}{'   ' if roofs else ''}{roofs}"[:width])]
+        roofs = "   ".join(f"{name} {peak:g} TFLOP/s" for name, peak, _ in self._roofs)
+        whole = f"{self._words}   {roofs}"
+        lines = [Content(whole if cell_width(whole) <= width else clip(self._words, width))]
         lines += [Content(line) for line in plot_lines(self._marks, self._roofs, width, height - 1)]
         return Content("\n").join(lines[:height])

@@ -233,7 +233,7 @@ ITERATIONS: Final = (
         "GPU time (other threads)",
         K.DURATION,
         "Summed durations of GPU work launched by other threads of the process meanwhile; matched by time only.",
-        4,
+        3,
         ("meanwhile",),
         only_above_zero=True,
     ),
