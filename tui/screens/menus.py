@@ -17,13 +17,14 @@ from tui.fitting import clip_middle
 from tui.fmt import brief_duration, count
 from tui.model.aggregation import Aggregation
 from tui.text import plain
-from tui.textual_patches import skip_small_layouts
+from tui.textual_patches import dimmed_background, skip_small_layouts
 from tui.views import GROUPS, VIEWS, View
 from tui.widgets.dialogs.base import Dialog, MenuLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rich.console import RenderableType
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.events import Key
@@ -101,7 +102,7 @@ class MenuScreen(Dialog[str]):
     def compose(self) -> ComposeResult:
         """A title and the lines."""
         with Vertical(id="menu") as menu:
-            menu.border_subtitle = "enter choose  esc leave"
+            menu.border_subtitle = "enter choose  esc cancel"
             yield Static(Content(self._title), id="menu-title")
             yield MenuLines(*(Option(text, id=name, disabled=name in self._dim) for name, text in self._lines))
 
@@ -289,6 +290,10 @@ class Palette(CommandPalette):
                 yield ReversedLines()
             elif not isinstance(widget, SearchIcon):
                 yield widget
+
+    def render(self) -> RenderableType:
+        """The view below, dimmed, as below a dialog."""
+        return dimmed_background() if self.app.native_ansi_color else super().render()
 
 
 LETTERS: Final = "asdfghjklwertyuiopzxcvbnm"
