@@ -38,11 +38,11 @@ COMMANDS: Final = {
     "export": "write one table (csv, json, parquet, xlsx, ...), or a trace for flame graphs, speedscope or Perfetto",
     "sql": "run an SQL query over all tables; SHOW TABLES lists them",
     "diff": "compare two profiles; exits 1 on a regression above --fail-on-regression",
-    "baseline": "save, list or remove times of several runs, to compare later ones with: diff --baseline NAME",
+    "baseline": "save, list or remove baselines: the times of several runs, for diff --baseline NAME",
     "check": "find what costs time; exits 1 if any finding reaches --fail-on",
-    "convert": "write a Parquet dataset, which opens like a file, even if larger than memory: FILE... -o DIR",
+    "convert": "write a Parquet dataset; it opens like a file, even where it is larger than memory",
     "inspect": "show what a file holds and which views it feeds, and what to record for the others",
-    "mcp": "serve the profiles below folders to agents (Model Context Protocol, stdio): DIR...",
+    "mcp": "serve the profiles below folders to agents (Model Context Protocol, stdio)",
     "cache": "list or clear the cache of large files",
     "formats": "list the supported formats, how they are recognized and how to record them",
 }
@@ -285,7 +285,7 @@ def _table(parser: argparse.ArgumentParser) -> None:
         help="the rows below this row, by its key in the JSON; once for each table above",
     )
     group.add_argument("--group-by", metavar="NAME", help="what ops or the tree of ops are grouped by")
-    group.add_argument("--depth", type=_count, metavar="N", help="so many levels of a tree")
+    group.add_argument("--depth", type=_count, metavar="N", help="show N levels of a tree")
     group.add_argument(
         "--unfold",
         action="append",
@@ -310,7 +310,7 @@ def _selection(parser: argparse.ArgumentParser) -> None:
 def _bounds(parser: argparse._ActionsContainer) -> None:
     """How much is printed."""
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows of each table")
-    parser.add_argument("--max-bytes", type=_count, metavar="N", help="JSON: so many rows as fit into N bytes")
+    parser.add_argument("--max-bytes", type=_count, metavar="N", help="JSON: as many rows as fit into N bytes")
 
 
 def _time(text: str) -> int:
