@@ -1,4 +1,4 @@
-"""Patches of the runtime: CPU features of numpy, glibc's malloc, garbage collection, and standard error of libraries.
+"""The cores that may be used, and patches of the runtime: numpy, glibc's malloc, garbage collection, standard error.
 
 The system clears memory before it hands it out again. For large columns that takes half as long as the work on them,
 so freed memory is kept for reuse while it is needed, and released afterwards. Only glibc is configured.
@@ -12,10 +12,10 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 _STDERR: Final = 2
@@ -224,3 +224,45 @@ def _redirect(path: str) -> None:
             os.dup2(target, _STDERR)
         finally:
             os.close(target)
+
+
+def available_cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_SHARE: Final[list[int]] = []
+"""How many cores this process may use, where it was limited."""
+
+
+def share_cores(cores: int) -> None:
+    """Let this process use so many cores alone: others read other files at the same time."""
+    _SHARE[:] = [cores]
+
+
+def shared_cores() -> int | None:
+    """How many cores this process may use, where it was limited."""
+    return _SHARE[0] if _SHARE else None
+
+
+_FEW_CORES: Final = 4
+_T = TypeVar("_T")
+
+
+def most_threads() -> int:
+    """Into how many threads work on large columns may be divided: 1 where there are few cores."""
+    cores = shared_cores() or available_cores()
+    return cores if cores > _FEW_CORES else 1
+
+
+def run_together(*works: Callable[[], _T]) -> list[_T]:
+    """What several pieces of work give, most of whose time numpy and Polars take.
+
+    They run in threads where there are many cores, else one after the other, which takes less memory.
+    """
+    if len(works) == 1 or most_threads() == 1:
+        return [work() for work in works]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(works), thread_name_prefix="build") as threads:
+        return [one.result() for one in [threads.submit(work) for work in works]]

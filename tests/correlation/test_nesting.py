@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import tui.correlation.nesting
 from tui.correlation.nesting import NONE, nested
 
 
@@ -100,3 +102,19 @@ def test_the_innermost_of_some_that_begins_at_a_moment() -> None:
     assert nesting.beginning(ints([1, 1, 2, 3]), ints([0, 5, 0, 0]), among).tolist() == [2, NONE, NONE, NONE]
     assert nesting.beginning(ints([1, 2]), ints([0, 0]), ~among).tolist() == [1, 3]
     assert nesting.beginning(ints([1]), ints([0]), np.zeros(4, np.bool_)).tolist() == [NONE]
+
+
+@pytest.mark.parametrize("slack", [0, 3])
+def test_nesting_in_parts_is_that_of_the_whole(slack: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(7)
+    count = 4000
+    thread = chance.integers(0, 3, count)
+    start = chance.integers(0, 20 * count, count)
+    end = start + chance.integers(0, 60, count)  # many overlap
+    whole = nested(thread, start, end, slack=slack)
+    monkeypatch.setattr(tui.correlation.nesting, "most_threads", lambda: 8)
+    monkeypatch.setattr(tui.correlation.nesting, "_PART_PAYS", 1)
+    in_parts = nested(thread, start, end, slack=slack)
+    assert (in_parts.parent == whole.parent).all()
+    assert (in_parts.depth == whole.depth).all()
+    assert (in_parts.innermost(thread, end) == whole.innermost(thread, end)).all()

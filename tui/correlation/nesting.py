@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+
+from tui.runtime import most_threads, run_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +23,8 @@ NONE: Final = -1
 """The index for "none"."""
 
 _SMALL: Final = (1 << 16) - 1
+_PART_PAYS: Final = 1 << 16
+"""Intervals for which threads pay."""
 _ROUNDS: Final = 64
 """The most rounds of cutting overlaps; one suffices unless overlaps are nested."""
 
@@ -105,32 +110,49 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
     starts = base + 2 * (start[order] - origin)
     ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
     del codes, base, thread, start, end
-    nothing = np.zeros(0, np.int64)
+    depth, parent = np.empty_like(starts), np.empty_like(starts)
+    parts = _parts(starts, ends, most_threads())
     for _ in range(_ROUNDS):
-        parent = depth = nothing  # frees the arrays of the last round
-        # Nearly sorted input: a stable sort is fast.
-        depth = np.searchsorted(np.sort(ends, kind="stable"), starts, side="right")
-        np.subtract(np.arange(len(order)), depth, out=depth)
-        parent = _parents(depth)
-        # Intervals without a parent are compared with themselves.
-        around = ends.copy()
-        inner = np.flatnonzero(parent != NONE)
-        around[inner] = ends[parent[inner]]
-        del inner
-        over = np.flatnonzero(ends > around + 2 * slack)
-        late = ends[over]
-        np.minimum(ends, around, out=ends)
-        del around
-        if not len(over):
+        if not any(run_together(*(partial(_nest, starts, ends, slack, depth, parent, part) for part in parts))):
             break
-        ends[over] = late
-        np.minimum.at(ends, parent[over], starts[over])
         np.maximum(ends, starts + 1, out=ends)
     in_input = np.empty(len(order), np.int64)
     depths = np.empty(len(order), np.int64)
     in_input[order] = np.where(parent != NONE, order[parent], NONE)
     depths[order] = depth
     return Nesting(in_input, depths, threads, origin, width, order, starts, ends, parent)
+
+
+def _parts(starts: Ints, ends: Ints, most: int) -> list[slice]:
+    """The sorted intervals in about so many parts, of which none reaches into another."""
+    if most == 1 or len(starts) < _PART_PAYS:
+        return [slice(0, len(starts))]
+    free = np.flatnonzero(starts[1:] >= np.maximum.accumulate(ends)[:-1]) + 1
+    wanted = np.arange(1, most) * len(starts) // most
+    cuts = np.unique(free[np.minimum(np.searchsorted(free, wanted), len(free) - 1)]).tolist() if len(free) else []
+    return [slice(*ends_of_part) for ends_of_part in pairwise([0, *cuts, len(starts)])]
+
+
+def _nest(all_starts: Ints, all_ends: Ints, slack: int, depths: Ints, parents: Ints, part: slice) -> bool:
+    """Fill depth and parent of a part of the sorted intervals; whether some overlap others, whose ends were cut."""
+    starts, ends = all_starts[part], all_ends[part]
+    depth = depths[part]
+    # Nearly sorted input: a stable sort is fast.
+    np.subtract(np.arange(len(starts)), np.searchsorted(np.sort(ends, kind="stable"), starts, side="right"), out=depth)
+    parent = _parents(depth)
+    parents[part] = np.where(parent != NONE, parent + part.start, NONE)
+    # Intervals without a parent are compared with themselves.
+    around = ends.copy()
+    inner = np.flatnonzero(parent != NONE)
+    around[inner] = ends[parent[inner]]
+    del inner
+    over = np.flatnonzero(ends > around + 2 * slack)
+    late = ends[over]
+    np.minimum(ends, around, out=ends)
+    if len(over):
+        ends[over] = late
+        np.minimum.at(ends, parent[over], starts[over])
+    return len(over) > 0
 
 
 def levels(depth: Ints) -> Iterator[Ints]:

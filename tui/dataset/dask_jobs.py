@@ -32,8 +32,8 @@ import polars as pl
 import tui
 from tui.dataset.write_dataset import MAKING, part_name, write_part
 from tui.loaders.dataset_loader import LAYOUT, MANIFEST, PARTS, Part
-from tui.loaders.worker_process import share_cores
 from tui.model.errors import ProftuiError
+from tui.runtime import share_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

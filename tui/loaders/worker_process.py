@@ -22,14 +22,13 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _ROOT: Final = Path(__file__).parents[2]
 _SIZE_BYTES: Final = 8
@@ -61,40 +60,6 @@ def worker_command() -> tuple[str, ...]:
     Without ``-P`` Python would look for modules in the working directory first, which may be anybody's.
     """
     return sys.executable, "-P", "-m", "tui.loaders.worker_process"
-
-
-def available_cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_SHARE: Final[list[int]] = []
-"""How many cores this process may use, where it was limited."""
-
-
-def share_cores(cores: int) -> None:
-    """Let this process use so many cores alone: others read other files at the same time."""
-    _SHARE[:] = [cores]
-
-
-def shared_cores() -> int | None:
-    """How many cores this process may use, where it was limited."""
-    return _SHARE[0] if _SHARE else None
-
-
-_FEW_CORES: Final = 4
-_T = TypeVar("_T")
-
-
-def run_together(*works: Callable[[], _T]) -> list[_T]:
-    """What several pieces of work give, most of whose time numpy and Polars take.
-
-    They run in threads where there are many cores, else one after the other, which takes less memory.
-    """
-    if len(works) == 1 or (shared_cores() or available_cores()) <= _FEW_CORES:
-        return [work() for work in works]
-    with ThreadPoolExecutor(len(works), thread_name_prefix="build") as threads:
-        return [one.result() for one in [threads.submit(work) for work in works]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,9 @@ from tui.loaders.worker_process import (
     FileRange,
     WorkerLostError,
     WorkerProcess,
-    available_cores,
     memory_for_loading,
-    shared_cores,
 )
+from tui.runtime import available_cores, shared_cores
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

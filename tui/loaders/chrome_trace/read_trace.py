@@ -7,9 +7,10 @@ import json
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -35,9 +36,9 @@ from tui.loaders.chrome_trace.untyped_events import batch_of
 from tui.loaders.digits import NULL
 from tui.loaders.input_issues import Note, size_text
 from tui.loaders.text.lines import as_utf8, encoding_of
-from tui.loaders.worker_process import FileRange, run_together
+from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
-from tui.runtime import release_freed_memory
+from tui.runtime import most_threads, release_freed_memory, run_together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +58,8 @@ _PART_ROWS: Final = 1 << 18
 """Events of a part of the frames: large enough for what is done once a part, small against a large file."""
 _WATCHED_ROWS: Final = 1 << 16
 """The same where somebody watches."""
+_BUILDERS: Final = 4
+"""Threads that make frames, where there are many cores."""
 
 
 class Assembly:
@@ -76,12 +79,13 @@ class Assembly:
             watch: Called with each stretch of a part of ``split`` as it comes.
         """
         self._texts = _TextTable()
+        threads = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="build") if most_threads() > 1 else None
         own = [arg.column for arg in args]
         timed = (*PLACE, "start_ns", "duration_ns", "line")
         every = {WHOLE: (*timed, *own)} if split is None else split.columns
         kinds = {arg.column: arg.kind for arg in args}
         self._complete = {
-            part: _Frame(self._texts, [name for name in (*timed, *own) if name in columns], kinds, part, watch)
+            part: _Frame(self._texts, [name for name in (*timed, *own) if name in columns], kinds, part, watch, threads)
             for part, columns in every.items()
         }
         self._instants = _Frame(self._texts, [*PLACE, "start_ns", "line", *own], kinds)
@@ -128,12 +132,12 @@ class Assembly:
 
     def trace(self, metadata: Mapping[str, Any], notes: Sequence[Note], partial: str) -> Trace:
         """All that was taken, and what else a `Trace` has."""
-        self._texts.make_categories()
+        self._texts.categories()
         frames = (*self._complete.values(), self._instants, self._flows)
         *whole, instants, flows = run_together(*(frame.whole for frame in frames))
         complete = dict(zip(self._complete, whole, strict=True))
         flows = flows.rename({"phase": "ph", "number": "id"})
-        others = [frame.first_ns for frame in (self._instants, self._flows) if frame.first_ns is not None]
+        others = [first for frame in (self._instants, self._flows) if (first := frame.first_ns()) is not None]
         origin_ns = min(others, default=0) if self._first_ns is None else self._first_ns
         schema = {"pid": pl.Categorical, "tid": pl.Categorical, "name": pl.String, "value": pl.String}
         return Trace(
@@ -155,13 +159,35 @@ def _counted_from(origin_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("start_ns") - origin_ns) if "start_ns" in frame.columns else frame
 
 
+@dataclass(frozen=True, slots=True)
+class _Categories:
+    """What codes mean; any thread may ask for it."""
+
+    all: pl.Series
+
+    def categorical(self, name: str, codes: Codes) -> pl.Series:
+        """The texts of codes."""
+        return self.all.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
+
+    def triples(self, codes: Codes) -> Ints:
+        """Three numbers for each code; each distinct text is parsed once."""
+        is_used = np.zeros(len(self.all) + 1, np.bool_)
+        is_used[codes] = True
+        used = np.flatnonzero(is_used[:-1])
+        table = np.full((len(is_used), 3), NULL, np.int64)
+        texts = self.categorical("", used.astype(np.int32)).cast(pl.String)
+        for code, text in zip(used.tolist(), texts, strict=True):
+            table[code] = _numbers(text)
+        return table[codes]
+
+
 class _TextTable:
     """All distinct texts, and what codes they have."""
 
     def __init__(self) -> None:
         self._code: dict[str, int] = {}
         self._new: list[str] = []
-        self._categories = pl.Series([], dtype=pl.Categorical)
+        self._categories = _Categories(pl.Series([], dtype=pl.Categorical))
 
     def codes_of(self, texts: Sequence[str]) -> Codes:
         """The code of each text."""
@@ -170,27 +196,13 @@ class _TextTable:
         self._new += [text for text, code in zip(texts, codes, strict=True) if code >= known]
         return np.array(codes, np.int32)
 
-    def make_categories(self) -> None:
-        """Make what `categorical` needs of all texts so far; afterwards several threads can ask for theirs."""
+    def categories(self) -> _Categories:
+        """The meaning of all codes so far."""
         if self._new:
-            self._categories.append(pl.Series(self._new, dtype=pl.Categorical))
+            new = pl.Series(self._new, dtype=pl.Categorical)
+            self._categories = _Categories(self._categories.all.clone().append(new))
             self._new = []
-
-    def categorical(self, name: str, codes: Codes) -> pl.Series:
-        """The texts of codes."""
-        self.make_categories()
-        return self._categories.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
-
-    def triples(self, codes: Codes) -> Ints:
-        """Three numbers for each code; each distinct text is parsed once."""
-        is_used = np.zeros(len(self._code) + 1, np.bool_)
-        is_used[codes] = True
-        used = np.flatnonzero(is_used[:-1])
-        table = np.full((len(is_used), 3), NULL, np.int64)
-        texts = self.categorical("", used.astype(np.int32)).cast(pl.String)
-        for code, text in zip(used.tolist(), texts, strict=True):
-            table[code] = _numbers(text)
-        return table[codes]
+        return self._categories
 
 
 class _Frame:
@@ -203,17 +215,18 @@ class _Frame:
         kinds: Mapping[str, ArgKind],
         part: str = WHOLE,
         watch: Callable[[str, pl.DataFrame], None] | None = None,
+        threads: ThreadPoolExecutor | None = None,
     ) -> None:
-        self.first_ns: int | None = None
-        """The earliest start, of what has become frames."""
         self._texts = texts
         self._columns = columns
         self._kinds = kinds
         self._part = part
         self._watch = watch
+        self._threads = threads
         self._most_rows = _PART_ROWS if watch is None else _WATCHED_ROWS
         self._waiting: list[PackedRows] = []
         self._height = 0
+        self._building: deque[Future[pl.DataFrame]] = deque()
         self._parts: list[pl.DataFrame] = []
 
     def add(self, rows: PackedRows, codes: Codes, lines_before: int) -> None:
@@ -232,55 +245,82 @@ class _Frame:
         self._waiting.append(rows)
         self._height += rows.height
         if self._height >= self._most_rows:
-            self._build()
+            self._build(self._threads)
+        while self._building and self._building[0].done():
+            self._take(self._building.popleft().result())
 
     def whole(self) -> pl.DataFrame:
         """All rows."""
+        while self._building:
+            self._take(self._building.popleft().result())
         if self._height or not self._parts:
-            self._build()
+            self._build(None)
         return pl.concat(self._parts, rechunk=False)
 
-    def _build(self) -> None:
-        waiting, height = self._waiting, self._height
+    def first_ns(self) -> int | None:
+        """The earliest start, when all rows have been asked for."""
+        first = pl.concat([part.select("start_ns") for part in self._parts])["start_ns"].min()
+        return first if isinstance(first, int) else None
+
+    def _build(self, threads: ThreadPoolExecutor | None) -> None:
+        builder = _Builder(self._columns, self._kinds, self._texts.categories(), self._waiting, self._height)
         self._waiting, self._height = [], 0
-        columns: list[pl.Series] = []
-        missing: list[pl.Expr] = []
-        for name in self._columns:
-            if any(name in rows.columns for rows in waiting):
-                columns += self._column(name, waiting, height)
-            else:  # one value for all rows takes no memory
-                kind = self._kinds.get(name)
-                dtype = _BASE[name] if kind is None else _DTYPES[kind]
-                missing += [pl.lit(None, dtype).alias(one) for one in self._names_of(name)]
-        order = [one for name in self._columns for one in self._names_of(name)]
-        if columns:
-            frame = pl.DataFrame(columns).with_columns(missing).select(order)
+        if threads is None:
+            self._take(builder.frame())
         else:
-            frame = pl.select(missing).clear().select(order)
-        first = frame["start_ns"].min() if "start_ns" in order else None
-        self.first_ns = min((one for one in (self.first_ns, first) if isinstance(one, int)), default=None)
+            self._building.append(threads.submit(builder.frame))
+
+    def _take(self, frame: pl.DataFrame) -> None:
         if self._watch is not None and frame.height:
             self._watch(self._part, frame)
         self._parts.append(frame)
 
-    def _names_of(self, name: str) -> list[str]:
-        return _axes(name) if self._kinds.get(name) is ArgKind.TRIPLE else [name]
 
-    def _column(self, name: str, waiting: Sequence[PackedRows], height: int) -> list[pl.Series]:
-        dtype = next(rows.columns[name].dtype for rows in waiting if name in rows.columns)
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Makes the next rows of a frame of what has come, which is used up."""
+
+    columns: Sequence[str]
+    kinds: Mapping[str, ArgKind]
+    categories: _Categories
+    waiting: list[PackedRows]
+    height: int
+
+    def frame(self) -> pl.DataFrame:
+        """The rows."""
+        columns: list[pl.Series] = []
+        missing: list[pl.Expr] = []
+        for name in self.columns:
+            if any(name in rows.columns for rows in self.waiting):
+                columns += self._column(name)
+            else:  # one value for all rows takes no memory
+                kind = self.kinds.get(name)
+                dtype = _BASE[name] if kind is None else _DTYPES[kind]
+                missing += [pl.lit(None, dtype).alias(one) for one in self._names_of(name)]
+        self.waiting.clear()
+        order = [one for name in self.columns for one in self._names_of(name)]
+        if columns:
+            return pl.DataFrame(columns).with_columns(missing).select(order)
+        return pl.select(missing).clear().select(order)
+
+    def _names_of(self, name: str) -> list[str]:
+        return _axes(name) if self.kinds.get(name) is ArgKind.TRIPLE else [name]
+
+    def _column(self, name: str) -> list[pl.Series]:
+        dtype = next(rows.columns[name].dtype for rows in self.waiting if name in rows.columns)
         null = _NULLS[dtype.type]
-        values = np.empty(height, dtype)
+        values = np.empty(self.height, dtype)
         begin = 0
-        for rows in waiting:
+        for rows in self.waiting:
             values[begin : begin + rows.height] = rows.columns.pop(name, null)
             begin += rows.height
         if dtype == np.float64:
             return [pl.Series(name, values, nan_to_null=True)]
         if dtype != np.int32:
             return [_null_where(name, values, null)]
-        if self._kinds.get(name) is not ArgKind.TRIPLE:
-            return [self._texts.categorical(name, values)]
-        triples = self._texts.triples(values)
+        if self.kinds.get(name) is not ArgKind.TRIPLE:
+            return [self.categories.categorical(name, values)]
+        triples = self.categories.triples(values)
         return [_null_where(axis, triples[:, index], NULL) for index, axis in enumerate(_axes(name))]
 
 

@@ -15,9 +15,9 @@ import polars as pl
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Split
 from tui.loaders.digits import NULL
-from tui.loaders.worker_process import run_together
 from tui.model.errors import WHAT_OPENS
 from tui.model.schema import NAME
+from tui.runtime import run_together
 from tui.text import number_in
 
 if TYPE_CHECKING:
@@ -55,21 +55,23 @@ def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
 
 
 def in_order(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
-    """The columns in another order, each in one piece; they are taken out of the list one by one.
+    """The columns in another order, each in one piece; they are taken out of the list.
 
-    So at most one column exists twice, if nothing else refers to them. At least one of them has values.
+    Where there are few cores, at most one column exists twice, if nothing else refers to them. At least one of them has
+    values.
     """
     positions = None if order is None else pl.Series(order.astype(np.uint32))
     names = [column.name for column in columns]
-    columns.reverse()
-    made: list[pl.Series] = []
-    empty: list[pl.Expr] = []
-    while columns:
+
+    def moved() -> pl.Series | pl.Expr:
         column = columns.pop()
         if len(column) and column.null_count() == len(column):  # stays one value for all rows
-            empty.append(pl.lit(None, column.dtype).alias(column.name))
-        else:
-            made.append(column.rechunk() if positions is None else column.gather(positions))
+            return pl.lit(None, column.dtype).alias(column.name)
+        return column.rechunk() if positions is None else column.gather(positions)
+
+    found = run_together(*[moved] * len(names))
+    made = [one for one in found if isinstance(one, pl.Series)]
+    empty = [one for one in found if isinstance(one, pl.Expr)]
     return pl.DataFrame(made).with_columns(empty).select(names)
 
 

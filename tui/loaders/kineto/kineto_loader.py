@@ -43,10 +43,10 @@ from tui.loaders.kineto.kineto_activities import (
     session_facts,
 )
 from tui.loaders.kineto.ops import Ops, ops_of
-from tui.loaders.worker_process import run_together
 from tui.model.errors import ProftuiError
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME, RANGES
+from tui.runtime import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

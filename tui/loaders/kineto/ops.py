@@ -21,9 +21,8 @@ from tui.loaders.kineto.events import (
     no_names,
     whole_numbers,
 )
-from tui.loaders.worker_process import run_together
 from tui.model.schema import NAME
-from tui.runtime import release_freed_memory
+from tui.runtime import release_freed_memory, run_together
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -316,37 +315,69 @@ def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
     """
     rows = events.ops
     # These first: each needs much memory, and none of it longer.
-    groups, stacks = run_together(lambda: groups_of(events, marks), lambda: stacks_of(events))
+    groups, stacks, passes, texts = run_together(
+        lambda: groups_of(events, marks),
+        lambda: stacks_of(events),
+        lambda: _passes(rows, flows),
+        lambda: _texts_of_inputs(rows),
+    )
+    assert isinstance(groups, Texts)
+    assert isinstance(stacks, Texts)
+    assert isinstance(passes, _Passes)
+    assert isinstance(texts, dict)
     release_freed_memory()
-    nesting = nest(rows)
-    release_freed_memory()
-    is_backward = _is_backward(rows, nesting)
-    knows_forward = inherited(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE
-    forward = _forward(rows, nesting, is_backward, flows)
-    release_freed_memory()
-    directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
+    nesting = passes.nesting
     frame = rows.select(
         op=pl.int_range(pl.len(), dtype=pl.UInt32),
         name="name",
-        direction=directions.gather(np.where(is_backward, 0, np.where(knows_forward, 1, 2))),
+        direction=passes.direction,
         group=groups.texts,
         start_ns="start_ns",
         duration_ns="duration_ns",
         pid="pid",
         tid="tid",
         parent=parents(nesting),
-        forward=forward,
-        dtype=map_names(rows["input_types"], _element_types),
-        input_shapes=map_names(rows["input_shapes"], _shapes),
-        input_types=map_names(rows["input_types"], _types_of_arguments),
-        input_values=map_names(
-            rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"], _values
-        ),
+        forward=passes.forward,
+        **texts,
         stack=stacks.texts,
         op_source=pl.lit("recorded", NAME),
         line="line",
     )
     return Ops(frame, nesting, rows["external_id"], groups.cut or stacks.cut)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """What ops have to do with the forward and the backward pass."""
+
+    nesting: Nesting
+    """Of all ops."""
+    direction: pl.Series
+    forward: pl.Series
+    """The forward op of each backward op."""
+
+
+def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
+    release_freed_memory()
+    nesting = nest(rows)
+    release_freed_memory()
+    is_backward, knows_forward = run_together(
+        lambda: _is_backward(rows, nesting),
+        lambda: inherited(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE,
+    )
+    forward = _forward(rows, nesting, is_backward, flows)
+    directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
+    return _Passes(nesting, directions.gather(np.where(is_backward, 0, np.where(knows_forward, 1, 2))), forward)
+
+
+def _texts_of_inputs(rows: pl.DataFrame) -> dict[str, pl.Series]:
+    used = rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"]
+    return {
+        "dtype": map_names(rows["input_types"], _element_types),
+        "input_shapes": map_names(rows["input_shapes"], _shapes),
+        "input_types": map_names(rows["input_types"], _types_of_arguments),
+        "input_values": map_names(used, _values),
+    }
 
 
 def _is_backward(rows: pl.DataFrame, nesting: Nesting) -> npt.NDArray[np.bool_]:

@@ -17,8 +17,9 @@ from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProg
 from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess, unpack
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.source import compression_of
-from tui.loaders.worker_process import WorkerLostError, available_cores, memory_for_loading
+from tui.loaders.worker_process import WorkerLostError, memory_for_loading
 from tui.model.errors import ProftuiError, path_text
+from tui.runtime import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,8 +15,8 @@ import polars as pl
 
 from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Order, Progress, Setup, Stop, pack
 from tui.loaders.registry import is_profile, load_one
-from tui.loaders.worker_process import share_cores
 from tui.model.errors import ProftuiError
+from tui.runtime import share_cores
 
 if TYPE_CHECKING:
     from tui.loaders.base import LoadProgress
