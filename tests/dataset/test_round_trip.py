@@ -143,11 +143,12 @@ def test_what_cannot_be_read_does_not_stop_the_others(tmp_path: Path, capsys: py
     same(load_one(RANKS[0]), load_one(str(tmp_path / "run")))
 
 
-def test_nothing_that_could_be_read_is_no_dataset(tmp_path: Path) -> None:
+def test_nothing_that_could_be_read_is_no_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.bin"
     bad.write_bytes(b"\x00\x01" * 100)
     folder = tmp_path / "run"
     assert main(["convert", str(bad), "-o", str(folder)]) == 2
+    assert "no file could be read" in capsys.readouterr().err
     assert list(folder.iterdir()) == []
     # A part that an interrupted conversion left stays.
     write_part(RANKS[0], str(folder))

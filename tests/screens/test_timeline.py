@@ -58,6 +58,13 @@ def line(pilot: Pilot[None], holds: str) -> str:
     return next(text for text in screen_text(pilot.app).splitlines() if holds in text)
 
 
+def underlined(pilot: Pilot[None], holds: str) -> list[int]:
+    """The cells that are underlined in the line of the screen that holds a text."""
+    strip = next(strip for strip in pilot.app.screen._compositor.render_strips() if holds in strip.text)
+    looks = [segment.style for segment in strip for _ in range(cell_width(segment.text))]
+    return [cell for cell, look in enumerate(looks) if look is not None and look.underline]
+
+
 def loop(*more: dict[str, Any]) -> Profile:
     """Three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them, and more of these."""
     work, calls = [], list(more)
@@ -354,6 +361,19 @@ async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
         view.put_on_item(later, 0, closer=True)
         await settled(pilot)
         assert f"at {exactly(view.cursor_ns)} · " in line(pilot, " · at ")
+        # So does the mark of what a call of that rank launched, wherever its kernel lies.
+        await press(pilot, "z")
+        calls = next(
+            place
+            for place, lane in enumerate(view.shown.lanes)
+            if lane.kind.value == "calls" and view.shown.shifts[lane.session]
+        )
+        view.put_on_item(calls, 1000)
+        await settled(pilot)
+        marked = underlined(pilot, "1: GPU 1")
+        await press(pilot, "a")
+        assert here(pilot)[0].startswith("GPU 1")
+        assert marked == [view.label_cells + view.window.cell_of(view.cursor_ns)]
 
 
 async def test_a_launch_of_a_session_that_is_not_shown_brings_that_session() -> None:
