@@ -19,7 +19,9 @@ KERNELS = {
 """Microseconds an iteration."""
 
 
-def recorded(random: np.random.Generator, number: int, *, slow: str = "", host: float = 0.05) -> pl.DataFrame:
+def recorded(
+    random: np.random.Generator, number: int, *, slow: str = "", host: float = 0.05, noise: float = 0.003
+) -> pl.DataFrame:
     """A run of 30 iterations, with the noise of real ones.
 
     Runs differ in their clock (0.5%), their kernels (0.3%) and in the time of the CPU; iterations vary by 1%, and
@@ -28,7 +30,7 @@ def recorded(random: np.random.Generator, number: int, *, slow: str = "", host: 
     count = 30
     clock, cpu = np.exp(random.normal(0, 0.005)), np.exp(random.normal(0, host))
     work = {
-        name: 1000 * time * (1.08 if name == slow else 1) * clock * np.exp(random.normal(0, 0.003))
+        name: 1000 * time * (1.08 if name == slow else 1) * clock * np.exp(random.normal(0, noise))
         * np.exp(random.normal(0, 0.01, count)) * np.where(random.random(count) < 0.02, 1.3, 1)
         for name, time in KERNELS.items()
     }  # fmt: skip
@@ -48,8 +50,10 @@ def recorded(random: np.random.Generator, number: int, *, slow: str = "", host: 
     )  # fmt: skip
 
 
-def runs(random: np.random.Generator, count: int = 3, *, slow: str = "", host: float = 0.05) -> pl.DataFrame:
-    return pl.concat(recorded(random, number, slow=slow, host=host) for number in range(count))
+def runs(
+    random: np.random.Generator, count: int = 3, *, slow: str = "", host: float = 0.05, noise: float = 0.003
+) -> pl.DataFrame:
+    return pl.concat(recorded(random, number, slow=slow, host=host, noise=noise) for number in range(count))
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))])
@@ -65,6 +69,26 @@ def test_equal_code_passes_and_a_kernel_slower_by_8_percent_fails(seed: int) -> 
     assert slower.outcome(5) is Outcome.FAIL
     change = slower.slower(5)[0].change_pct
     assert change.low < 8 < change.high or abs(change.median - 8) < 1
+
+
+@pytest.mark.slow
+def test_intervals_hold_what_they_say_where_kernels_differ_from_run_to_run() -> None:
+    """By 1%: nine of ten intervals of equal kernels hold 0, and what is not certain is said to be undecided."""
+    random = np.random.default_rng(20)
+    of_equal, found, undecided = 0, 0, 0
+    for _ in range(40):
+        before = runs(random, noise=0.01)
+        equal = compared(before, runs(random, noise=0.01))
+        slower = compared(before, runs(random, noise=0.01, slow="attention"))
+        assert equal is not None
+        assert slower is not None
+        assert equal.slower(5) == ()
+        of_equal += sum(one.is_noise for one in equal.work)
+        found += "attention" in [one.name for one in slower.slower(5)]
+        undecided += "attention" in [one.name for one in slower.undecided(5)]
+    assert 0.86 < of_equal / 400 < 0.94
+    assert found >= 34
+    assert found + undecided >= 39
 
 
 def test_a_machine_with_slow_and_fast_runs_does_not_fail_equal_code() -> None:

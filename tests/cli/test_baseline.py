@@ -38,11 +38,11 @@ def test_a_baseline_is_saved_listed_compared_and_removed(
     assert status == 0
     assert err == "proftui: NO CHANGE: every difference may be noise\n"
     assert out.startswith("baseline main > 2 runs (mlp_modules.pt.trace.json.gz, ...)\n\nNO CHANGE: ")
-    assert "95% interval" in out
+    assert "90% interval" in out
     assert "GPU work " in out
     markdown = run(capfd, "diff", "--baseline", "main", TRACE, "--format", "markdown")[1]
     assert "- Of a single run the interval does not hold how runs differ: use three or more a side.\n" in markdown
-    assert "| Baseline | Candidate | Change | 95% interval |" in markdown
+    assert "| Baseline | Candidate | Change | 90% interval |" in markdown
 
     # Everything twice as fast before: it fails by all GPU work, and says by how much.
     times = read("proftui-baselines", "main").with_columns(pl.col("time_ns") // 2)

@@ -195,7 +195,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="NAME",
-        help="compare with the runs of this baseline: changes with 95%% intervals over runs and iterations; with "
+        help="compare with the runs of this baseline: changes with 90%% intervals over runs and iterations; with "
         "--fail-on-regression it fails only where the whole interval of the median iteration, of GPU work or of a "
         "kernel of at least 1%% of GPU time is above",
     )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROWS: Final = 15
 """Rows of GPU work in a text or Markdown; JSON has all."""
 MAX_NAME: Final = 48
+UNSURE: Final = 3
+"""So many changes that these runs leave open are named."""
 HEADINGS: Final = ("", "Baseline", "Candidate", "Change", f"{LEVEL:.0%} interval", "")
 _KEY: Final = ("what", "name")
 NOISE: Final = "may be noise"
@@ -95,6 +97,7 @@ class BaselineDiff:
                 "outcome": found.outcome(self._than_pct).value,
                 "than_pct": self._than_pct,
                 "slower": [_json(one) for one in self.slower],
+                "undecided": [_json(one) for one in found.undecided(self._than_pct)],
             },
             "common_pct": found.common_pct,
             "removed": list(found.unmatched[0]),
@@ -121,6 +124,10 @@ class BaselineDiff:
             for side, runs, samples in zip(("baseline", "candidate"), found.runs, found.samples, strict=True)
         ]
         notes = [f"Times per {what}, medians: {'; '.join(sides)}"]
+        if unsure := found.undecided(self._than_pct):
+            named = "; ".join(f"{_name(one)} {_change(one)}" for one in unsure[:UNSURE])
+            more = f"; and {len(unsure) - UNSURE} more" if len(unsure) > UNSURE else ""
+            notes.append(f"Perhaps slower by more than {self._than_pct:g}%; more runs would tell: {named}{more}")
         if min(found.runs) == 1:
             notes.append("Of a single run the interval does not hold how runs differ: use three or more a side")
         if found.common_pct is not None:

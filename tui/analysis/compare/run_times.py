@@ -41,7 +41,8 @@ SCHEMA: Final = pl.Schema(
 )
 """A time of a run: of an iteration, or where ``iteration`` is null of the whole run."""
 
-LEVEL: Final = 0.95
+LEVEL: Final = 0.90
+"""Of an interval: with a certainty of 95% a change lies above its lower end."""
 REPLICATES: Final = 1_000
 MAX_DRAWN: Final = 60
 """Iterations that are drawn of a run in a replicate."""
@@ -51,9 +52,11 @@ MIN_SHARE: Final = 0.01
 """Kernels below this share of GPU time on both sides are not judged."""
 MIN_COMMON: Final = 5
 """Of fewer kernels nothing can be told to be common to all."""
-STUDENT: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
-"""The 97.5% quantiles of Student's t by degrees of freedom, from 1."""
-NORMAL: Final = 1.96
+STUDENT: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
+"""The 95% quantiles of Student's t by degrees of freedom, from 1."""
+NORMAL: Final = 1.645
+MAX_FREEDOM: Final = 1_000
+"""Degrees of freedom of a variance that counts as known."""
 BATCH: Final = 250
 """Replicates that are drawn at once."""
 
@@ -165,6 +168,14 @@ class Comparison:
         judged = (*self.totals, *(() if total_is_less else self.work))
         return tuple(one for one in judged if one.change_pct.low > than_pct)
 
+    def undecided(self, than_pct: float) -> tuple[Change, ...]:
+        """What seems to be slower by more than a limit, but of which these runs are too few or too unlike to tell."""
+        return tuple(
+            one
+            for one in (*self.totals, *self.work)
+            if one.change_pct.low <= than_pct < one.change_pct.median and not one.is_noise
+        )
+
     def outcome(self, than_pct: float) -> Outcome:
         """What it comes to."""
         if self.slower(than_pct):
@@ -194,14 +205,9 @@ def compared(baseline: pl.DataFrame, candidate: pl.DataFrame) -> Comparison | No
     common = sorted(key for key in judged if all(key in of for of in shares))
     counts = [side.select("run", "session", "iteration").unique().height for side in both]
     times, common_pct = _without_common_change([[_filled(side, *key) for key in common] for side in both])
+    noises = [None] * len(common) if common_pct is None else _noises(*times)
     work = [
-        _change(
-            *key,
-            times[0][place],
-            times[1][place],
-            max(of[key] for of in shares),
-            has_common=common_pct is None,
-        )
+        _change(*key, times[0][place], times[1][place], max(of[key] for of in shares), noises[place])
         for place, key in enumerate(common)
     ]
     work.sort(key=lambda one: (-abs(one.candidate.median - one.baseline.median), one.name))
@@ -265,14 +271,92 @@ def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[l
     return adjusted, 100 * (float(factors[runs:].mean() / factors[:runs].mean()) - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """By how much the time of a kernel differs from run to run."""
+
+    deviation: float
+    """Of the logarithm of its time."""
+    freedom: float
+    """Degrees of freedom of this estimate."""
+
+
+def _noises(baseline: Sequence[Sequence[Floats]], candidate: Sequence[Sequence[Floats]]) -> list[_Noise | None]:
+    """The noise of each kernel; None where that is not known.
+
+    Three runs say little of the noise of one kernel, and much of that of all kernels: the variance of each is drawn
+    towards that of all, the more the less they differ (moderated t, Smyth 2004).
+    """
+    variances = [_variance(*sides) for sides in zip(baseline, candidate, strict=True)]
+    known = np.array([variance for variance in variances if variance])
+    freedom = sum(len(side[0]) - 1 for side in (baseline, candidate) if side)
+    if len(known) < MIN_COMMON:
+        return [None] * len(variances)
+    logs = np.log(known) - _digamma(freedom / 2) + np.log(freedom / 2)
+    excess = float(np.var(logs, ddof=1)) - _trigamma(freedom / 2)
+    prior = 2 * _inverse_trigamma(excess) if excess > 0 else MAX_FREEDOM
+    prior = min(prior, MAX_FREEDOM)
+    of_all = float(np.exp(np.mean(logs) + _digamma(prior / 2) - np.log(prior / 2)))
+    total = prior + freedom
+    return [
+        None if variance is None else _Noise(((prior * of_all + freedom * variance) / total) ** 0.5, total)
+        for variance in variances
+    ]
+
+
+def _variance(*sides: Sequence[Floats]) -> float | None:
+    """The variance between runs of the logarithm of a time; None where no side has two runs, or it is 0 in one."""
+    medians = [np.array([np.median(run) for run in runs]) for runs in sides]
+    if any((side <= 0).any() for side in medians) or min(map(len, medians)) < 2:
+        return None
+    squares = sum(float(((np.log(side) - np.log(side).mean()) ** 2).sum()) for side in medians)
+    return squares / sum(len(side) - 1 for side in medians)
+
+
+def _digamma(x: float) -> float:
+    """The derivative of the logarithm of the gamma function.
+
+    >>> round(_digamma(1), 6), round(_digamma(2.5), 6)
+    (-0.577216, 0.703157)
+    """
+    below = 0.0
+    while x < 6:
+        below, x = below + 1 / x, x + 1
+    return float(np.log(x)) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6) - below
+
+
+def _trigamma(x: float) -> float:
+    """The derivative of `_digamma`.
+
+    >>> round(_trigamma(1), 6), round(_trigamma(2.5), 6)
+    (1.644934, 0.490358)
+    """
+    below = 0.0
+    while x < 6:
+        below, x = below + 1 / x**2, x + 1
+    return 1 / x + 1 / (2 * x**2) + 1 / (6 * x**3) - 1 / (30 * x**5) + 1 / (42 * x**7) + below
+
+
+def _inverse_trigamma(value: float) -> float:
+    """Where `_trigamma` has a value.
+
+    >>> round(_inverse_trigamma(1.644934), 4)
+    1.0
+    """
+    low, high = 1e-3, float(MAX_FREEDOM)
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if _trigamma(middle) > value else (low, middle)
+    return low
+
+
 def _change(
     what: str,
     name: str,
     baseline: Sequence[Floats],
     candidate: Sequence[Floats],
     share: float,
-    *,
-    has_common: bool = True,
+    noise: _Noise | None = None,
 ) -> Change:
     """A time on both sides, and by how much it changed.
 
@@ -282,16 +366,22 @@ def _change(
         baseline: The times of each run.
         candidate: The same.
         share: Of the GPU time.
-        has_common: The times hold what runs have in common, as clocks: few runs say little of how that varies, so
-            that the interval is wider.
+        noise: How it differs from run to run, where the runs say that of all kernels; else the interval is that of a
+            bootstrap, wider by what few runs leave open.
     """
-    one, other = _medians(baseline, SEED), _medians(candidate, SEED + 1)
     before, now = _median(baseline), _median(candidate)
+    change = 100 * (now / before - 1) if before else 0.0 if not now else float("inf")
+    if noise is not None:
+        shares = [1 / len(baseline), 1 / len(candidate)]
+        error = [noise.deviation * part**0.5 * _quantile(noise.freedom) for part in (*shares, sum(shares))]
+        intervals = [_around(before, error[0]), _around(now, error[1]), _around(1 + change / 100, error[2])]
+        intervals[2] = Interval(change, *(100 * (edge - 1) for edge in (intervals[2].low, intervals[2].high)))
+        return Change(what, name, *intervals, share)
+    one, other = _medians(baseline, SEED), _medians(candidate, SEED + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         replicates = np.nan_to_num(100 * (other / one - 1), nan=0.0, posinf=np.inf)
-    change = 100 * (now / before - 1) if before else 0.0 if not now else float("inf")
     freedom = [len(baseline) - 1, len(candidate) - 1]
-    widenings = [_widening(of) if has_common else 1.0 for of in (*freedom, sum(freedom))]
+    widenings = [_widening(of) for of in (*freedom, sum(freedom))]
     return Change(
         what,
         name,
@@ -302,6 +392,11 @@ def _change(
     )
 
 
+def _around(value: float, error: float) -> Interval:
+    """A value and its interval, of the same size as a share on both sides."""
+    return Interval(value, float(value * np.exp(-error)), float(value * np.exp(error)))
+
+
 def _median(runs: Sequence[Floats]) -> float:
     """The mean over runs of the median of each."""
     return float(np.mean([np.median(run) for run in runs]))
@@ -309,9 +404,13 @@ def _median(runs: Sequence[Floats]) -> float:
 
 def _widening(freedom: int) -> float:
     """How much wider the interval of few runs is than that of many; of single runs nothing is known of others."""
-    if freedom <= 0:
-        return 1.0
-    return (STUDENT[freedom - 1] if freedom <= len(STUDENT) else NORMAL + 2.4 / freedom) / NORMAL
+    return 1.0 if freedom <= 0 else _quantile(freedom) / NORMAL
+
+
+def _quantile(freedom: float) -> float:
+    """The 95% quantile of Student's t."""
+    whole = int(freedom)
+    return STUDENT[whole - 1] if whole <= len(STUDENT) else NORMAL + 1.6 / freedom
 
 
 def _interval(median: float, replicates: Floats, widening: float) -> Interval:
