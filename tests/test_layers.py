@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tui"
 
 LAYERS = (
-    ("model", "fitting", "fmt", "labels", "options", "runtime", "terminal", "tables", "text", "views"),
+    ("model", "fitting", "fmt", "labels", "options", "runtime", "terminal", "tables", "text"),
     ("correlation",),
     ("cache", "data", "loaders", "state"),
     ("analysis", "dataset"),
@@ -28,8 +28,8 @@ LAYERS = (
 )
 """From the bottom up: a layer imports itself and what is below it."""
 
-WITHOUT_A_LAYER = ("keys", "palette", "theme")
-"""What keys are and what colors there are: all may ask, and they import no other part of the program."""
+WITHOUT_A_LAYER = ("keys", "palette", "theme", "views")
+"""What keys, views and colors there are: all may ask, and they import no other part of the program."""
 
 BELOW_THE_SCREEN = ("cli", *(name for layer in LAYERS[:6] for name in layer))
 """What works without a screen; ``cli`` begins the app last."""

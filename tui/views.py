@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 OVERVIEW: Final = "Overview"
@@ -22,7 +23,7 @@ class View:
     title: str
     """Its name for people."""
     key: str
-    """The key that goes to it, or empty: a digit in DLProf's order, or a letter."""
+    """The key that goes to it, as it is written, or empty: a digit in DLProf's order, or a letter."""
     group: str
     """The heading that it stands under in the menu of views."""
     screen: str
@@ -31,9 +32,16 @@ class View:
     """What it shows, in a few words."""
     help: str = ""
     """The first lines of its help, where its screen is `TableScreen` and has no text of its own."""
+    keys: str = ""
+    """All keys that go to it, as Textual names them, where they are the user's own."""
+
+    @property
+    def bound(self) -> str:
+        """The keys that go to it, with commas between."""
+        return self.keys or self.key
 
 
-VIEWS: Final = (
+DEFAULT_VIEWS: Final = (
     View("dashboard", "Dashboard", "1", OVERVIEW, "tui.screens.dashboard:DashboardScreen", "where the time went"),
     View("op-types", "Op Type Summary", "2", OPS, "tui.screens.op_types:OpTypesScreen", "time by type of operation"),
     View(
@@ -144,6 +152,20 @@ VIEWS: Final = (
     ),
     View("compare", "Compare", "", OVERVIEW, "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations"),
 )
+
+"""With the keys that come with the program."""
+
+VIEWS: Final = list(DEFAULT_VIEWS)
+"""With the keys in force."""
+
+
+def use_view_keys(keys: Mapping[str, tuple[str, str]]) -> None:
+    """Put the user's keys of views in force; before screens are imported.
+
+    Args:
+        keys: For each view the first key as it is written, and all keys as Textual names them.
+    """
+    VIEWS[:] = [replace(one, key=keys[one.name][0], keys=keys[one.name][1]) for one in DEFAULT_VIEWS]
 
 
 def view(name: str) -> View:

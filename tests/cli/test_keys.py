@@ -12,6 +12,7 @@ import pytest
 from tests.cli.running import run
 from tui.keys import ACTIONS, DEFAULT_ACTIONS, use_keys
 from tui.keys.rebinding import PRESETS, preset_keys, rebound
+from tui.views import view
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,6 +65,24 @@ def test_a_mistake_is_one_clear_line(
     assert "table.sort" in out, "the names are listed all the same"
 
 
+def test_views_have_keys_of_the_user_and_conflicts_are_told(keys_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    keys_file.write_text('view.roofline = "f6"\nview.kernels = ["5", "f3"]\nview.flame = []\nview.memory = "s"\n')
+    status, out, err = run(capfd, "--keys")
+    assert status == 0
+    assert "  f6             view.roofline " in out
+    assert "  5 f3           view.kernels " in out
+    assert "                 view.flame " in out
+    assert err == "proftui: s is a key of view.memory, but in a table it is table.sort\n"
+    assert (view("kernels").key, view("kernels").bound) == ("5", "5,f3")
+    assert (view("kernels-by-iteration").bound, view("flame").bound) == ("", ""), "5 was taken from it"
+    assert view("dashboard").bound == "1"
+    keys_file.write_text('view.roofline = "f6"\nview.memory = "f6"\n')
+    assert "f6 is a key of both view.roofline and view.memory" in run(capfd, "--keys")[2]
+    keys_file.write_text('view.kernels = "q"\n')
+    assert "q is a key of view.kernels" not in run(capfd, "--keys")[2]
+    assert {action.id: action.keys for action in ACTIONS}["app.back"] == ""
+
+
 def test_presets_name_actions_and_keys_that_are_there() -> None:
     for name in PRESETS:
         actions = rebound(DEFAULT_ACTIONS, preset_keys(name, {}))
@@ -77,7 +96,7 @@ def test_presets_name_actions_and_keys_that_are_there() -> None:
 
 @pytest.mark.slow
 def test_footer_and_help_show_the_keys_in_force_and_they_work(keys_file: Path) -> None:
-    keys_file.write_text('table.sort = "o"\napp.views = "f2"\n')
+    keys_file.write_text('table.sort = "o"\napp.views = "f2"\nview.issues = "f6"\n')
     code = """
 import asyncio
 from tui.cli.explore import _use_own_keys
@@ -91,11 +110,13 @@ async def main():
         print(bindings["sort_column"], bindings["views_menu"])
         await press(pilot, "f2")
         print(type(pilot.app.screen).__name__)
-        await press(pilot, "escape", "question_mark")
+        await press(pilot, "escape", "f6")
+        print(pilot.app.view_screen.VIEW if pilot.app.view_screen else "")
+        await press(pilot, "q", "question_mark")
         print(type(pilot.app.screen).__name__)
         print([keys for keys, text in _keys(pilot.app.screen._here, "Sort by")][:1])
 asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["o f2", "MenuScreen", "HelpScreen", "['o']"]
+    assert done.stdout.splitlines() == ["o f2", "MenuScreen", "issues", "HelpScreen", "['o']"]

@@ -57,7 +57,7 @@ FIRST_VIEW: Final = "dashboard"
 """What is shown once the files are read."""
 TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
 """Actions of printable keys in the footer."""
-VIEW_KEYS: Final = frozenset(view.key for view in VIEWS if view.key)
+VIEW_KEYS: Final = frozenset(key for view in VIEWS for key in view.bound.split(",") if key)
 AT_ONCE: Final = frozenset({"go", "command_line"})
 """Actions that are carried out before the next key is looked at: what is typed ahead belongs to where they lead."""
 
@@ -116,9 +116,10 @@ class ProftuiApp(App[None]):
         Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True, priority=True),
         *(
             # A letter acts only where nothing nearer takes it: T in a table goes to the place of its row.
-            Binding(v.key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=v.key.isdecimal())
+            Binding(key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=key.isdecimal())
             for v in VIEWS
-            if v.key
+            for key in v.bound.split(",")
+            if key
         ),
         # Last: of the focused widget, its screen and the application, the nearest binding of a key is used.
         *(

@@ -14,7 +14,7 @@ from tui.cli import console
 from tui.cli.arguments import COMMANDS, command_parser
 from tui.cli.console import BAD_INPUT, out_of_memory_error, terminal_of, width, write_text
 from tui.cli.headless import check_input, load_files, report
-from tui.keys import use_keys
+from tui.keys import hidden_keys, use_keys
 from tui.keys.rebinding import PRESETS, preset_keys
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError, is_out_of_memory
@@ -94,17 +94,23 @@ def _print_keys() -> int:
     from tui.output.listing import keys_text
 
     status = 0
+    own: tuple[str, ...] = ()
     try:
-        _use_own_keys()
+        own = _use_own_keys()
     except ProftuiError as error:
         console.error(error)
         status = BAD_INPUT
     write_text(keys_text(width=width()))
+    for words in hidden_keys(own):
+        console.info(words)
     return status
 
 
-def _use_own_keys() -> None:
+def _use_own_keys() -> tuple[str, ...]:
     """Put the keys of the user's ``keys.toml`` in force, before screens are imported.
+
+    Returns:
+        The ids of the actions whose keys are the user's own.
 
     Raises:
         ProftuiError: The file cannot be read, or names an action, a key or a preset that there is not.
@@ -116,13 +122,15 @@ def _use_own_keys() -> None:
         document = tomllib.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         # A program that is run as somebody else often has the home of another user.
-        return
+        return ()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ProftuiError(f"{path}: cannot be read: {error}", KEYS_HINT) from error
     try:
-        use_keys(_chosen_keys(document))
+        chosen = _chosen_keys(document)
+        use_keys(chosen)
     except ValueError as error:
         raise ProftuiError(f"{path}: {error}", KEYS_HINT) from error
+    return tuple(chosen)
 
 
 def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:

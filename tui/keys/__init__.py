@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui.keys.action import MOVE, Action, Scope
-from tui.keys.rebinding import rebound
+from tui.keys.action import GO, MOVE, Action, Scope
+from tui.keys.rebinding import rebound, shown_key
 from tui.keys.tables import TABLES
 from tui.keys.timeline import ITERATIONS, TIMELINE
 from tui.keys.views import EVERYWHERE, LOG, VIEWS
+from tui.views import DEFAULT_VIEWS, use_view_keys
 
 __all__ = [
     "ACTIONS",
     "DEFAULT_ACTIONS",
+    "DEFAULT_VIEW_ACTIONS",
+    "VIEW_ACTIONS",
     "Action",
     "Scope",
     "actions_of",
     "bindings_for",
     "footer_keys",
+    "hidden_keys",
     "key_elsewhere",
     "keys_of",
     "keys_of_some_places",
@@ -28,7 +32,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from textual.binding import BindingType
 
@@ -36,6 +40,15 @@ DEFAULT_ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *V
 """With the keys that come with the program."""
 
 ACTIONS: Final = list(DEFAULT_ACTIONS)
+"""With the keys in force."""
+
+DEFAULT_VIEW_ACTIONS: Final = tuple(
+    Action(f"view.{one.name}", one.key, f"go('{one.name}')", one.title, f"{one.title}: {one.about}.", Scope.APP, GO)
+    for one in DEFAULT_VIEWS
+)
+"""The keys that go to views, which the menu of views shows."""
+
+VIEW_ACTIONS: Final = list(DEFAULT_VIEW_ACTIONS)
 """With the keys in force."""
 
 FOOTER_KEYS: Final = 6
@@ -98,7 +111,31 @@ def use_keys(chosen: Mapping[str, Sequence[str]]) -> None:
     Raises:
         ValueError: As `tui.keys.rebinding.rebound` does.
     """
-    ACTIONS[:] = rebound(DEFAULT_ACTIONS, chosen)
+    every = rebound((*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS), chosen)
+    ACTIONS[:], VIEW_ACTIONS[:] = every[: len(DEFAULT_ACTIONS)], every[len(DEFAULT_ACTIONS) :]
+    use_view_keys(
+        {one.id.removeprefix("view."): ((one.shown_keys or one.keys).split(" ")[0], one.keys) for one in VIEW_ACTIONS}
+    )
+
+
+def hidden_keys(chosen: Iterable[str]) -> list[str]:
+    """The keys of views and of the whole program that tables or other parts take first, in words.
+
+    Args:
+        chosen: The ids of actions whose keys are the user's own.
+    """
+    ids = set(chosen)
+    before = {(one.id, key) for one in (*DEFAULT_ACTIONS, *DEFAULT_VIEW_ACTIONS) for key in one.keys.split(",")}
+    own = [one for one in (*ACTIONS, *VIEW_ACTIONS) if one.id in ids and one.scope is Scope.APP and not one.at_once]
+    found = []
+    for action in own:
+        for key in filter(None, action.keys.split(",")):
+            if (action.id, key) in before or (action.id.startswith("view.") and key.isdecimal()):
+                continue
+            nearer = [one for one in ACTIONS if one.scope not in (Scope.APP, Scope.BAR) and key in one.keys.split(",")]
+            places = ", ".join(f"{one.scope} it is {one.id}" for one in nearer)
+            found += [f"{shown_key(key)} is a key of {action.id}, but {places}"] if places else []
+    return found
 
 
 def keys_of(*ids: str) -> frozenset[str]:

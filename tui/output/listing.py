@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tui.analysis.capabilities import OK
 from tui.fitting import pad
 from tui.fmt import count, duration
-from tui.keys import ACTIONS, Action
+from tui.keys import ACTIONS, VIEW_ACTIONS, Action
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def formats_markdown(formats: Sequence[Format]) -> str:
 def keys_text(*, width: int) -> str:
     """Every key in force, as text, with the names of the actions, as ``keys.toml`` takes them."""
     lines = []
-    for group, actions in _groups().items():
+    for group, actions in {**_groups(), "Views": VIEW_ACTIONS}.items():
         lines.append(group)
         for action in actions:
             lines += textwrap.wrap(

@@ -240,7 +240,7 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int, is_
         headings.add(UNFED)
         lines.append((UNFED, Content.styled(" Not recorded in this profile", "$text-muted underline")))
         lines += [(view.name, _line(view, _wrapped(availability[view.name], room), is_dim=True)) for view in unfed]
-    keys = {view.key: view.name for view in VIEWS if view.key}
+    keys = {key: view.name for view in VIEWS for key in view.bound.split(",") if key}
     dim = frozenset(headings.union(view.name for view in unfed))
     return MenuScreen("Views", lines, disabled=dim, current=current, keys=keys, is_at_end=is_unfolded)
 

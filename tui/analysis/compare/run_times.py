@@ -374,9 +374,9 @@ def _change(
     if noise is not None:
         shares = [1 / len(baseline), 1 / len(candidate)]
         error = [noise.deviation * part**0.5 * _quantile(noise.freedom) for part in (*shares, sum(shares))]
-        intervals = [_around(before, error[0]), _around(now, error[1]), _around(1 + change / 100, error[2])]
-        intervals[2] = Interval(change, *(100 * (edge - 1) for edge in (intervals[2].low, intervals[2].high)))
-        return Change(what, name, *intervals, share)
+        ratio = _around(1 + change / 100, error[2])
+        changed = Interval(change, 100 * (ratio.low - 1), 100 * (ratio.high - 1))
+        return Change(what, name, _around(before, error[0]), _around(now, error[1]), changed, share)
     one, other = _medians(baseline, SEED), _medians(candidate, SEED + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         replicates = np.nan_to_num(100 * (other / one - 1), nan=0.0, posinf=np.inf)
