@@ -12,7 +12,7 @@ import pytest
 import tui.analysis.critical_path
 import tui.analysis.critical_path_trace
 from tests.analysis.frames import copy, kernel, profile
-from tests.corpus import corpus_file, recording_file
+from tests.corpus import corpus_file, recording_file, shared_file
 from tests.profiles import load
 from tui.analysis.critical_path import (
     CRITICAL_PATHS,
@@ -204,11 +204,12 @@ def test_waits_of_streams_are_inferred_after_such_a_call() -> None:
     assert_graphs_hold(found)
 
 
-def test_a_graph_launch_leads_to_its_nodes() -> None:
+@pytest.mark.parametrize("name", ["cudaGraphLaunch", "hipGraphLaunch"])
+def test_a_graph_launch_leads_to_its_nodes(name: str) -> None:
     found = made(
         ranges=[step(0, 60)],
         ops=[op("replay", 0, 20)],
-        api_calls=[launch(1, 5, name="cudaGraphLaunch")],
+        api_calls=[launch(1, 5, name=name)],
         activities=[
             work("a", 12, 10, 1),
             work("fork", 24, 20, 1, stream=8),
@@ -379,6 +380,23 @@ def path_between(name: str, begin: int, end: int) -> list[tuple[int, str]]:
     segments = walk({0: trace}, 0, begin * US, end * US, last, US)[::-1]
     rows = frame_of(whole, [(Window(0, 0, begin * US, end * US, last), segments)])
     return [(start // US - begin, kind) for start, kind in rows.select("start_ns", "path_kind").iter_rows()]
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "delay_ns"),
+    [("vllm_decode_full", 424, 6_885_076), ("vllm_prefilldecode_piecewise", 407, 146_397_854)],
+)
+def test_the_path_goes_through_the_hip_graphs_of_a_server(name: str, kernels: int, delay_ns: int) -> None:
+    found, _ = load((shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"),))
+    assert found is not None
+    found = with_iterations(found)
+    kinds = Counter(path_segments(found)["path_kind"].cast(pl.String).to_list())
+    assert (kinds["kernel"], kinds["launch delay"]) == (kernels, 1)
+    assert critical_paths(found)["path_launch_delay_ns"].to_list() == [delay_ns]
+    assert_graphs_hold(found)
+    # One of the kernels begins 112 ns before the one that it follows has ended.
+    saves = critical_path(found)["half_saves_ns"].drop_nulls()
+    assert saves.min() == 0
 
 
 HTA_ADD = (

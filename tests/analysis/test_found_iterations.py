@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import recording_file, shared_file
 from tests.profiles import load_one
+from tests.render_trace import FOOTER, TraceRow, text_table
 from tui.analysis.capabilities import inspect
 from tui.analysis.iterations.candidate_keys import key_choices
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources, with_iterations
 from tui.model.errors import ProftuiError
-from tui.model.profile import profile_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tui.model.profile import Profile
 
 STEP = ["gemm", "relu", "gemm", "softmax", "[CUDA memset]"]
@@ -252,14 +254,32 @@ def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left:
     assert table["kernels_launched"][1:].n_unique() == 1
 
 
-def test_steps_of_tiny_kernels_without_marks_are_the_outer_loop() -> None:
+def as_nvprof_text(activities: pl.DataFrame) -> str:
+    """Kernels and copies as nvprof prints them."""
+    begin = activities["start_ns"][0]
+    rows = [
+        TraceRow(
+            row["name"],
+            row["start_ns"] - begin,
+            row["duration_ns"],
+            correlation=row["correlation"],
+            grid=None if row["grid_x"] is None else (row["grid_x"], row["grid_y"], row["grid_z"]),
+            block=None if row["block_x"] is None else (row["block_x"], row["block_y"], row["block_z"]),
+            registers=row["registers"],
+            size=row["size_bytes"],
+            stream=row["stream"],
+        )
+        for row in activities.iter_rows(named=True)
+    ]
+    return f"==1== Profiling result:\n{text_table(rows)}{FOOTER}"
+
+
+def test_steps_of_tiny_kernels_as_nvprof_text_are_the_outer_loop(tmp_path: Path) -> None:
     made = load_one(recording_file("tiny_kernels.pt.trace.json.gz"))
     activities = made["activities"].sort("start_ns")
-    frames = {
-        "sessions": made["sessions"].with_columns(iteration_source=pl.lit(None, pl.String)),
-        "activities": activities.with_columns(iteration=pl.lit(None, pl.Int32)),
-    }
-    bare = profile_of(frames, source="tiny")
+    path = tmp_path / "tiny.nvprof.log"
+    path.write_text(as_nvprof_text(activities))
+    bare = load_one(str(path))
     assert reasons(bare) == {0: "found: 1,605 launches repeat 4 times, the same kernels in every one"}
     steps = iterations(bare)
     assert steps.select("iteration", "kernels_launched").rows() == [(step, 1602) for step in range(4)]
@@ -272,7 +292,7 @@ def test_steps_of_tiny_kernels_without_marks_are_the_outer_loop() -> None:
     pairs = iterations(with_iterations(bare, "loop of 2 launches"))
     assert pairs["iteration"].drop_nulls().to_list() == list(range(3200))
     assert pairs.filter(pl.col("phase") == "outside")["kernels_launched"].to_list() == [2] * 4
-    assert pairs["gpu_ns"].sum() == made["activities"]["duration_ns"].sum()
+    assert pairs["gpu_ns"].sum() == bare["activities"]["duration_ns"].sum()
     with pytest.raises(ProftuiError, match="there are: loop of 1605 launches, loop of 2 launches"):
         with_iterations(bare, "loop of 3 launches")
 

@@ -391,8 +391,10 @@ def _saved(graph: Graph, pieces: pl.DataFrame, on_path: pl.DataFrame) -> pl.Data
     shorter = pieces.join(tried, on=key, how="inner", nulls_equal=True)
     passes = np.repeat(np.array([[one] for *_, one in graph.edges], np.int64), max(tried.height, 1), axis=1)
     where = (shorter["edge"].to_numpy(), shorter["case"].to_numpy())
-    np.subtract.at(passes, where, shorter["piece_ns"].to_numpy() // 2)
-    ends = earliest(graph, np.maximum(passes, 0))[graph.sink]
+    # Work can begin shortly before that on its stream has ended: such an edge stays as it is.
+    least = np.minimum(passes, 0)
+    np.subtract.at(passes, where, np.maximum(shorter["piece_ns"].to_numpy(), 0) // 2)
+    ends = earliest(graph, np.maximum(passes, least))[graph.sink]
     saved = graph.window.end - ends[: tried.height]
     return tried.select(key).with_columns(pl.Series("half_saves_ns", saved))
 

@@ -174,6 +174,7 @@ def test_work_with_nothing_but_a_name_is_kept_with_the_gpu_that_its_process_stan
 
 def test_a_collective_says_what_it_works_on() -> None:
     arguments = {
+        "Seq": 17,
         "Collective name": "allreduce",
         "In msg nelems": 1024,
         "Out msg nelems": 1024,
@@ -186,7 +187,7 @@ def test_a_collective_says_what_it_works_on() -> None:
     profile = read([kernel(1, 0, **arguments), kernel(2, 10)])
     assert texts(profile, "activities", "arguments") == [
         "Collective name: allreduce; In msg nelems: 1024; Out msg nelems: 1024; Dtype: Float; Group size: 2; "
-        "Process group name: 0; Process group ranks: [0, 1]",
+        "Process group name: 0; Process group ranks: [0, 1]; Seq: 17",
         None,
     ]
 
