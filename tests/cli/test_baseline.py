@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.running import run
 from tests.profiles import SAMPLES
-from tui.dataset.baselines import names, packed, read
+from tui.dataset.baselines import packed, read
 from tui.model.errors import ProftuiError
 
 TRACE = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
@@ -80,5 +80,3 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
     (folder / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(ProftuiError, match="cannot be read"):
         read(str(folder), "b")
-    with pytest.raises(ProftuiError, match="an object store is not listed"):
-        names("s3://bucket")

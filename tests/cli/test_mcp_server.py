@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.profiles import SAMPLES
 from tui.cli import mcp_server
@@ -17,17 +18,23 @@ from tui.model.errors import ProftuiError
 if TYPE_CHECKING:
     from mcp.client import Client
 
+SCHEMAS: Final = Path(__file__).parents[2] / "docs" / "json"
 LOG: Final = "resnet50_training.nvprof.log"
 TORCH: Final = "resnet50_training.pt.trace.json.gz"
 TOOLS: Final = {"open", "summary", "findings", "explain", "table", "sql", "diff"}
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> Any:
-    """The answer of a tool, or the text of its error."""
+    """The answer of a tool, which keeps to its published schema, or the text of its error."""
     result = await client.call_tool(tool, arguments)
     (content,) = result.content
     assert content.type == "text"
-    return content.text if result.is_error else json.loads(content.text)
+    if result.is_error:
+        return content.text
+    answer = json.loads(content.text)
+    name = answer["schema"].removeprefix("proftui.").partition("/")[0]
+    Draft202012Validator(json.loads((SCHEMAS / f"{name}.schema.json").read_text())).validate(answer)
+    return answer
 
 
 async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

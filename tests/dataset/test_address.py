@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 import polars as pl
 import pytest
@@ -42,6 +42,8 @@ class _Store(BaseHTTPRequestHandler):
         self._send(200, b"", {}, body=True)
 
     def _answer(self, *, body: bool) -> None:
+        if "list-type=2" in self.path:
+            return self._send(200, self._listed(), {}, body=body)
         if "Authorization" not in self.headers:
             return self._send(403, b"<Error><Code>AccessDenied</Code></Error>", {}, body=body)
         path = self.folder / unquote(self.path.partition("?")[0]).removeprefix("/bucket/")
@@ -55,6 +57,17 @@ class _Store(BaseHTTPRequestHandler):
         start = int(first) if first else max(0, whole - int(last))
         end = min(whole, int(last) + 1) if first and last else whole
         return self._send(206, data[start:end], {"Content-Range": f"bytes {start}-{end - 1}/{whole}"}, body=body)
+
+    def _listed(self) -> bytes:
+        prefix = parse_qs(self.path.partition("?")[2]).get("prefix", [""])[0]
+        files = [path.relative_to(self.folder).as_posix() for path in sorted(self.folder.rglob("*")) if path.is_file()]
+        objects = "".join(
+            f"<Contents><Key>{name}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified><ETag>x</ETag>"
+            f"<Size>{(self.folder / name).stat().st_size}</Size></Contents>"
+            for name in files
+            if name.startswith(prefix)
+        )
+        return f"<ListBucketResult><IsTruncated>false</IsTruncated>{objects}</ListBucketResult>".encode()
 
     def _send(self, status: int, data: bytes, headers: dict[str, str], *, body: bool) -> None:
         self.send_response(status)
@@ -161,3 +174,15 @@ def test_a_baseline_lies_in_a_store(store: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.startswith("baseline main > gpt_summary.nvprof.log\n\nNO CHANGE: ")
     assert main(["diff", "--baseline", "none", log, "--dir", "s3://bucket/baselines"]) == 2
     assert "s3://bucket/baselines/none.parquet: no such baseline" in capsys.readouterr().err
+    folder = ["--dir", "s3://bucket/baselines"]
+    assert main(["baseline", "list", *folder]) == 0
+    assert capsys.readouterr().out.startswith("main  1 run, 0 iterations  GPU not recorded  gpt_")
+    assert main(["baseline", "rm", "main", *folder]) == 0
+    assert main(["baseline", "list", *folder]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err.splitlines()[-1]) == ("", "proftui: 0 baselines in s3://bucket/baselines")
+    assert main(["diff", "--baseline", "main", log, *folder]) == 2
+    assert "s3://bucket/baselines/main.parquet: no such baseline" in capsys.readouterr().err
+    assert main(["baseline", "rm", "main", *folder]) == 2
+    assert main(save) == 0, "its name is free again"
+    assert main(["baseline", "list", "--dir", "s3://bucket/elsewhere"]) == 0

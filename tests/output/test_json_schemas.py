@@ -46,7 +46,7 @@ class Commands:
 
     def run(self, command: str, *arguments: str, status: int = 0, schema: str = "") -> dict[str, Any]:
         """The JSON of a command, by its schema; every key is of one row alone."""
-        assert main([command, *arguments, "--format", "json"]) == status
+        assert main([*command.split(), *arguments, "--format", "json"]) == status
         content: dict[str, Any] = json.loads(self._capfd.readouterr().out)
         name, _, version = content["schema"].removeprefix("proftui.").partition("/")
         assert (name, version) == (schema or command, "1")
@@ -76,6 +76,8 @@ def test_the_schemas_are_schemas() -> None:
         "cache",
         "explain",
         "baseline-diff",
+        "baselines",
+        "formats",
     }
 
 
@@ -103,6 +105,11 @@ def test_every_view_and_command(commands: Commands, tmp_path: Path) -> None:
     folder = str(tmp_path / "baselines")
     assert main(["baseline", "save", "--dir", folder, "main", LOG]) == 0
     commands.run("diff", "--baseline", "main", "--dir", folder, LOG, schema="baseline-diff")
+    (saved,) = commands.run("baseline list", "--dir", folder, schema="baselines")["rows"]
+    assert (saved["name"], saved["runs"], saved["files"]) == ("main", 1, [Path(LOG).name])
+    assert len(commands.run("formats")["rows"]) > 20
+    listed = commands.run("report", str(SAMPLES), "--view", "profiles", "--filter", "caffe", "--columns", "file,format")
+    assert [(row["file"], row["format"]) for row in listed["rows"]] == [("caffe_conv1.nvprof.log", "nvprof-text")]
 
 
 def test_documents_are_bounded(commands: Commands, capfd: pytest.CaptureFixture[str]) -> None:

@@ -45,6 +45,8 @@ MOST_FILES: Final = 2_000
 """The most files whose beginning is read, the newest ones."""
 DEEPEST: Final = 8
 """Folders further below are not looked into."""
+LOOKED_AT: Final = 30
+"""Of so many profiles, the newest, first figures are found unasked."""
 QUICK_BYTES: Final = 4 << 20
 """Smaller files are read for their first figures."""
 _OF_OTHERS: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
@@ -121,17 +123,18 @@ class FoundProfiles:
     """What was not looked at, in words; empty where all was."""
 
 
-def find_profiles(folder: str, go_on: Callable[[], bool] = lambda: True) -> FoundProfiles:
+def find_profiles(folder: str, go_on: Callable[[], bool] = lambda: True, *, lists_opened: bool = True) -> FoundProfiles:
     """The profiles in a folder and below it, and those opened before wherever they are.
 
     Args:
         folder: Where to look; empty: only those opened before.
         go_on: Asked between two files; False ends the search.
+        lists_opened: Whether those opened before elsewhere are listed too.
     """
     opened = opened_files()
     candidates, left_out = _candidates(folder) if folder else ([], "")
     here = {path for path, _size, _modified in candidates}
-    for path in reversed(opened):
+    for path in reversed(opened) if lists_opened else ():
         if path not in here and (stamp := _stamp(path)) is not None:
             candidates.append((path, *stamp))
     found = []

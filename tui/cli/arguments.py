@@ -16,6 +16,9 @@ EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf
 REPORT_FORMATS: Final = ("text", "markdown", "json", "html")
 """What `report` writes."""
 
+PROFILES: Final = "profiles"
+"""What `report` prints of a folder: the list of the home screen."""
+
 BASELINES: Final = "proftui-baselines"
 """The folder of baselines, in the current one: small enough to be committed."""
 
@@ -109,6 +112,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     """The arguments of one of `COMMANDS`."""
     parser = _Parser(prog=f"proftui {command}", description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.")
     if command == "formats":
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         return parser
     if command == "cache":
         parser.add_argument("action", choices=("list", "clear"))
@@ -133,10 +137,11 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         parser.add_argument(
             "--view",
             type=report_of_screen,
-            choices=ALL_REPORTS,
+            choices=(*ALL_REPORTS, PROFILES),
             default=ALL_REPORTS[0],
             metavar="VIEW",
-            help=f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}",
+            help=f"default: {ALL_REPORTS[0]}; also {', '.join(ALL_REPORTS[1:])}; of a folder {PROFILES}, the list of "
+            "those in it and below",
         )
         parser.add_argument(
             "--format",
@@ -238,7 +243,8 @@ def _baseline(parser: argparse.ArgumentParser) -> None:
     save.add_argument("--overwrite", action="store_true", help="replace a baseline of this name")
     _common(save)
     listed = actions.add_parser("list", help="list the baselines")
-    removed = actions.add_parser("rm", help="remove a baseline")
+    listed.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    removed = actions.add_parser("rm", help="remove a baseline; in an object store an empty file remains")
     removed.add_argument("name", metavar="NAME")
     for action in (save, listed, removed):
         _baseline_dir(action)

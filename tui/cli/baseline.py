@@ -14,7 +14,11 @@ from tui.model.errors import ProftuiError
 from tui.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
+
+    from tui.dataset.baselines import Baseline
 
 
 def baseline(options: Namespace) -> int:
@@ -22,7 +26,7 @@ def baseline(options: Namespace) -> int:
     from tui.dataset import baselines
 
     if options.action == "list":
-        return _list(options.dir)
+        return _list(options.dir, options.format)
     if options.action == "rm":
         baselines.remove(options.dir, options.name)
         console.info(f"removed {options.name} from {options.dir}")
@@ -48,15 +52,37 @@ def baseline(options: Namespace) -> int:
     return 0
 
 
-def _list(folder: str) -> int:
+def _list(folder: str, format_name: str) -> int:
     from tui.dataset import baselines
 
     found = [baselines.described(folder, name) for name in baselines.names(folder)]
+    if format_name == "json":
+        write_data(_listed(folder, found))
+        return 0
     for one in found:
-        of = plain(f"{one.gpu}  {', '.join(one.files)}")
-        write_text(f"{one.name}  {one.runs:,} runs, {one.iterations:,} iterations  {of}\n")
+        of = plain(f"{one.gpu or 'GPU not recorded'}  {', '.join(one.files)}")
+        numbers = f"{one.runs:,} run{'s' * (one.runs != 1)}, {one.iterations:,} iteration{'s' * (one.iterations != 1)}"
+        write_text(f"{one.name}  {numbers}  {of}\n")
     console.info(f"{len(found)} baseline{'s' * (len(found) != 1)} in {folder}")
     return 0
+
+
+def _listed(folder: str, found: Sequence[Baseline]) -> str:
+    """The list as JSON."""
+    import polars as pl
+
+    from tui.output.json_document import JsonTable, document, schema_of
+
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        "name": pl.String,
+        "runs": pl.Int64,
+        "iterations": pl.Int64,
+        "gpu": pl.String,
+        "files": pl.List(pl.String),
+    }
+    rows = [(one.name, one.runs, one.iterations, one.gpu or None, list(one.files)) for one in found]
+    table = JsonTable(pl.DataFrame(rows, schema, orient="row"), ("name",))
+    return document({**schema_of("baselines"), "folder": folder}, {"rows": table})
 
 
 def _times(options: Namespace) -> pl.DataFrame:

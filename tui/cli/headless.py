@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from tui.cli import console
-from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES, TRACE_FORMATS
+from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES, PROFILES, TRACE_FORMATS
 from tui.cli.console import BAD_INPUT, terminal_of, width, write_data, write_text
 from tui.cli.selected_tables import (
     asked,
@@ -20,6 +20,7 @@ from tui.cli.selected_tables import (
     exported_key,
     head_of,
     numbered_selection,
+    profiles_report,
     selected_table,
     selection_of,
     table_report,
@@ -69,6 +70,11 @@ def report(options: argparse.Namespace) -> int:
     options.format = format_name = report_format(options)
     bounds = bounds_of(options, format_name)
     is_one_table = wants_one_table(options)
+    if options.view == PROFILES:
+        if format_name == "html":
+            raise ProftuiError("the list of profiles is no HTML page", "--format text, markdown or json")
+        _write_report(profiles_report(options, style_of(options.color)), format_name, options)
+        return 0
     if is_one_table and format_name == "html":
         raise ProftuiError("an HTML page holds the whole view", "without --table, --filter, --sort, --columns, --limit")
     profile, errors = load_files(options)

@@ -132,9 +132,9 @@ def _run(arguments: list[str]) -> int:
     _configure_libraries()
     if command == "formats":
         from tui.loaders.registry import formats
-        from tui.output.listing import formats_text
+        from tui.output.listing import formats_json, formats_text
 
-        write_text(formats_text(formats(), width=width()))
+        write_text(formats_json(formats()) if options.format == "json" else formats_text(formats(), width=width()))
         return 0
     if command == "cache":
         from tui.cli.headless import cache

@@ -85,6 +85,34 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
     return _text(selected, style) if options.format == "text" else _markdown(selected)
 
 
+def profiles_report(options: argparse.Namespace, style: Style) -> str:
+    """The profiles in folders and below, as the home screen lists them.
+
+    Args:
+        options: The arguments of `report`.
+        style: How text is written.
+    """
+    from pathlib import Path
+
+    from tui.analysis.found_profiles import LOOKED_AT, PROFILES, find_profiles, profiles_frame, with_figures
+    from tui.output.json_document import JsonTable, document, schema_of
+    from tui.output.selection import select
+
+    folder = options.files[0]
+    if len(options.files) > 1 or not Path(folder).is_dir():
+        raise ProftuiError("--view profiles lists one folder", "for example: proftui report . --view profiles")
+    found = find_profiles(folder, lists_opened=False)
+    looked = [with_figures(one) for one in found.profiles[:LOOKED_AT]]
+    profiles = [one for one in (*looked, *found.profiles[LOOKED_AT:]) if one is not None]
+    selected = select(profiles_frame(profiles, folder), PROFILES, selection_of(options))
+    if options.format != "json":
+        return _text(selected, style) if options.format == "text" else _markdown(selected)
+    left_out = found.left_out or None
+    fields = {**schema_of("report"), "sources": [], "view": options.view, **asked(options), "left_out": left_out}
+    rows = JsonTable(selected.rows, PROFILES.key, selected.total, selected.columns)
+    return document(fields, {"rows": rows}, bounds_of(options, "json"))
+
+
 def table_document(
     name: str,
     profile: Profile,

@@ -73,7 +73,9 @@ def read(folder: str, name: str) -> pl.DataFrame:
         raise ProftuiError(f"{path}: no such baseline", hint) from None
     except (OSError, *UNREADABLE) as error:
         raise ProftuiError(f"{path}: cannot be read ({first_line(error)})") from error
-    if times.schema != SCHEMA or times.is_empty():
+    if times.schema == SCHEMA and times.is_empty():
+        raise ProftuiError(f"{path}: no such baseline", f"proftui baseline save {name} FILE... --dir {folder}")
+    if times.schema != SCHEMA:
         raise ProftuiError(f"{path}: not a baseline of this version", f"save it again: proftui baseline save {name}")
     return times
 
@@ -100,14 +102,28 @@ def _is_there(folder: str, name: str) -> bool:
 
 
 def names(folder: str) -> list[str]:
-    """The names of the baselines in a folder.
+    """The names of the baselines in a folder or an object store.
 
     Raises:
-        ProftuiError: The folder is in an object store, which is not listed.
+        ProftuiError: The store cannot be read.
     """
-    if is_address(folder):
-        raise ProftuiError(f"{folder}: an object store is not listed", "use the tool of the store")
-    return sorted(path.stem for path in Path(folder).glob("*.parquet") if NAME.fullmatch(path.stem))
+    here = () if is_address(folder) else Path(folder).glob("*.parquet")
+    found = _names_in_store(folder) if is_address(folder) else [path.stem for path in here]
+    return sorted(name for name in found if NAME.fullmatch(name))
+
+
+def _names_in_store(folder: str) -> list[str]:
+    """The names of the files that hold times: one that was removed holds none."""
+    every = f"{folder.rstrip('/')}/*.parquet"
+    warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
+    try:
+        times = pl.scan_parquet(every, include_file_paths="path", storage_options=FIRST_ANSWER)
+        paths = times.select("path").unique().collect()["path"]
+    except (OSError, *UNREADABLE) as error:
+        if "expanded paths were empty" in str(error):
+            return []
+        raise ProftuiError(f"{folder}: cannot be listed ({first_line(error)})") from error
+    return [path.rpartition("/")[2].removesuffix(".parquet") for path in paths]
 
 
 def described(folder: str, name: str) -> Baseline:
@@ -124,14 +140,16 @@ def described(folder: str, name: str) -> Baseline:
 
 
 def remove(folder: str, name: str) -> None:
-    """Delete a baseline.
+    """Delete a baseline; in an object store an empty one remains, because Polars deletes nothing there.
 
     Raises:
-        ProftuiError: There is none, or it is in an object store.
+        ProftuiError: There is none.
     """
     path = path_of(folder, name)
     if is_address(path):
-        raise ProftuiError(f"{path}: nothing is deleted in an object store", "use the tool of the store")
+        read(folder, name)
+        upload(folder, name, pl.DataFrame(schema=SCHEMA), overwrite=True)
+        return
     try:
         Path(path).unlink()
     except FileNotFoundError:

@@ -39,6 +39,17 @@ def formats_text(formats: Sequence[Format], *, width: int) -> str:
     return "\n".join(parts)
 
 
+def formats_json(formats: Sequence[Format]) -> str:
+    """What can be opened, as JSON."""
+    import polars as pl
+
+    from tui.output.json_document import JsonTable, document, schema_of
+
+    names = ("name", "title", "recognized_by", "feeds", "record_with")
+    rows = [{**{name: getattr(one, name) for name in names}, "feeds": list(one.feeds)} for one in formats]
+    return document(schema_of("formats"), {"rows": JsonTable(pl.DataFrame(rows), ("name",))})
+
+
 def formats_markdown(formats: Sequence[Format]) -> str:
     """What can be opened, as the table of the README."""
     lines = ["| Format | `--format-in` | Recognized by | Feeds | Record it with |", "| --- | --- | --- | --- | --- |"]

@@ -19,6 +19,7 @@ from textual.worker import get_current_worker
 
 from tui.analysis.found_profiles import FORMATS as FORMATS_SPEC
 from tui.analysis.found_profiles import (
+    LOOKED_AT,
     PROFILES,
     FoundProfile,
     FoundProfiles,
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
     from tui.screens.explorer import Explorer
 
-LOOKED_AT: Final = 30
-"""Of so many profiles, the newest, first figures are found unasked; of others once the cursor is on them."""
 SHOWN_EVERY_S: Final = 0.3
 """The list is shown anew at most so often while figures come in."""
 WIDE: Final = 110
