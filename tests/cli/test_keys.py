@@ -52,7 +52,14 @@ def test_keys_prints_what_is_in_force(keys_file: Path, capfd: pytest.CaptureFixt
         ('table.sort = "o"\ntable.mark = "o"', "o is a key of both table.sort and table.mark"),
         ("table.sort = 1", 'table.sort: expected a key such as "o", or a list of them'),
         ('preset = "emacs"', "preset 'emacs': there are vim, plain"),
-        ("table.sort = ", "cannot be read: Invalid value (at end of document)"),
+        ('preset = ["vim"]', "preset ['vim']: there are vim, plain"),
+        ("table.sort = ", "not TOML: Invalid value (at end of document)"),
+        (f"table.sort = {'[' * 5_000}", "not TOML: nested too deeply"),
+        (
+            f"table.sort = {'1' * 5_000}",
+            "not TOML: Exceeds the limit (4300 digits) for integer string conversion: "
+            "value has 5000 digits; use sys.set_int_max_str_digits() to increase the limit",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_line(

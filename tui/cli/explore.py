@@ -6,7 +6,6 @@ import argparse
 import gc
 import os
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,14 +118,16 @@ def _use_own_keys() -> tuple[str, ...]:
 
     path = user_config_path("proftui", appauthor=False) / "keys.toml"
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         # A program that is run as somebody else often has the home of another user.
         return ()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ProftuiError(f"{path}: cannot be read: {error}", KEYS_HINT) from error
+    from tui.data.user_files import parsed
+
     try:
-        chosen = _chosen_keys(document)
+        chosen = _chosen_keys(parsed(text, str(path)))
         use_keys(chosen)
     except ValueError as error:
         raise ProftuiError(f"{path}: {error}", KEYS_HINT) from error
@@ -140,7 +141,7 @@ def _chosen_keys(document: dict[str, Any]) -> dict[str, Sequence[str]]:
         ValueError: The preset is unknown, or keys are no texts.
     """
     preset = document.pop("preset", None)
-    if preset is not None and preset not in PRESETS:
+    if preset is not None and not (isinstance(preset, str) and preset in PRESETS):
         raise ValueError(f"preset {preset!r}: there are {', '.join(PRESETS)}")
     own: dict[str, Sequence[str]] = {}
     for scope, actions in document.items():

@@ -95,7 +95,9 @@ def parsed(text: str, source: str) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ProftuiError(f"{source}: not TOML: nested too deeply", HINT) from None
+    except ValueError as error:  # also a number of more digits than Python reads
         raise ProftuiError(f"{source}: not TOML: {error}", HINT) from error
 
 

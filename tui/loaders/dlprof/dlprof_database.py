@@ -203,7 +203,7 @@ def _by_number(database: Database, table: str, columns: tuple[str, ...]) -> dict
 def _domain(database: Database, strings: DlprofDictionary, number: int | None) -> str | None:
     """The name of a domain, if there are several."""
     domains = database.frame("read_only_domains", {"id": pl.Int64, "domain_name_id": pl.Int64})
-    names = domains.filter(pl.col("id") == number)["domain_name_id"].to_list()
+    names = domains.filter(pl.col("id") == pl.lit(number, pl.Int64))["domain_name_id"].to_list()
     return strings.text(names[0]) if domains.height > 1 and names else None
 
 
