@@ -151,3 +151,15 @@ def test_the_times_of_a_run_are_those_of_its_views() -> None:
     assert not found.per_iteration
     assert found.outcome(5) is Outcome.NO_CHANGE
     assert RUN not in summary["what"].to_list(), "nor start times"
+
+
+@pytest.mark.filterwarnings("error")
+def test_times_of_zero_have_no_change_in_percent() -> None:
+    whole = runs(np.random.default_rng(0), 1)
+    for is_zero in (pl.lit(value=True), pl.int_range(pl.len()) % 2 == 0):
+        zero = whole.with_columns(pl.when(is_zero).then(0).otherwise("time_ns").alias("time_ns"))
+        found, back = compared(zero, whole), compared(whole, zero)
+        assert found is not None
+        assert back is not None
+        assert found.totals[0].change_pct.high == np.inf
+        assert back.totals[0].change_pct.low == -100

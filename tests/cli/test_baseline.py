@@ -80,3 +80,14 @@ def test_what_cannot_be_compared_is_refused_in_a_line(
     (folder / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(ProftuiError, match="cannot be read"):
         read(str(folder), "b")
+    monkeypatch.setenv("COLUMNS", "160")
+    assert run(capfd, "baseline", "save", "good", SUMMARY)[0] == 0
+    status, out, err = run(capfd, "baseline", "list")
+    assert (status, out.startswith("good  1 run, ")) == (2, True), "the others are listed all the same"
+    assert err.startswith("proftui: proftui-baselines/a.parquet: not a baseline of this version\n")
+    assert err.endswith("proftui: 1 baseline in proftui-baselines\n")
+    read("proftui-baselines", "good").with_columns(pl.lit(-1, pl.Int64).alias("time_ns")).write_parquet(
+        folder / "good.parquet"
+    )
+    with pytest.raises(ProftuiError, match="not a baseline of this version"):
+        read("proftui-baselines", "good")

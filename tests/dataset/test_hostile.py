@@ -120,6 +120,7 @@ def test_what_is_no_parquet(dataset: Path) -> None:
         ("activities", pl.when(pl.int_range(pl.len()) == 0).then(-(1 << 62)).otherwise("start_ns").alias("start_ns"),
          "times too far apart"),
         ("activities", pl.lit("evil").cast(pl.Categorical).alias("kind"), "GPU work of an unknown kind"),
+        ("devices", pl.lit(0, pl.Int32).alias("device"), "lists a GPU twice"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tui.cli import console
-from tui.cli.console import write_data, write_text
+from tui.cli.console import BAD_INPUT, write_data, write_text
 from tui.cli.headless import FOUND, check_input, load_files, style_of
 from tui.cli.selected_tables import bounds_of, selection_of
 from tui.model.errors import ProftuiError
@@ -53,18 +53,25 @@ def baseline(options: Namespace) -> int:
 
 
 def _list(folder: str, format_name: str) -> int:
+    """Print the baselines of a folder; of those that cannot be read, why."""
     from tui.dataset import baselines
 
-    found = [baselines.described(folder, name) for name in baselines.names(folder)]
+    status, found = 0, []
+    for name in baselines.names(folder):
+        try:
+            found.append(baselines.described(folder, name))
+        except ProftuiError as error:
+            console.error(error)
+            status = BAD_INPUT
     if format_name == "json":
         write_data(_listed(folder, found))
-        return 0
+        return status
     for one in found:
         of = plain(f"{one.gpu or 'GPU not recorded'}  {', '.join(one.files)}")
         numbers = f"{one.runs:,} run{'s' * (one.runs != 1)}, {one.iterations:,} iteration{'s' * (one.iterations != 1)}"
         write_text(f"{one.name}  {numbers}  {of}\n")
     console.info(f"{len(found)} baseline{'s' * (len(found) != 1)} in {folder}")
-    return 0
+    return status
 
 
 def _listed(folder: str, found: Sequence[Baseline]) -> str:

@@ -75,7 +75,7 @@ def read(folder: str, name: str) -> pl.DataFrame:
         raise ProftuiError(f"{path}: cannot be read ({first_line(error)})") from error
     if times.schema == SCHEMA and times.is_empty():
         raise ProftuiError(f"{path}: no such baseline", f"proftui baseline save {name} FILE... --dir {folder}")
-    if times.schema != SCHEMA:
+    if times.schema != SCHEMA or not times["time_ns"].ge(0).fill_null(value=False).all():
         raise ProftuiError(f"{path}: not a baseline of this version", f"save it again: proftui baseline save {name}")
     return times
 

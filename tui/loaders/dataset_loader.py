@@ -383,6 +383,8 @@ class _Validation:
             return "has rows of an unknown session"
         if self._frame == "sessions" and session.n_unique() < data.height:
             return "lists a session twice"
+        if self._frame == "devices" and data.select("session", "device").is_duplicated().any():
+            return "lists a GPU twice"
         for column in OP_COLUMNS.get(self._frame, ()):
             last = data[column].max()
             if isinstance(last, int) and last >= self._part.rows.get("ops", 0):

@@ -415,7 +415,10 @@ def _quantile(freedom: float) -> float:
 
 def _interval(median: float, replicates: Floats, widening: float) -> Interval:
     edge = 100 * (1 - LEVEL) / 2
-    low, high = np.percentile(replicates, [edge, 100 - edge])
+    if np.isinf(median):  # of a time that was 0
+        return Interval(median, median, median)
+    with np.errstate(invalid="ignore"):  # between two that are infinite
+        low, high = np.nan_to_num(np.percentile(replicates, [edge, 100 - edge]), nan=np.inf, posinf=np.inf)
     below, above = max(0.0, median - float(low)), max(0.0, float(high) - median)
     return Interval(median, median - widening * below, median + widening * above)
 
