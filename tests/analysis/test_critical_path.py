@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from tui.analysis.critical_path import (
     why_no_path,
     without_calls,
 )
-from tui.analysis.critical_path_slack import Graph, critical_path, earliest
+from tui.analysis.critical_path_slack import Graph, _saved, critical_path, earliest
 from tui.analysis.critical_path_trace import COLUMN_OF_KIND, Start, base_profile, traces
 from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.analysis.iterations.iteration_table import with_iterations
@@ -368,6 +369,13 @@ def test_paths_of_recordings_cover_their_iterations(name: str) -> None:
     sums = path_segments(found).group_by("iteration", maintain_order=True).agg(length=pl.col("duration_ns").sum())
     assert sums["length"].to_list() == of_steps
     assert_graphs_hold(found)
+
+
+def test_an_iteration_without_recorded_times_saves_nothing() -> None:
+    graph: Any = SimpleNamespace(times=[0], edges=[], sink=0, window=Window(0, 0, 0, 100, None), order=lambda: [0])
+    nothing = pl.DataFrame(schema={"path_kind": pl.String, "name": pl.String, "path_ns": pl.Int64})
+    pieces = nothing.with_columns(edge=pl.lit(0), piece_ns=pl.lit(0))
+    assert _saved(graph, pieces, nothing).is_empty()
 
 
 def path_between(name: str, begin: int, end: int) -> list[tuple[int, str]]:

@@ -120,6 +120,8 @@ def test_what_is_no_parquet(dataset: Path) -> None:
         ("activities", pl.when(pl.int_range(pl.len()) == 0).then(-(1 << 62)).otherwise("start_ns").alias("start_ns"),
          "times too far apart"),
         ("activities", pl.lit("evil").cast(pl.Categorical).alias("kind"), "GPU work of an unknown kind"),
+        ("activities", pl.lit(None).cast(pl.Categorical).alias("kind"), "GPU work of an unknown kind"),
+        ("ops", pl.col("start_ns") + (1 << 60), "times too far apart"),
         ("devices", pl.lit(0, pl.Int32).alias("device"), "lists a GPU twice"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

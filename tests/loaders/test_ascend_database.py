@@ -88,6 +88,14 @@ def test_communication_and_steps_are_ranges(database: str) -> None:
     assert ranges.rows() == [("step 50", "step", -300, 1800), ("hcom_allReduce", "HCCL", 600, 1000)]
 
 
+@pytest.mark.parametrize("end", [b"12", "12", None, str(2**63 - 1), "x"])
+def test_an_op_with_an_impossible_end_has_no_duration(database: str, end: object) -> None:
+    with sqlite3.connect(database) as made:
+        made.execute("UPDATE PYTORCH_API SET endNs = ? WHERE startNs = (SELECT min(startNs) FROM PYTORCH_API)", (end,))
+    ops = load_one(database)["ops"].select(pl.col("name").cast(str), "duration_ns", "parent").rows()
+    assert ops == [("aten::linear", None, None), ("aten::add", 300, None)]
+
+
 def test_a_database_without_times_is_declined(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     with sqlite3.connect(path) as made:

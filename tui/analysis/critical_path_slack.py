@@ -389,7 +389,8 @@ def _saved(graph: Graph, pieces: pl.DataFrame, on_path: pl.DataFrame) -> pl.Data
         .with_row_index("case")
     )
     shorter = pieces.join(tried, on=key, how="inner", nulls_equal=True)
-    passes = np.repeat(np.array([[one] for *_, one in graph.edges], np.int64), max(tried.height, 1), axis=1)
+    known = np.array([one for *_, one in graph.edges], np.int64)
+    passes = np.repeat(known.reshape(-1, 1), max(tried.height, 1), axis=1)
     where = (shorter["edge"].to_numpy(), shorter["case"].to_numpy())
     # Work can begin shortly before that on its stream has ended: such an edge stays as it is.
     least = np.minimum(passes, 0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.correlation.launches import nest, parents
+from tui.correlation.plausible_times import drop_outlier_times
 from tui.loaders.ascend_csv import HCCL
 from tui.loaders.base import Format
 from tui.loaders.collector import fit_to_model
@@ -186,7 +187,10 @@ def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
         pl.lit("recorded", NAME).alias("op_source"),
         pl.col("connectionId").alias("connection"),
     )
-    ops = ops.with_columns(parents(nest(ops)).alias("parent"))
+    (timed,), _ = drop_outlier_times(ops)
+    timed = timed.drop_nulls(["start_ns", "duration_ns"])
+    around = timed.select("op", pl.col("op").gather(parents(nest(timed))).alias("parent"))
+    ops = ops.join(around, on="op", how="left", maintain_order="left")
     connections = _read(database, "CONNECTION_IDS", "id", "connectionId")
     of_connection = (
         connections.join(ops.select("op", pl.col("connection").alias("id")).drop_nulls(), on="id", how="inner")

@@ -338,8 +338,18 @@ def check(store: Store, part: Part) -> None:
             raise DamagedPartError(part.name, f"{name} claims {file.rows:,} rows in {file.size:,} bytes")
 
 
-def batches(store: Store, part: Part, file: PartFile) -> Iterator[pl.DataFrame]:
+Starts = dict[int, tuple[int, int]]
+"""The first and the last start of each session, by its number in the part."""
+
+
+def batches(store: Store, part: Part, file: PartFile, starts: Starts) -> Iterator[pl.DataFrame]:
     """The rows of a file in order, about one row group at a time.
+
+    Args:
+        store: The dataset.
+        part: The part that the file is of.
+        file: The file.
+        starts: Of the files of the part that were read before; those of this file are added.
 
     Raises:
         DamagedPartError: The file does not match the manifest, or has invalid values.
@@ -353,7 +363,7 @@ def batches(store: Store, part: Part, file: PartFile) -> Iterator[pl.DataFrame]:
             raise DamagedPartError(part.name, f"{name} has an unknown column: {wrong[0][:40]}")
         if (rows := scan.select(pl.len()).collect().item()) != file.rows:
             raise DamagedPartError(part.name, f"{name} has {rows:,} rows, not {file.rows:,}")
-        seen = _Validation(part, file)
+        seen = _Validation(part, file, starts)
         for first in range(0, rows, ROW_GROUP_ROWS):
             data = conform(file.frame, scan.slice(first, ROW_GROUP_ROWS).collect())
             if data.height != min(ROW_GROUP_ROWS, rows - first):
@@ -365,13 +375,18 @@ def batches(store: Store, part: Part, file: PartFile) -> Iterator[pl.DataFrame]:
         raise DamagedPartError(part.name, f"{name} cannot be read ({first_line(error)})") from error
 
 
+_MOST_START_NS: Final = 1 << 62
+"""The latest start, to which a duration can be added."""
+
+
 class _Validation:
     """Checks the values of a file, batch by batch."""
 
-    def __init__(self, part: Part, file: PartFile) -> None:
+    def __init__(self, part: Part, file: PartFile, starts: Starts) -> None:
         self._part = part
         self._frame = file.frame
-        self._starts: dict[int, tuple[int, int]] = {}
+        # Only times that have durations are held together when a file is read.
+        self._starts = starts if "duration_ns" in FRAMES[file.frame] else {}
 
     def problem(self, data: pl.DataFrame) -> str:
         """Why further rows are invalid; empty if they are valid."""
@@ -393,7 +408,7 @@ class _Validation:
         columns = DURATIONS.get(self._frame, ())
         if columns and not all(data.select(pl.col(columns).is_between(0, longest).all()).row(0)):
             return "has impossible times"
-        if self._frame == "activities" and not set(data["kind"].unique().drop_nulls()) <= set(KINDS):
+        if self._frame == "activities" and not set(data["kind"].unique()) <= set(KINDS):
             return "has GPU work of an unknown kind"
         return "has times too far apart" if self._is_far_apart(data) else ""
 
@@ -406,7 +421,9 @@ class _Validation:
         ):
             before = self._starts.get(session, (first, last))
             self._starts[session] = min(first, before[0]), max(last, before[1])
-        return any(last - first > 2 * MAX_NS for first, last in self._starts.values())
+        return any(
+            last - first > 2 * MAX_NS or max(last, -first) > _MOST_START_NS for first, last in self._starts.values()
+        )
 
 
 IN_MEMORY_BYTES: Final = 256 << 20
@@ -524,8 +541,9 @@ class _Opening:
         bytes_read = rows_read = sessions = activities = ops = 0
         for part in self._parts:
             activity = activities
+            starts: Starts = {}
             for file in files_in_order(part):
-                for data in batches(self._store, part, file):
+                for data in batches(self._store, part, file, starts):
                     changes = [(pl.col("session") + sessions).cast(pl.UInt32)]
                     changes += [(pl.col(name) + ops).cast(pl.UInt32) for name in OP_COLUMNS.get(file.frame, ())]
                     if file.frame == "activities":
