@@ -113,7 +113,7 @@ def test_rules_are_findings_of_the_tool() -> None:
         (
             "Nsight Compute",
             "warning",
-            "SOLBottleneck in f (launch 0)",
+            "SOLBottleneck in f (launch 0, 99.9% of GPU time)",
             "Low throughput, look at it. (estimated speedup, global: 96.88 %)",
             7,
         )

@@ -334,6 +334,10 @@ def _of_tools(profile: Profile) -> pl.DataFrame:
     )
 
 
+_IN_ORDER_OF_TIME: Final = ("Nsight Compute",)
+"""Tools whose findings come in the order of the time of their kernels."""
+
+
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Findings by cause, causes by what they cost of the wall time; then what does not apply, then what is clean."""
     state = pl.col("state").replace_strict({s.value: rank for s, rank in _STATES.items()}, return_dtype=pl.Int8)
@@ -352,11 +356,12 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     sums_up = pl.col("rule").is_in(_SUMMARIES).fill_null(False)
     heaviest = pl.coalesce(pl.col("_weight").filter(~sums_up).max(), pl.col("_weight").max()).over("_cause")
     worst_rank = pl.col("_rank").min().over("_cause")
+    is_ranked = is_found & ~pl.col("tool").is_in(_IN_ORDER_OF_TIME)
     by = {
         "_state": state,
         "_of_tool": pl.col("tool") != OURS,
         **{
-            name: pl.when(is_found).then(value)
+            name: pl.when(is_ranked).then(value)
             for name, value in (
                 ("_heaviest", -heaviest),
                 ("_worst_rank", worst_rank),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.fmt import brief_percent
 from tui.loaders.text.section import NS_PER_UNIT, by_value, decimal_sign
 from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.text import number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui.loaders.collector import Collector
 
@@ -188,7 +189,10 @@ _DEVICE_NAME: Final = "device__attribute_display_name"
 _OF_DEVICE: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
 """Metrics that are facts of the machine, the same for each launch."""
 
-_SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "ERR": "error", "INF": "info"})
+_SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "INF": "info", "ERR": "info"})
+"""Of types of Nsight Compute's findings, the severest first. ERR: the rule lacked a metric, nothing is wrong."""
+_FIRST_RULE: Final = "Bottleneck"
+"""The rule on the speed of light: what bounds the kernel, before what may be better in it."""
 _ARGUMENTS_LIMIT: Final = 8
 _SHAPE: Final = re.compile(r"\(?([0-9]{1,10}), *([0-9]{1,10}), *([0-9]{1,10})\)?")
 
@@ -259,7 +263,11 @@ def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
     collector.add_frame("activities", activities)
     _add_devices(rows, collector)
     _add_metrics(rows, collector)
-    _add_findings(rows, collector)
+    times = launches.group_by("kernel").agg(pl.col("duration_ns").sum()).drop_nulls()
+    whole_ns = times["duration_ns"].sum()
+    is_known = launches["duration_ns"].null_count() == 0 and whole_ns
+    shares = {kernel: 100 * ns / whole_ns for kernel, ns in times.iter_rows()} if is_known else {}
+    _add_findings(rows, shares, collector)
 
 
 def _report_unknown_units(rows: pl.DataFrame, collector: Collector) -> None:
@@ -364,20 +372,54 @@ def _launches(ids: Sequence[str]) -> str:
     return f"launches {', '.join(map(str, ids[:NAMED]))}{more}"
 
 
-def _add_findings(rows: pl.DataFrame, collector: Collector) -> None:
+_LINK: Final = re.compile(r"@(?:section|url):([^:@]*):([^@]*)@")
+"""A link of Nsight Compute: to one of its sections, named by the second part, or to a page, named by the first."""
+
+
+def without_links(text: str) -> str:
+    """A text of Nsight Compute as it is read there.
+
+    >>> without_links("Look at @section:SchedulerStats:Scheduler Statistics@ and @url:the guide:https://a.b/c#d@.")
+    'Look at Scheduler Statistics and the guide (https://a.b/c#d).'
+    """
+
+    def words(link: re.Match[str]) -> str:
+        return f"{link[1]} ({link[2]})" if link[0].startswith("@url") else link[2]
+
+    return _LINK.sub(words, text)
+
+
+def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Collector) -> None:
+    """Add the findings, those of the kernels with most of the time first.
+
+    Args:
+        rows: From `add_launches`.
+        shares: Of each kernel what per cent of the time of all kernels it took.
+        collector: Takes them.
+    """
     rules = rows.filter(pl.col("rule").is_not_null() & pl.col("rule_text").is_not_null())
     # The same finding on several launches is reported once.
     same = rules.group_by("kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", maintain_order=True)
-    for row in same.agg("id", pl.col("line").first()).iter_rows(named=True):
-        text = row["rule_text"]
+    found = same.agg("id", pl.col("line").first()).to_dicts()
+    types = [*_SEVERITIES, None]
+
+    def order(row: Mapping[str, Any]) -> tuple[float, bool, int]:
+        kind = row["rule_type"] if row["rule_type"] in types else None
+        share = shares.get(row["kernel"] or "", 0.0)
+        return -share, kind == "ERR" or not row["rule"].endswith(_FIRST_RULE), types.index(kind)
+
+    for row in sorted(found, key=order):
+        text = without_links(row["rule_text"])
         if row["speedup"]:
             text += f" (estimated speedup, {row['speedup_type'] or 'as the tool sees it'}: {row['speedup']} %)"
+        share = shares.get(row["kernel"] or "")
+        of_time = "" if share is None else f", {brief_percent(share)} of GPU time"
         collector.add(
             "tool_findings",
             {
                 "tool": TOOL,
                 "severity": _SEVERITIES.get(row["rule_type"] or ""),
-                "problem": f"{row['rule']} in {short_name(row['kernel'] or '?')} ({_launches(row['id'])})",
+                "problem": f"{row['rule']} in {short_name(row['kernel'] or '?')} ({_launches(row['id'])}{of_time})",
                 "recommendation": text,
                 "line": row["line"],
             },

@@ -61,6 +61,7 @@ _UNITS: Final = (
     (re.compile(r"bytes.*per_second"), "byte/second"),
     (re.compile(r"__registers_per_thread"), "register/thread"),
     (re.compile(r"shared_mem_(?:per_block|config_size)|bytes\b|_bytes_"), "byte"),
+    (re.compile(r"_khz$"), "kHz"),
     (re.compile(r"cycles_elapsed.*per_second|frequency"), "cycle/second"),
     (re.compile(r"cycles(?!.*per_)"), "cycle"),
 )
