@@ -28,6 +28,7 @@ from tui.analysis.compare.headline import Figure, headline, judged, verdict_sent
 from tui.analysis.compare.sides import sides
 from tui.analysis.iterations.iteration_table import iterations
 from tui.model.columns import ColumnKind
+from tui.output.diff import Diff
 
 if TYPE_CHECKING:
     from tui.analysis.compare.sides import Sides
@@ -364,6 +365,9 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert verdict_sentence(compared, headline(compared)) == (
         "REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37%: now launch-bound."
     )
+    text = Diff(compared, than_pct=5.0).verdict()
+    assert "GPU idle 1.62 ms to 26.4 ms per iteration: GPU work shrank, the time was lost between kernels" in text
+    assert not any("grew most" in line for line in text)
     other = sides(now, before, ("amp", "fp32"))
     assert verdict_sentence(other, headline(other)).startswith(
         "IMPROVEMENT -19% (median iteration, 41 ms to 33.2 ms). "

@@ -25,6 +25,7 @@ from tui.analysis.compare.headline import (
     DEFAULT_PCT,
     MIN_SPREAD,
     OF_ITERATIONS,
+    UNCHANGED_PCT,
     Judgment,
     headline,
     judged,
@@ -33,7 +34,7 @@ from tui.analysis.compare.headline import (
     verdict_sentence,
 )
 from tui.fitting import cell_width, pad, shorten_symbol
-from tui.fmt import count, duration, format_value, signed
+from tui.fmt import brief_duration, count, duration, format_value, signed
 from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
@@ -68,12 +69,18 @@ def no_judgment(sides: Sides) -> ProftuiError:
     )
 
 
-def verdict(judgment: Judgment, sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> tuple[str, ...]:
+def verdict(
+    judgment: Judgment,
+    sides: Sides,
+    figures: Sequence[Figure],
+    tables: Sequence[tuple[TableSpec, pl.DataFrame]],
+) -> tuple[str, ...]:
     """Lines on what was judged and how; on other times that are longer; on what grew, however the figure is.
 
     Args:
         judgment: From `tui.analysis.compare.headline.judged`.
         sides: What is compared.
+        figures: From `tui.analysis.compare.headline.headline`.
         tables: What changed, by kind of thing.
     """
     than = f"than {judgment.than_pct:g}%"
@@ -86,7 +93,27 @@ def verdict(judgment: Judgment, sides: Sides, tables: Sequence[tuple[TableSpec, 
     if judgment.others:
         longer = ", ".join(f"{figure.words} ({figure_cells(figure)[3]})" for figure in judgment.others)
         lines.append(f"also longer by more {than}: {longer}")
-    return (*lines, *filter(None, (_grown(sides, tables), _evened_out(sides, tables))))
+    cause = _idle(judgment, sides, figures) or _grown(sides, tables)
+    return (*lines, *filter(None, (cause, _evened_out(sides, tables))))
+
+
+def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
+    """How much longer the GPU is idle, where the time grew although GPU work shrank; else empty."""
+    by_name = {figure.name: figure for figure in figures}
+    whole = by_name.get("avg_iteration_ns" if sides.per_iteration else "span_ns")
+    work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
+    if work is None or (work.delta_pct or 0) > -UNCHANGED_PCT or (judgment.figure.delta_pct or 0) < UNCHANGED_PCT:
+        return ""
+    times = [
+        time * (1 - share / 100)
+        for side in ("baseline", "candidate")
+        if (time := getattr(whole, side, None)) is not None and (share := getattr(busy, side, None)) is not None
+    ]
+    if len(times) < 2:
+        return ""
+    before, now = map(brief_duration, times)
+    per = " per iteration" * sides.per_iteration
+    return f"GPU idle {before} to {now}{per}: GPU work shrank, the time was lost between kernels"
 
 
 def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
@@ -201,13 +228,13 @@ class Diff:
         """
         if self.judgment is None:
             raise no_judgment(self.sides)
-        return verdict(self.judgment, self.sides, self._tables)
+        return verdict(self.judgment, self.sides, self.figures, self._tables)
 
     def _conclusion(self) -> tuple[str, ...]:
         """What changed, then PASS, FAIL or NO CHANGE with the reason; or why there is no verdict."""
         if self._shown is None:
             return (memory_sentence(self.sides) or no_judgment(self.sides).message,)
-        return (*filter(None, (self.sentence,)), *verdict(self._shown, self.sides, self._tables))
+        return (*filter(None, (self.sentence,)), *verdict(self._shown, self.sides, self.figures, self._tables))
 
     def as_text(self, style: Style) -> str:
         """The figures, then each table with what changed most."""
