@@ -323,7 +323,7 @@ async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> 
         assert isinstance(screen, LogScreen)
         read = len(screen.log_view.parsed_lines)
         assert read > 1
-        assert f"· {read} lines became rows  p: next block  E: next issue  …\n" in screen_text(pilot.app)
+        assert f"· {read} lines parsed  p: next block  E: next issue  …\n" in screen_text(pilot.app)
         await press(pilot, "p")
         assert screen.log_view.cursor_line == screen.log_view.parsed_lines[0]
 
@@ -343,7 +343,7 @@ async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool,
         assert lines() == first
         status = screen_text(pilot.app).splitlines()[22]
         dot = "." if ascii_only else "·"
-        assert status == f" line 1 of 16 {dot} 14 lines became rows  p: first of them  left right: sideways"
+        assert status == f" line 1 of 16 {dot} 14 lines parsed  p: first of them  left right: sideways"
         await press(pilot, "l")
         assert lines() == [
             f"{sign}sult:",

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE: Final = 300_000
 """Of more launches than this, rows and details are made in a thread."""
-WORKING: Final = "working it out…"
+WORKING: Final = "computing…"
 NOTHING_ABOVE: Final = "nothing above to select"
 
 

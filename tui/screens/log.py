@@ -71,7 +71,8 @@ class LogView(ScrollView, can_focus=True):
         & > .logview--foreign { color: $text-muted; }
         & > .logview--issue { color: $warning; text-style: bold; }
         & > .logview--match { text-style: bold underline; color: $accent; }
-        & > .logview--cursor { text-style: reverse; }
+        & > .logview--cursor { background: $selection; }
+        &:ansi > .logview--cursor { background: ansi_default; text-style: reverse; }
     }
     """
 
@@ -355,9 +356,9 @@ class LogScreen(ViewScreen):
         self.query_one("#log-status", Static).update(Content(words))
 
     def _marked_in_words(self) -> str:
-        """How many lines became rows, the keys that go through those that are marked, and those that go sideways."""
+        """How many lines were parsed, the keys that go through those that are marked, and those that go sideways."""
         read = len(self.log_view.parsed_lines)
-        words = f"{counted(read, 'line')} became rows" if read else "no row came from this text"
+        words = f"{counted(read, 'line')} parsed" if read else "nothing parsed from this text"
         if read:
             words += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
         if len(self.log_view.issue_lines):
@@ -496,7 +497,7 @@ class LogScreen(ViewScreen):
 
     def action_next_parsed(self) -> None:
         """Go to the next line that a row came from and that follows other text."""
-        self._go_to_next(self._blocks, "no row came from this text")
+        self._go_to_next(self._blocks, "nothing parsed from this text")
 
     def _go_to_next(self, lines: Any, nothing: str) -> None:
         if not len(lines):
