@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMAS: Final = Path(__file__).parents[2] / "docs" / "json"
 LOG: Final = "resnet50_training.nvprof.log"
 TORCH: Final = "resnet50_training.pt.trace.json.gz"
-TOOLS: Final = {"open", "summary", "findings", "explain", "table", "sql", "diff"}
+TOOLS: Final = {"profiles", "open", "summary", "findings", "explain", "table", "sql", "diff"}
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> Any:
@@ -50,6 +50,14 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS
         assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
+        listed = {Path(row["path"]).name: row for row in (await ask(client, "profiles"))["rows"]}
+        assert listed[LOG]["format"] == "nvprof-text"
+        assert "holds profiles of different runs" in await ask(client, "open", path=".")
+        ranks = await ask(client, "open", path=[f"ddp_ranks/ddp_rank{rank}.pt.trace.json.gz" for rank in (0, 1)])
+        assert [(Path(one["file"]).name[:9], one["rank"]) for one in ranks["sessions"]] == [
+            ("ddp_rank0", 0),
+            ("ddp_rank1", 1),
+        ]
         held = await ask(client, "open", path=LOG)
         assert held["schema"] == "proftui.inspect/1"
         assert held["sources"][0]["bytes"] == (SAMPLES / LOG).stat().st_size
@@ -57,8 +65,9 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         assert held["views"]["kernels"] == "ok"
         found = await ask(client, "findings", path=LOG)
         worst = found["rows"][0]
-        assert worst["verdict"] in ("error", "warning")
-        rule = worst["rules"].split()[0]
+        assert worst["severity"] in ("error", "warning")
+        rule = worst["rule"]
+        assert worst["all_rules"].split()[0] == rule
         why = await ask(client, "explain", path=LOG, rule=rule)
         assert why["about"]["rule"] == rule
         assert why["rows"][0]["numbers"]
@@ -101,6 +110,13 @@ async def test_every_tool_over_stdio() -> None:
         summary = await ask(client, "summary", path=TORCH, iterations="4:6")
         assert (summary["view"], summary["iterations"]) == ("dashboard", "4:6")
         assert (await ask(client, "findings", path=TORCH))["rows"]
+        both = [f"ddp_ranks/ddp_rank{rank}.pt.trace.json.gz" for rank in (0, 1)]
+        worst = (await ask(client, "findings", path=both))["rows"][0]
+        assert (worst["rule"], worst["cause"]) == ("C5", "unequal ranks")
+        assert worst["problem"].startswith("Rank 1 is the straggler: ")
+        slow, fast = (await ask(client, "table", path=both, view="ranks"))["rows"]
+        assert (slow["session"], slow["came_last"]) == (1, 4)
+        assert slow["compute_ns"] > 3 * fast["compute_ns"]
         changed = await ask(client, "diff", baseline=LOG, candidate=TORCH)
         assert changed["schema"] == "proftui.diff/1"
         assert len(changed["kernels"]) == 10
