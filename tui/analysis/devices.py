@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -37,6 +37,7 @@ def is_amd_name(name: str | None) -> bool:
     return bool(name) and _AMD_NAME.search(str(name)) is not None
 
 
+@once_per_profile("sessions", "api_calls")
 def amd_sessions(profile: Profile) -> frozenset[int]:
     """The sessions whose GPUs are AMD's, whatever their devices are called.
 
@@ -199,8 +200,12 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     Raises:
         ProftuiError: Nothing is known of ``gpu``.
     """
-    gpu = gpu or profile.gpu
-    chosen = None if gpu is None else named_gpu(gpu)
+    return _device_facts(replace(profile, gpu=gpu) if gpu else profile)
+
+
+@once_per_profile("sessions", "devices", "activities", "summary", "api_calls")
+def _device_facts(profile: Profile) -> pl.DataFrame:
+    chosen = named_gpu(profile.gpu) if profile.gpu else None
     # Launches whose device cannot be read (a null) belong to some GPU: to the user's, or to one of unknown make.
     used = pl.concat(
         [distinct_rows(profile[frame], ("session", "device")) for frame in ("devices", "activities")]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from tui.analysis.memo import once_per_profile
+
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
@@ -67,6 +69,7 @@ def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
     return Tool.PERFETTO if is_perfetto else Tool.NVPROF
 
 
+@once_per_profile("sessions")
 def tools_of(profile: Profile) -> tuple[Tool, ...]:
     """The tools that recorded the sessions of a profile, each once, in their order; nvprof where there is no session.
 

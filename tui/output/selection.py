@@ -12,7 +12,6 @@ from tui.model.errors import ProftuiError
 from tui.model.forest import forest_of
 from tui.model.table_spec import TableState
 from tui.output.json_document import row_keys
-from tui.query.apply import apply, apply_tree, tree_order
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,6 +84,8 @@ def select(
     if not frame.width:
         return Selected(frame, spec, 0)
     is_tree = {"parent", "level"} <= set(frame.columns)
+    from tui.query.apply import apply  # here: most reports select nothing, and the parser takes time to start
+
     applied = apply(frame, spec, replace(state, sort=None) if is_tree else state, excluded_sessions=excluded_sessions)
     if applied.error is not None:
         raise ProftuiError(f"--filter {wanted.filter}: {applied.error.message}")
@@ -99,6 +100,8 @@ def select(
 
 def _of_tree(frame: pl.DataFrame, spec: TableSpec, state: TableState, wanted: Selection, flat: Applied) -> Applied:
     forest = forest_of(frame["parent"].to_numpy().astype(np.int64))
+    from tui.query.apply import apply_tree, tree_order
+
     order, unfolded = tree_order(frame, forest, spec, state), _unfolded(frame, spec, forest, wanted)
     return apply_tree(frame, forest, order, unfolded, spec, flat)
 

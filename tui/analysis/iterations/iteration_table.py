@@ -128,15 +128,22 @@ def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
         activities: All GPU work.
     """
     timed = pl.col("iteration").is_not_null() & pl.col("duration_ns").is_not_null()
+    ordered = rows.filter(timed).sort("session", "start_ns")
+    # In sessions that record no iterations all work is outside of them.
+    marked = activities if ordered.height else activities.clear()
     outside = (
-        activities.lazy()
-        .filter(pl.col("iteration").is_null(), pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_not_null())
+        marked.lazy()
+        .filter(
+            pl.col("session").is_in(ordered["session"].unique().implode()),
+            pl.col("iteration").is_null(),
+            pl.col("start_ns").is_not_null(),
+            pl.col("duration_ns").is_not_null(),
+        )
         .select("session", "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("outside_end_ns"))
         .sort("session", "start_ns")
         .with_columns(pl.col("outside_end_ns").cum_max().over("session"))
         .collect()
     )
-    ordered = rows.filter(timed).sort("session", "start_ns")
     in_flight = (
         ordered.drop_nulls("gpu_start_ns")
         .select(*KEYS, "gpu_start_ns")
