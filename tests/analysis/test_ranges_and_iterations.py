@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.corpus import recording_file
 from tests.profiles import load_one
+from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpus import gpus
+from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.analysis.iterations.iteration_table import OUTSIDE_WORDS, iterations
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.kernels import kernels
@@ -24,6 +26,7 @@ from tui.analysis.ranges import (
     ranges_by_name,
     work_in_range,
 )
+from tui.model.aggregation import Aggregation
 from tui.query.facts import informative_columns
 
 
@@ -350,6 +353,11 @@ def test_the_steps_of_a_recording_that_replays_graphs_take_as_long_as_the_gpu_do
         (4_777_158, 1_734_775, 3_831_748),
     ]
     assert iteration_times(read)["runs_ahead"].to_list() == [True]
+    # Of these alone the wall time is theirs, not from the first step on the CPU on.
+    shown = aggregated(read, Aggregation(3, 5))
+    busy = utilization(shown).row(0, named=True)
+    assert busy["wall_ns"] == 4_771_079 + 4_786_982 + 4_777_158
+    assert busy["busy_pct"] == pytest.approx(80.23, abs=0.01)
 
 
 def test_where_the_cpu_waits_for_the_gpu_an_iteration_is_the_recorded_one() -> None:

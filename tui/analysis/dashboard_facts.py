@@ -316,7 +316,7 @@ def _iteration_facts(profile: Profile, need: Need) -> tuple[Fact, ...]:
     ]
     if row["runs_ahead"]:
         ahead = (
-            Fact("iteration_cpu_ns", "CPU runs ahead: CPU time", row["cpu_avg_ns"], K.DURATION, "the recorded steps"),
+            Fact("iteration_cpu_ns", "CPU time (runs ahead)", row["cpu_avg_ns"], K.DURATION, "the recorded steps"),
             Fact("iteration_gpu_ns", "GPU work per iteration", row["gpu_avg_ns"], K.DURATION, "launched in the steps"),
         )
         place = next(place for place, fact in enumerate(facts) if fact.name == "iteration_avg_ns") + 1

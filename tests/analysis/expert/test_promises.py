@@ -111,6 +111,36 @@ def test_a_run_that_is_mostly_start_up_is_to_be_judged_without_it() -> None:
     assert "starting up" not in spread.problem
 
 
+def test_few_long_gaps_are_pauses_of_the_cpu_and_many_short_ones_are_launches() -> None:
+    """Kernels of 1 ms: 5 ms apart each, or 500 us apart with launches that come late."""
+    paused = ask("U1", with_calls(*(launched(6 * n * MS, MS, 6 * n * MS - 9 * US, 5 * US, n + 1) for n in range(9))))
+    assert isinstance(paused, Found)
+    assert paused.problem == (
+        "GPU busy 18% (9 of 49 ms). 40 ms of the idle time is in 8 gaps of 1 ms or more. "
+        "The CPU was mostly outside CUDA calls."
+    )
+    assert paused.cause == "CPU pauses"
+    assert "CUDA graph" not in paused.advice
+    late = ask(
+        "U1", with_calls(*(launched(600 * n * US, 100 * US, 600 * n * US - 9 * US, 5 * US, n + 1) for n in range(9)))
+    )
+    assert isinstance(late, Found)
+    assert late.cause == ""
+    assert "CUDA graph" in late.advice
+    in_calls = [call(6 * n * MS + MS, 4 * MS, "cudaMalloc") for n in range(8)]
+    work = [launched(6 * n * MS, MS, 6 * n * MS - 9 * US, 5 * US, n + 1) for n in range(9)]
+    allocating = ask("U1", with_calls(*work, calls=tuple(in_calls)))
+    assert isinstance(allocating, Found)
+    assert "The CPU was mostly in CUDA calls." in allocating.problem
+    assert "allocation" in allocating.advice
+
+
+def test_two_launches_are_no_pattern() -> None:
+    few = ask("A2", traced(run(0, 5 * US, ADD), run(20 * US, 5 * US, ADD)))
+    assert isinstance(few, CannotTell)
+    assert few.reason == "not enough data: 2 launches"
+
+
 def test_the_steady_iterations_of_the_rules_are_those_that_the_view_of_them_proposes() -> None:
     """Of 23.6, 23.1, 29.2 and 32.4 ms after warm-up the view takes the first two with the one before them."""
     begin, work, steps = 0, [run(0, MS)], []

@@ -224,11 +224,23 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
     recorded_sessions = {session for session, _, _ in by_program}
     by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in recorded_sessions]
     by_gpu = [(line.session, int(line.starts[0]), int(line.ends.max())) for line in timelines(profile)]
+    # Of some iterations it is their periods: what the CPU did ahead of them is time of earlier ones.
+    by_period = _bounds(_periods(profile))
+    divided = {session for session, _, _ in by_period}
+    by_host = [bounds for bounds in (*by_program, *by_calls) if bounds[0] not in divided]
     found: dict[int, tuple[int, int]] = {}
-    for session, first, last in (*by_program, *by_calls, *by_gpu):
+    for session, first, last in (*by_host, *by_period, *by_gpu):
         known = found.get(session, (first, last))
         found[session] = min(first, known[0]), max(last, known[1])
     return found
+
+
+def _periods(profile: Profile) -> pl.DataFrame:
+    """The recorded iterations of a profile of some of its iterations; of others no rows."""
+    steps = profile.steps
+    if steps is None or not profile.aggregation.is_part:
+        return pl.DataFrame(schema={"session": pl.UInt32, "start_ns": pl.Int64, "duration_ns": pl.Int64})
+    return steps.filter(pl.col("source") == "recorded", pl.col("iteration").is_not_null())
 
 
 def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:

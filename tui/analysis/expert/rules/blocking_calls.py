@@ -371,7 +371,7 @@ def readbacks(case: Case) -> Verdict:
         return Clean(f"{counted(followed.height, 'small read-back')} waited for", figures)
     return Found(
         f"The CPU waits {duration(taken)} for {counted(followed.height, 'small read-back')} "
-        f"({each:,.1f} per iteration).",
+        f"({f'{each:,.1f}'.removesuffix('.0')} per iteration).",
         "Avoid .item(), .cpu() and print(loss) in every step. Keep results on the device and read them every n steps.",
         figures,
         taken,

@@ -312,6 +312,21 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     loading = loading_within(case, idle)
     if 2 * loading > idle.length:
         return f"For {duration(loading)} of the idle time it waited for input data.", load_faster(case), Cause.INPUT
+    least = case.limit("U2", "gap_ns")
+    lengths = idle.ends - idle.starts
+    long = lengths[lengths >= least]
+    if 2 * int(long.sum()) > idle.length:
+        in_calls = (case.in_calls & idle).length
+        where = "in" if 2 * in_calls > idle.length else "outside"
+        meanwhile = f" The CPU was mostly {where} {case.api_name} calls." if len(case.in_calls.starts) else ""
+        return (
+            f"{duration(int(long.sum()))} of the idle time is in {counted(len(long), 'gap')} of "
+            f"{duration(least)} or more.{meanwhile}",
+            "Look at the longest gaps first: waits, allocation and first launches of kernels take the CPU there."
+            if where == "in"
+            else "Look at the longest gaps first: input, logging, checkpoints, or other work of the CPU.",
+            Cause.PAUSES,
+        )
     if not len(case.in_calls.starts):
         return "", "Give it more work at a time (larger batch). Load and copy input while it computes.", ""
     in_calls = (case.in_calls & idle).length
@@ -350,7 +365,7 @@ def low_stretches(case: Case) -> Verdict:
         return Clean(f"every GPU is busy {least:g}% or more in each of {CHUNKS} equal parts of the run")
     worst, idle = stretches.row(0, named=True), total(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
-    cause = case.cause("U1")
+    cause = case.cause("U1") or case.cause("U2")
     if total(stretches["duration_ns"]) >= case.span_of_all_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
@@ -440,7 +455,7 @@ def fluctuating(case: Case) -> Verdict:
         "not estimated: the idle time is counted by the rules on gaps",
         swings,
         "gpus",
-        cause=case.cause("U1"),
+        cause=case.cause("U1") or case.cause("U2"),
     )
 
 
@@ -449,6 +464,7 @@ def fluctuating(case: Case) -> Verdict:
     "gpu-unused",
     Family.UTILIZATION,
     needs.gpu_work,
+    severity=Severity.INFO,
     link="https://docs.nvidia.com/deeplearning/frameworks/dlprof-user-guide/",
 )
 def unused_gpus(case: Case) -> Verdict:

@@ -66,7 +66,11 @@ def uneven_range(case: Case) -> Verdict:
     if varies <= case.limit("I2", "varies_pct"):
         return Clean(f"the standard deviation of iterations is {percent(varies)} of their mean", numbers)
     steady = case.steady
-    advice = "No three iterations in a row are alike. Look at the slow ones (I3)."
+    advice = (
+        "No three iterations in a row are alike. Look at the slow ones (I3)."
+        if len(values) > 2
+        else "Record more iterations: two do not show what is normal."
+    )
     if steady is not None:
         numbers |= {"from": steady["steady_first"], "to": steady["steady_last"]}
         # Of all iterations the view proposes, not of those that were chosen.

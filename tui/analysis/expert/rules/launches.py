@@ -147,7 +147,8 @@ def slow_launches(case: Case) -> Verdict:
     if not case.found("U6") and not case.inapplicable("U6"):
         return Clean(f"{percent(share)} of launch calls are slow, but the GPU does not wait for them", numbers)
     return Found(
-        f"{slow.height:,} of {counted(calls, 'launch call')} ({percent(share)}) take longer than "
+        f"{slow.height:,} of {counted(calls, 'launch call')} ({percent(share)}) "
+        f"{'takes' if slow.height == 1 else 'take'} longer than "
         f"{duration(least)}; the longest takes {duration(worst['duration_ns'][0])}.",
         "The first launch of a kernel loads it: warm up. Otherwise check for a full queue, locks, or little memory.",
         numbers,

@@ -59,6 +59,8 @@ def short_kernels(case: Case) -> Verdict:
         by_name = few.select("name", pl.col("calls").alias("launches"), "total_ns")
     if not launches:
         return CannotTell("numbers of launches are not recorded")
+    if launches < case.limit("A2", "launches"):
+        return CannotTell(f"not enough data: {counted(launches, 'launch', 'launches')}")
     share, of_time = 100 * number / launches, case.share(taken)
     idle = case.of_wall(total(case.busy["idle_ns"])) if case.span_ns else None
     numbers = {"short": number, "launches": launches, "short_pct": share, "time_pct": of_time, "idle_pct": idle}
