@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cli.running import TOTAL_NS, run
+from tests.profiles import SAMPLES
 from tui.model.schema import FRAMES
 from tui.tables import COMPUTED, MODEL_FRAMES
 
@@ -210,3 +211,24 @@ def test_several_files_are_several_sessions(capfd: pytest.CaptureFixture[str], l
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"1"}
     status, _out, err = run(capfd, "export", log, other, "--frame", "kernels", "--session", "2")
     assert (status, err) == (2, "proftui: no session 2\n         sessions: 0 to 1\n")
+
+
+def test_the_values_of_a_column_and_a_pivot(capfd: pytest.CaptureFixture[str]) -> None:
+    """As D and V show them: they hold all rows, and add up to the whole in both directions."""
+    log = str(SAMPLES / "caffe_conv1.nvprof.log")
+    rows = json.loads(run(capfd, "report", log, "--view", "kernels", "--format", "json")[1])["rows"]
+    total = sum(row["total_ns"] for row in rows)
+    found = json.loads(run(capfd, "report", log, "--view", "kernels", "--values", "calls", "--format", "json")[1])
+    assert sum(row["rows"] for row in found["rows"]) == len(rows)
+    assert sum(row["total_ns"] for row in found["rows"]) == total
+    assert found["values_summary"].startswith("min ")
+    words = ["--view", "kernels", "--values", "kind", "--across", "name", "--filter", "!memset"]
+    pivot = json.loads(run(capfd, "report", log, *words, "--format", "json")[1])
+    *parts, all_ = pivot["rows"]
+    assert all_["all"] == sum(row["all"] for row in parts) < total
+    for row in pivot["rows"]:
+        assert sum(row[f"sum_{at}"] for at in range(len(pivot["values_across"]))) == row["all"]
+    text = run(capfd, "report", log, "--view", "kernels", "--values", "kind")[1]
+    assert text.startswith("2 values in ")
+    assert run(capfd, "report", log, "--across", "kind")[0] == 2
+    assert "no such column" in run(capfd, "report", log, "--view", "kernels", "--values", "shade")[2]

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from tests.screens.opening import app_of, opened, press
+from typing import TYPE_CHECKING
+
+from tests.screens.opening import app_of, opened, press, sample
 from tests.snapshots import screen_text
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+
+LOG = sample("caffe_conv1.nvprof.log")
+
+
+def copied(pilot: Pilot[None]) -> str:
+    """The command that was copied last."""
+    message = list(pilot.app._notifications)[-1].message
+    return message.partition("\n")[0]
 
 
 async def test_the_distribution_of_a_column_filters_the_table() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="kernels", size=(100, 30)) as pilot:
+    async with opened("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
         screen = app_of(pilot).view_screen
         assert screen is not None
         assert screen.table is not None
@@ -17,6 +31,8 @@ async def test_the_distribution_of_a_column_filters_the_table() -> None:
         text = screen_text(pilot.app)
         assert "Calls: rows, Total of each" in text
         assert "p50" in text
+        await press(pilot, "X")
+        assert copied(pilot) == (f"proftui report {LOG} --view kernels --values=calls")
         await press(pilot, "enter")
         shown = screen.table.model.shown_frame()
         assert 0 < shown.height < before
@@ -26,7 +42,7 @@ async def test_the_distribution_of_a_column_filters_the_table() -> None:
 
 
 async def test_a_pivot_of_two_columns_filters_the_table() -> None:
-    async with opened("caffe_conv1.nvprof.log", view="kernels", size=(100, 30)) as pilot:
+    async with opened("caffe_conv1.nvprof.log", view="kernels", size=(100, 30), notifications=True) as pilot:
         screen = app_of(pilot).view_screen
         assert screen is not None
         assert screen.table is not None
@@ -35,6 +51,9 @@ async def test_a_pivot_of_two_columns_filters_the_table() -> None:
         text = screen_text(pilot.app)
         assert "Total by Name and " in text
         assert "all" in text
+        await press(pilot, "X")
+        command = copied(pilot)
+        assert command.startswith(f"proftui report {LOG} --view kernels --values=name --across=")
         await press(pilot, "enter")
         assert screen.table.model.shown_frame().height == 1
 

@@ -493,7 +493,7 @@ class ProftuiApp(App[None]):
         if screen is None:
             return
         try:
-            command = copied_command(screen)
+            command = copied_command(screen, getattr(self.screen, "command_words", ()))
         except (CommandError, ProftuiError) as error:
             self.say(str(error), severity="warning")
         else:

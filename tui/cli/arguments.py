@@ -299,6 +299,14 @@ def _table(parser: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="show what lies in this row of a tree, and fold the others; may be repeated",
     )
+    group.add_argument(
+        "--values",
+        metavar="COLUMN",
+        help="how the values of this column are distributed, as D in the explorer: bins of numbers, sums by text",
+    )
+    group.add_argument(
+        "--across", metavar="COLUMN", help="with --values sums over the values of both columns, as V: a pivot"
+    )
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:

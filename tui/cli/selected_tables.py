@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tui.model.errors import ProftuiError
@@ -49,7 +50,9 @@ def bounds_of(options: argparse.Namespace, format_name: str) -> Bounds:
 
 def wants_one_table(options: argparse.Namespace) -> bool:
     """Whether a report is of one table."""
-    is_named = options.table is not None or options.row or options.group_by is not None
+    if options.across is not None and options.values is None:
+        raise ProftuiError("--across needs --values", "for example: --values kind --across device")
+    is_named = options.table is not None or options.row or options.group_by is not None or options.values is not None
     is_short = options.limit is not None and options.format != "json"
     return bool(is_named or is_short or not selection_of(options).is_all)
 
@@ -72,7 +75,13 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
         found = view_table(profile, options.view, options.table, options.row, options.group_by)
     else:
         found = ViewTable("table", NOTES, notes)
-    selected = select(found.rows, found.spec, selection_of(options), excluded_sessions=replayed_sessions(profile))
+    wanted = selection_of(options)
+    if options.values is not None:
+        wanted = replace(wanted, columns=(), limit=None)
+    selected = select(found.rows, found.spec, wanted, excluded_sessions=replayed_sessions(profile))
+    facts: dict[str, Any] = {}
+    if options.values is not None:
+        selected, facts = _values(selected, options)
     if options.format == "json":
         fields = {
             "table": found.name,
@@ -80,9 +89,68 @@ def table_report(profile: Profile, options: argparse.Namespace, style: Style, no
             "group_by": options.group_by,
             "filter": options.filter or None,
             "sort": options.sort or None,
+            **facts,
         }
         return table_document("report", profile, options, selected, view=options.view, fields=fields)
-    return _text(selected, style) if options.format == "text" else _markdown(selected)
+    summary = f"{facts['values_summary']}\n\n" if facts.get("values_summary") else ""
+    return summary + (_text(selected, style) if options.format == "text" else _markdown(selected))
+
+
+def _values(selected: Selected, options: argparse.Namespace) -> tuple[Selected, dict[str, Any]]:
+    """How the values of a column are distributed, or sums over the values of two, as D and V show in the explorer.
+
+    Args:
+        selected: The rows.
+        options: The columns, and how many rows are wanted.
+
+    Returns:
+        A row for each value, and what JSON says of them.
+    """
+    import polars as pl
+
+    from tui.model.columns import Column, ColumnKind
+    from tui.model.table_spec import TableSpec
+    from tui.output.selection import Selected, column_name
+    from tui.query.distribution import distribution, pivot
+
+    rows, spec = selected.rows, selected.spec
+    known = {column.name: column for column in spec.columns}
+    by = known[column_name(options.values, spec, rows, "--values")]
+    weight = known.get(spec.weight) if spec.weight in rows.columns else None
+    summary, labels = None, []
+    columns = [Column("value", by.title, by.kind if by.kind is ColumnKind.SYMBOL else ColumnKind.TEXT, by.help, 1)]
+    if options.across is None:
+        bins = distribution(rows, by, weight.name if weight else "")
+        summary = bins.summary
+        table: dict[str, list[Any]] = {
+            "value": [one.label for one in bins.bins],
+            "rows": [one.rows for one in bins.bins],
+            **({weight.name: [one.weight for one in bins.bins]} if weight else {}),
+            "filter": [one.query for one in bins.bins],
+        }
+        columns += [Column("rows", "Rows", ColumnKind.COUNT, "Rows with this value.", 1), *([weight] if weight else [])]
+    else:
+        across = known[column_name(options.across, spec, rows, "--across")]
+        sums = pivot(rows, by, across, weight.name if weight else "")
+        labels = list(sums.across)
+        kind = weight.kind if weight else ColumnKind.COUNT
+        table = {
+            "value": [one.label for one in sums.rows],
+            "all": [one.total for one in sums.rows],
+            **{f"sum_{at}": [one.sums[at] for one in sums.rows] for at in range(len(labels))},
+            "filter": [one.query or None for one in sums.rows],
+        }
+        columns.append(Column("all", "All", kind, "The sum of all values.", 1))
+        columns += [Column(f"sum_{at}", label, kind, "The sum of this value.", 2) for at, label in enumerate(labels)]
+    frame = pl.DataFrame(table, strict=False)
+    made = TableSpec("values", f"{by.title} of {spec.title}", tuple(columns), key=("value",), pinned="value", bars=())
+    facts = {
+        "values": by.name,
+        "values_summary": summary,
+        "values_across": labels or None,
+        "values_sum": weight.name if weight else None,
+    }
+    return Selected(frame.slice(0, options.limit), made, frame.height, tuple(frame.columns)), facts
 
 
 def profiles_report(options: argparse.Namespace, style: Style) -> str:
@@ -230,7 +298,5 @@ def _markdown(selected: Selected) -> str:
 
 def _with_name(spec: TableSpec) -> TableSpec:
     """The table with a column that names its rows, also where other columns alone are wanted."""
-    from dataclasses import replace
-
     names = [column.name for column in spec.columns]
     return spec if spec.pinned in names else replace(spec, pinned=names[0])

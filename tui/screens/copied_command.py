@@ -32,6 +32,8 @@ from tui.text import plain
 from tui.widgets.table.tree import TreePane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.screens.base import ViewScreen
     from tui.widgets.table.pane import TablePane
     from tui.widgets.table.tree import TreeModel
@@ -40,12 +42,18 @@ _UNPACK: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x2
 """How a packed log begins, and what unpacks it."""
 
 
-def copied_command(screen: ViewScreen) -> str:
+def copied_command(screen: ViewScreen, values: Sequence[str] = ()) -> str:
     """The command line that prints what a view shows, for a shell.
+
+    Args:
+        screen: The view.
+        values: The options that print the values of columns of its table instead, as in a dialog above it.
 
     Raises:
         CommandError: No command does.
     """
+    if values:
+        return _checked(shlex.join(["proftui", *_values(screen, values)]))
     if isinstance(screen, LogScreen):
         return _checked(_log_lines(screen))
     if isinstance(screen, CompareScreen):
@@ -57,6 +65,16 @@ def copied_command(screen: ViewScreen) -> str:
     else:
         words = _report(screen)
     return _checked(shlex.join(["proftui", *words]))
+
+
+def _values(screen: ViewScreen, values: Sequence[str]) -> list[str]:
+    """What prints the values of columns of the table that is shown."""
+    if isinstance(screen, (CompareScreen, SqlScreen)):
+        raise CommandError("No command prints the values of this table. Close the dialog: X copies that of its rows.")
+    words = _report(screen)
+    if "--limit" in words:
+        raise CommandError("No command: the table shows only its first rows.")
+    return [*words, *values]
 
 
 def _window(screen: TimelineScreen, first_ns: int, last_ns: int) -> list[str]:

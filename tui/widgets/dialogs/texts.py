@@ -40,9 +40,10 @@ class DistributionDialog(Dialog[str]):
         weight: What the sums are of.
     """
 
-    KEYS: ClassVar[str] = "enter filter  esc close"
+    KEYS: ClassVar[str] = "enter filter  X copy command  esc close"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q,D", "leave", "Leave"),
+        ("X", "app.copy_command", "Copy command"),
         ("j", "step(True)", "Down"),
         ("k", "step(False)", "Up"),
     ]
@@ -57,6 +58,8 @@ class DistributionDialog(Dialog[str]):
     def __init__(self, column: Column, found: Distribution, weight: Column | None) -> None:
         super().__init__()
         self._column, self._found, self._weight = column, found, weight
+        self.command_words = [f"--values={column.name}"]
+        """What the command that prints it has besides that of the table."""
 
     def compose_body(self) -> ComposeResult:
         """The percentiles, then a line for each value or bin."""
@@ -123,7 +126,7 @@ class ColumnDialog(Dialog[str]):
     """
 
     KEYS: ClassVar[str] = "enter choose  esc cancel"
-    BINDINGS: ClassVar[list[BindingType]] = DistributionDialog.BINDINGS
+    BINDINGS: ClassVar[list[BindingType]] = [*DistributionDialog.BINDINGS[:1], *DistributionDialog.BINDINGS[2:]]
     DEFAULT_CSS = """
     ColumnDialog {
         & MenuLines { height: auto; max-height: 100%; border: none; background: $background; padding: 0; }
@@ -163,7 +166,7 @@ class PivotDialog(Dialog[str]):
         weight: What they are of; None: rows.
     """
 
-    KEYS: ClassVar[str] = "enter filter  esc close"
+    KEYS: ClassVar[str] = "enter filter  X copy command  esc close"
     BINDINGS: ClassVar[list[BindingType]] = DistributionDialog.BINDINGS
     DEFAULT_CSS = """
     PivotDialog {
@@ -176,6 +179,8 @@ class PivotDialog(Dialog[str]):
     def __init__(self, by: Column, across: Column, found: Pivot, weight: Column | None) -> None:
         super().__init__()
         self._by, self._across, self._found, self._weight = by, across, found, weight
+        self.command_words = [f"--values={by.name}", f"--across={across.name}"]
+        """What the command that prints it has besides that of the table."""
 
     def compose_body(self) -> ComposeResult:
         """The headings, then a line for each row."""
