@@ -101,12 +101,13 @@ TABLES: Final = (
     # GPU work and API calls by name.
     Table(
         "kernels",
-        "kernels:kernels",
+        "roofline:kernels_with_rates",
         "kernels:KERNELS",
         ("kernels",),
         needs="GPU_WORK",
         export_function="kernels:exported_kernels",
         is_summed=True,
+        spec_function="roofline:kernels_with_rates_spec",
     ),
     Table(
         "api",
@@ -120,15 +121,15 @@ TABLES: Final = (
     # Ops: by name, by type, one by one, as a tree; kernels with their ops.
     Table(
         "ops",
-        "ops.ops_by_name:ops",
+        "roofline:ops_with_rates",
         "ops.ops_by_name:OPS",
         ("ops",),
         needs="GPU_WORK",
         is_exported=False,
         is_summed=True,
-        spec_function="ops.ops_by_name:ops_spec",
+        spec_function="roofline:ops_with_rates_spec",
     ),
-    Table("ops_by_name", "ops.ops_by_name:by_name"),
+    Table("ops_by_name", "roofline:ops_by_name_with_rates"),
     Table("op_types", "ops.op_types:op_types"),
     Table(
         "op_type_summary",
@@ -165,7 +166,9 @@ TABLES: Final = (
         needs="SHAPES",
         is_summed=True,
     ),
-    Table("op_work", "roofline:op_work"),
+    Table("op_work", "roofline:exported_op_work"),
+    Table("kernel_rates", "roofline:kernel_rates"),
+    Table("op_work_unknown", "roofline:op_work_unknown", "roofline:UNKNOWN_WORK", ("roofline",)),
     # Critical path of iterations.
     Table(
         "critical_paths",

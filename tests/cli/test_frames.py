@@ -157,6 +157,8 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "flame": 10,
         "op_kernels": 3,
         "op_work": 0,
+        "kernel_rates": 0,
+        "op_work_unknown": 0,
         "op_work_by_shape": 0,
         "critical_paths": 1,
         "critical_path": 5,

@@ -9,8 +9,8 @@ import polars as pl
 from tui.analysis.collectives import COLLECTIVES, TURN, collectives, in_collectives, matched_collectives
 from tui.analysis.critical_path import Segment, Window, frame_of, walk
 from tui.analysis.critical_path_trace import base_profile, traces
+from tui.analysis.devices import peaks_by_device
 from tui.analysis.memo import once_per_profile
-from tui.analysis.roofline import peaks_by_device
 from tui.fitting import clip_middle
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name

@@ -1,4 +1,4 @@
-"""FLOPs and bytes of an op call, by a formula over its recorded shapes and types."""
+"""FLOPs and bytes of products, convolutions and attention, by formulas over the recorded shapes and types of a call."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from tui.correlation.iteration_ranges import attention_sums
 
 Shape = tuple[int, ...]
 
@@ -34,12 +36,6 @@ _SCALAR_TYPES: Final = MappingProxyType(
 )
 """PyTorch's numbers of element types (``c10/core/ScalarType.h``)."""
 
-_RANKED_TYPES: Final = (
-    *("bool", "uint8", "int8", "int16", "int32", "int64"),
-    *("float8_e4m3fn", "float8_e5m2", "bfloat16", "float16", "float32", "float64"),
-)
-"""From the type that gives way to the one that wins when PyTorch promotes the types of two tensors."""
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -52,6 +48,8 @@ class Call:
     """For each argument its element type, ``Scalar`` or empty for what is no tensor."""
     values: tuple[str, ...]
     """For each argument its value as text where it is a number or a list of numbers, else empty."""
+    step: str | None = None
+    """The annotation of the server's step that it runs in, which tells the lengths of the requests."""
 
     def shape(self, index: int) -> Shape:
         """The shape of a tensor argument.
@@ -60,6 +58,8 @@ class Call:
             UnknownWorkError: The argument is not recorded as a tensor.
         """
         found = self.shapes[index] if index < len(self.shapes) else None
+        if index < len(self.types) and self.types[index] == "TensorList":
+            raise UnknownWorkError("of a list of tensors PyTorch records no element types, and no shapes of long lists")
         if not isinstance(found, tuple) or not found or not all(type(size) is int and size >= 0 for size in found):
             raise UnknownWorkError(f"the shape of argument {index + 1} is not recorded")
         return found
@@ -133,18 +133,6 @@ class UnknownWorkError(Exception):
 Model = Callable[[Call], Work]
 
 
-def work_of(call: Call) -> Work:
-    """FLOPs and bytes of a call.
-
-    Raises:
-        UnknownWorkError: There is no formula for the op, or an input of it is not recorded.
-    """
-    model = model_of(call.name)
-    if model is None:
-        raise UnknownWorkError("no formula for this op")
-    return model(call)
-
-
 def bytes_of_type(name: str) -> float:
     """Bytes of one element.
 
@@ -154,6 +142,20 @@ def bytes_of_type(name: str) -> float:
     if name not in ELEMENT_BYTES:
         raise UnknownWorkError(f"the element type is {name!r}" if name else "the element type is not recorded")
     return ELEMENT_BYTES[name]
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape that tensors of these shapes have together.
+
+    >>> broadcast((4, 1, 3), (5, 1))
+    (4, 5, 3)
+    """
+    length = max((len(shape) for shape in shapes), default=0)
+    padded = [(1,) * (length - len(shape)) + shape for shape in shapes]
+    together = tuple(0 if 0 in sizes else max(sizes) for sizes in zip(*padded, strict=True))
+    if any(size not in (1, whole) for shape in padded for size, whole in zip(shape, together, strict=True)):
+        raise UnknownWorkError("the shapes of the tensors do not fit together")
+    return together
 
 
 # --- matrix products ------------------------------------------------------------------------------------------------
@@ -469,139 +471,103 @@ def _cudnn_backward(call: Call) -> Work:
     return _attention(call, query=1, causal=14, backward=2.5, dropped=8)
 
 
-# --- work that is bound by memory -----------------------------------------------------------------------------------
+def _flash_library(call: Call) -> Work:
+    # _flash_attn_forward(q, k, v, dropout_p, softmax_scale, causal, window_size_left, window_size_right, ...)
+    _no_window(call, 6)
+    return _attention(call, query=0, causal=5, heads_first=False)
 
 
-def broadcast(*shapes: Shape) -> Shape:
-    """The shape that tensors of these shapes have together.
+def _flash_library_backward(call: Call) -> Work:
+    # _flash_attn_backward(gradient, q, k, v, out, softmax_lse, dq, dk, dv, dropout_p, softmax_scale, causal,
+    #                      window_size_left, window_size_right, ...)
+    _no_window(call, 12)
+    return _attention(call, query=1, causal=11, heads_first=False, backward=2.5)
 
-    >>> broadcast((4, 1, 3), (5, 1))
-    (4, 5, 3)
+
+def _no_window(call: Call, first: int) -> None:
+    if call.value(first) != "-1" or call.value(first + 1) not in ("-1", "0"):
+        raise UnknownWorkError("the attention is limited to a window")
+
+
+def _paged(call: Call) -> Work:
+    """Attention of a server step over its cache of keys and values; arguments: Q, K and V of tokens, heads, size.
+
+    The requests of the step have lengths of their own: the annotation of the step sums up their products.
     """
-    length = max((len(shape) for shape in shapes), default=0)
-    padded = [(1,) * (length - len(shape)) + shape for shape in shapes]
-    together = tuple(0 if 0 in sizes else max(sizes) for sizes in zip(*padded, strict=True))
-    if any(size not in (1, whole) for shape in padded for size, whole in zip(shape, together, strict=True)):
-        raise UnknownWorkError("the shapes of the tensors do not fit together")
-    return together
+    query, key, value = (call.shape(index) for index in range(3))
+    if any(len(shape) != 3 for shape in (query, key, value)):
+        raise UnknownWorkError("the number of heads is not recorded")
+    if call.step is None:
+        raise UnknownWorkError("the lengths of the requests are not recorded: the server does not annotate its steps")
+    sums = attention_sums(call.step)
+    if sums is None:
+        raise UnknownWorkError("the annotation of the step does not sum up the lengths of its requests")
+    # A request in prefill attends to a rectangle of earlier tokens, and to a triangle of its own.
+    scores = sums.prefill_products - sums.prefill_squares / 2 + sums.decode_products
+    both = query[2] + value[2]
+    flops = 2 * query[1] * scores * both
+    of_query = query[0] * query[1] * both * call.element_bytes(0)
+    of_cache = sums.kv_tokens * key[1] * both * call.element_bytes(1)
+    formula = (
+        f"2·H·(Σq·kv − Σq²/2 of prefill + Σq·kv of decode)·(dqk + dv), H={query[1]} Σq·kv={sums.prefill_products} "
+        f"Σq²={sums.prefill_squares} decode={sums.decode_products} dqk={query[2]} dv={value[2]} kv={sums.kv_tokens}"
+    )
+    return Work(round(flops), round(of_query + of_cache), formula, call.types[0])
 
 
-def _moved(call: Call, inputs: Sequence[int], out: Shape, out_type: str, formula: str) -> Work:
-    """Inputs read once, one output written once."""
-    read = sum(call.size_bytes(index) for index in inputs)
-    written = math.prod(out) * bytes_of_type(out_type)
-    return Work(0, round(read + written), formula, "")
+# --- mixtures of experts --------------------------------------------------------------------------------------------
 
 
-def _tensors(call: Call, most: int = 3) -> list[int]:
-    found = [
-        index
-        for index in range(min(most, len(call.shapes)))
-        if call.has(index) and index < len(call.types) and call.types[index] in ELEMENT_BYTES
-    ]
-    if not found:
-        raise UnknownWorkError("no shape of a tensor is recorded")
-    return found
+def _grouped(call: Call) -> Work:
+    """A product for each group of rows: ``_grouped_mm(self, mat2, offs, ...)``, ``_scaled_grouped_mm``.
 
-
-def _promoted(types: Sequence[str]) -> str:
-    if any(one not in _RANKED_TYPES for one in types):
-        raise UnknownWorkError("the type of the result is not recorded")
-    if {"bfloat16", "float16"} <= set(types):
-        return "float32"
-    return max(types, key=_RANKED_TYPES.index)
-
-
-def _elementwise(call: Call) -> Work:
-    inputs = _tensors(call)
-    out = broadcast(*(call.shape(index) for index in inputs))
-    bare = call.name.removeprefix("aten::")
-    if bare in _COMPARISONS:
-        out_type = "bool"
-    elif bare.endswith("_"):
-        out_type = call.types[0]
+    Where groups are of rows (T x K by E x K x N) or of columns, their sizes add up to T, so that the sum is known
+    without them.
+    """
+    left, right = call.shape(0), call.shape(1)
+    if len(left) == 3 and len(right) == 3:
+        return _batched(call, 0, 1)
+    if len(left) == 2 and len(right) == 3:
+        _matched(left[1], right[1])
+        m, n, k, groups, out = left[0], right[2], left[1], right[0], left[0] * right[2]
+    elif len(left) == 3 and len(right) == 2:
+        _matched(left[2], right[0])
+        m, n, k, groups, out = left[1], right[1], left[2], left[0], left[1] * right[1]
+    elif len(left) == 2 and len(right) == 2 and call.has(2):
+        _matched(left[1], right[0])
+        groups = call.shape(2)[0]
+        m, n, k, out = left[0], right[1], left[1], groups * left[0] * right[1]
     else:
-        out_type = _promoted([call.types[index] for index in inputs])
-    return _moved(call, inputs, out, out_type, "inputs + output")
+        raise UnknownWorkError("the operands are not groups of matrices")
+    scaled = call.element_bytes(0) == 1
+    moved = call.size_bytes(0) + call.size_bytes(1) + out * (2 if scaled else call.element_bytes(0))
+    return Work(2 * m * n * k, round(moved), f"Σ 2·M·N·K of {groups} groups, M={m} N={n} K={k}", call.types[0])
 
 
-def _copy(call: Call) -> Work:
-    # copy_(self, source): self is only written.
-    return _moved(call, [1], call.shape(0), call.types[0], "source + copy")
+def _fused_experts(call: Call) -> Work:
+    """VLLM's ``fused_experts(hidden, w1, w2, topk_weights, topk_ids, ...)``: both products of the chosen experts."""
+    (tokens, hidden), (experts, up, _), (_, _, inner) = call.shape(0), call.shape(1), call.shape(2)
+    rows = math.prod(call.shape(4))
+    flops = 2 * rows * (up * hidden + hidden * inner)
+    # Of few rows at most so many experts are read.
+    read = min(experts, rows) / experts * (call.size_bytes(1) + call.size_bytes(2))
+    moved = 2 * call.size_bytes(0) + read
+    formula = f"2·T·topk·(H·up + inner·H), T={tokens} topk={rows // max(tokens, 1)} H={hidden} up={up} inner={inner}"
+    return Work(flops, round(moved), formula, call.types[0])
 
 
-def _fill(call: Call) -> Work:
-    return _moved(call, [], call.shape(0), call.types[0], "output")
+def _experts(call: Call) -> Work:
+    raise UnknownWorkError(f"{call.name} records neither the sizes of the experts nor how many a token chooses")
 
 
-def _softmax(call: Call) -> Work:
-    return _moved(call, [0], call.shape(0), call.types[0], "input + output")
-
-
-def _softmax_backward(call: Call) -> Work:
-    return _moved(call, [0, 1], call.shape(0), call.types[0], "gradient + output + result")
-
-
-def _reduction(call: Call) -> Work:
-    source = call.shape(0)
-    over = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
-    remaining = [size for place, size in enumerate(source) if place not in {axis % len(source) for axis in over}]
-    return _moved(call, [0], tuple(remaining), call.types[0], "input + output")
-
-
-def _layer_norm(call: Call) -> Work:
-    # layer_norm(input, normalized_shape, weight, bias, ...)
-    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
-
-
-def _batch_norm(call: Call) -> Work:
-    # batch_norm(input, weight, bias, running_mean, running_var, ...)
-    return _moved(call, [0, 1, 2, 3, 4], call.shape(0), call.types[0], "input + weights + statistics + output")
-
-
-def _group_norm(call: Call) -> Work:
-    # group_norm(input, num_groups, weight, bias, ...)
-    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
-
-
-def _rms_norm(call: Call) -> Work:
-    # rms_norm(input, normalized_shape, weight, eps)
-    return _moved(call, [0, 2], call.shape(0), call.types[0], "input + weight + output")
-
-
-def _layer_norm_backward(call: Call) -> Work:
-    # native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
-    written = call.size_bytes(5) + call.size_bytes(6)
-    inputs = _moved(call, [0, 1, 3, 4, 5, 6], call.shape(1), call.types[1], "")
-    return Work(0, inputs.bytes + round(written), "gradient + input + weights + their gradients", "")
-
-
-def _embedding(call: Call) -> Work:
-    # embedding(weight, indices): one row of the weight for each index
-    rows = math.prod(call.shape(1))
-    moved = 2 * rows * call.shape(0)[-1] * call.element_bytes(0) + call.size_bytes(1)
-    return Work(0, round(moved), "rows + indices + output", "")
-
-
-def _triton(call: Call) -> Work:
-    moved = sum(call.size_bytes(index) for index in _tensors(call, len(call.shapes)))
-    return Work(0, round(moved), "all recorded arguments, at most", "")
-
-
-_COMPARISONS: Final = frozenset(
-    (*("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_not"), *("logical_and", "logical_or"))
+PAGED: Final = (
+    "vllm::unified_attention_with_output",
+    "vllm::unified_attention",
+    "sglang::unified_attention_with_output",
 )
-_ELEMENTWISE: Final = (
-    *("add", "sub", "mul", "div", "rsub", "pow", "maximum", "minimum", "atan2", "fmod", "remainder", "where"),
-    *("neg", "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "erf", "sigmoid"),
-    *("relu", "gelu", "silu", "hardswish", "hardtanh", "leaky_relu", "elu", "mish", "softplus", "clamp", "clamp_min"),
-    *("threshold", "square", "sign", "floor", "ceil", "round", "bitwise_not", "bitwise_and", "bitwise_or"),
-    *("masked_fill", "addcmul", "addcdiv", "lerp", *_COMPARISONS),
-    *("threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward"),
-)
-_REDUCTIONS: Final = ("sum", "mean", "prod", "amax", "amin", "max", "min", "var", "std", "norm", "linalg_vector_norm")
+"""Ops whose work the annotation of the server's step tells."""
 
-_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
+COMPUTE_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
     {
         "aten::mm": _mm,
         "aten::_int_mm": _mm,
@@ -629,27 +595,15 @@ _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         "aten::_scaled_dot_product_flash_attention_backward": _flash_backward,
         "aten::_scaled_dot_product_efficient_attention_backward": _efficient_backward,
         "aten::_scaled_dot_product_cudnn_attention_backward": _cudnn_backward,
-        "aten::copy_": _copy,
-        "aten::fill_": _fill,
-        "aten::zero_": _fill,
-        "aten::_softmax": _softmax,
-        "aten::_log_softmax": _softmax,
-        "aten::_softmax_backward_data": _softmax_backward,
-        "aten::_log_softmax_backward_data": _softmax_backward,
-        "aten::layer_norm": _layer_norm,
-        "aten::native_layer_norm": _layer_norm,
-        "aten::native_layer_norm_backward": _layer_norm_backward,
-        "aten::batch_norm": _batch_norm,
-        "aten::native_batch_norm": _batch_norm,
-        "aten::cudnn_batch_norm": _batch_norm,
-        "aten::miopen_batch_norm": _batch_norm,
-        "aten::group_norm": _group_norm,
-        "aten::rms_norm": _rms_norm,
-        "aten::_fused_rms_norm": _rms_norm,
-        "aten::embedding": _embedding,
-        **{f"aten::{name}": _elementwise for name in _ELEMENTWISE},
-        **{f"aten::{name}_": _elementwise for name in _ELEMENTWISE},
-        **{f"aten::{name}": _reduction for name in _REDUCTIONS},
+        "flash_attn::_flash_attn_forward": _flash_library,
+        "flash_attn::_flash_attn_backward": _flash_library_backward,
+        **dict.fromkeys(PAGED, _paged),
+        "aten::_grouped_mm": _grouped,
+        "aten::_scaled_grouped_mm": _grouped,
+        "vllm::inplace_fused_experts": _fused_experts,
+        "vllm::outplace_fused_experts": _fused_experts,
+        "vllm::moe_forward": _experts,
+        "vllm::moe_forward_shared": _experts,
     }
 )
 
@@ -663,16 +617,3 @@ WRAPPERS: Final[Mapping[str, Model]] = MappingProxyType(
     }
 )
 """Ops that call one of the others as a rule; their formula is used for a call that does not."""
-
-_TRITON: Final = re.compile(r"triton_(?:poi|red|per|tem|for)_")
-
-
-def model_of(name: str) -> Model | None:
-    """The formula of an op; None where there is none.
-
-    >>> model_of("aten::mm") is not None, model_of("aten::unique") is None
-    (True, True)
-    """
-    if _TRITON.match(name):
-        return _triton
-    return _MODELS.get(name) or WRAPPERS.get(name)

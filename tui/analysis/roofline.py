@@ -1,147 +1,39 @@
-"""FLOPs, bytes and distance from the roofline of op calls, and of ops by shapes and types; peaks of GPUs."""
+"""FLOPs, bytes and distance from the roofline: of op calls, of ops by shapes and types, of launches and iterations."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from tui.analysis.devices import device_facts, longest_name, normalized_name
-from tui.analysis.flop_formulas import WRAPPERS, Call, UnknownWorkError, Work, model_of, work_of
+from tui.analysis.devices import peaks_by_device
+from tui.analysis.flop_formulas import PAGED, WRAPPERS, Call, UnknownWorkError, Work
+from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
+from tui.analysis.memory_formulas import model_of, work_of
 from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
 from tui.analysis.ops.op_costs import op_instances
+from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, ops, ops_spec
 from tui.analysis.tensor_core_use import with_verdicts
-from tui.data.user_files import HINT, Stamp, parsed, shipped, stamp, tables, user_path, user_text
 from tui.model.columns import COLUMNS, columns
-from tui.model.errors import ProftuiError
 from tui.model.forest import NONE
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
 
+    from tui.analysis.devices import Peaks
     from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
 
 
-FILE: Final = "gpus.toml"
-
-TYPES: Final = ("fp64", "fp64_tensor", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
-"""The element types of a peak."""
-
-_PEAK_OF_TYPE: Final = {
-    "float64": ("fp64_tensor", "fp64"),
-    "float16": ("fp16",),
-    "bfloat16": ("bf16",),
-    "int8": ("int8",),
-    "uint8": ("int8",),
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), ("fp8",)),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Peaks:
-    """The peaks of one GPU."""
-
-    name: str
-    source: str
-    """Where the figures are from."""
-    flops_per_s: Mapping[str, float] = field(default_factory=dict)
-    """By one of `TYPES`."""
-    bytes_per_s: float | None = None
-    """Memory bandwidth."""
-    link_bytes_per_s: float | None = None
-    """One direction of all its NVLinks together."""
-
-    def of(self, element_type: str, uses_tensor_core: bool | None) -> tuple[str, float] | None:
-        """The peak that counts for work on elements of a type, and its name in `TYPES`; None where it is not known.
-
-        Args:
-            element_type: As in PyTorch, as ``bfloat16``.
-            uses_tensor_core: Whether the kernels of the work use tensor cores. Products of float32 are TF32 on tensor
-                cores and FP32 elsewhere, so that without this nothing is known of them.
-        """
-        if element_type == "float32":
-            if uses_tensor_core is None:
-                # Without tensor cores for float32 there is one way only.
-                names: tuple[str, ...] = () if "tf32" in self.flops_per_s else ("fp32",)
-            else:
-                names = ("tf32",) if uses_tensor_core and "tf32" in self.flops_per_s else ("fp32",)
-        else:
-            names = _PEAK_OF_TYPE.get(element_type, ())
-        return next(((name, self.flops_per_s[name]) for name in names if name in self.flops_per_s), None)
-
-
-def find_peaks(name: str) -> Peaks | None:
-    """The peaks of a GPU of this name, the user's own figures first; None where they are not known.
-
-    >>> h200 = find_peaks("NVIDIA H200")
-    >>> h200.flops_per_s["bf16"], h200.of("float32", True)
-    (989400000000000.0, ('tf32', 494700000000000.0))
-    >>> find_peaks("NVIDIA H100") is None
-    True
-    """
-    return longest_name(name, _known(stamp(user_path(FILE))))
-
-
-@cache
-def _known(own: Stamp | None) -> dict[str, Peaks]:
-    """Peaks by normalized name."""
-    rows = [(row, f"{FILE}: {row.get('name')}") for row in tomllib.loads(shipped(FILE))["peaks"]]
-    if own is not None:
-        rows += tables(parsed(user_text(own), own[0]), "peaks", own[0])
-    return {normalized_name(one.name): one for one in (_peaks(row, where) for row, where in rows)}
-
-
-def _peaks(row: dict[str, Any], where: str) -> Peaks:
-    wrong = [key for key in row if key not in (*TYPES, "name", "source", "bandwidth", "nvlink")]
-    if wrong or not isinstance(row.get("name"), str):
-        known = ", ".join(("name", "bandwidth", "nvlink", *TYPES, "source"))
-        raise ProftuiError(f"{where}: {f'unknown key {wrong[0]}' if wrong else 'no name'}; known are {known}", HINT)
-    numbers = {key: value for key, value in row.items() if key not in ("name", "source")}
-    for key, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise ProftuiError(f"{where}: {key} is not a number above 0", HINT)
-    bandwidth, nvlink = numbers.pop("bandwidth", None), numbers.pop("nvlink", None)
-    return Peaks(
-        row["name"],
-        str(row.get("source", "your gpus.toml")),
-        {key: value * 1e12 for key, value in numbers.items()},
-        bandwidth * 1e9 if bandwidth is not None else None,
-        # Data sheets add up both directions.
-        nvlink * 1e9 / 2 if nvlink is not None else None,
-    )
-
-
-def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
-    """The peaks of each GPU of a profile, by session and device; GPUs whose peaks are not known are left out.
-
-    The memory bandwidth that the file itself records goes before that of the table.
-    """
-    found: dict[tuple[int, int | None], Peaks] = {}
-    for session, device, name, bandwidth in (
-        device_facts(profile)
-        .select(
-            "session", "device", pl.coalesce(pl.lit(profile.gpu, pl.String), "name").alias("name"), "memory_bandwidth"
-        )
-        .iter_rows()
-    ):
-        peaks = find_peaks(name) if name else None
-        if peaks is not None:
-            found[session, device] = replace(peaks, bytes_per_s=bandwidth or peaks.bytes_per_s)
-    return found
-
+_FRAMES: Final = ("ops", "activities", "devices", "api_calls", "sessions", "ranges")
 
 OP_WORK: Final = pl.Schema(
     {
@@ -164,9 +56,20 @@ OP_WORK: Final = pl.Schema(
         "peak_flops_per_s": pl.Float64,
         "formula": NAME,
         "line": pl.UInt32,
+        "main_activity": pl.UInt32,
+        "inner_row": pl.UInt32,
     }
 )
 """Columns of `op_work`."""
+
+MAIN_SHARE: Final = 0.9
+"""A launch that takes this share of the time of its call has the work of the call."""
+
+NO_FORMULA: Final = "no formula for this op"
+NO_SHAPES: Final = "no shapes of its arguments are recorded"
+NOT_READABLE: Final = "the recorded arguments are not those of this op"
+HOST_COPY: Final = "copy from or to the host"
+"""Why the work of GPU time is not known."""
 
 
 ROOFLINE: Final = TableSpec(
@@ -174,7 +77,9 @@ ROOFLINE: Final = TableSpec(
     "Roofline",
     (
         replace(COLUMNS["op"], compared_with=("shapes",)),
-        *columns("shapes", "gpu_ns", "calls", "roof_pct", "gain_ns", "tflops_per_s", "tb_per_s", "bound"),
+        *columns("shapes", "gpu_ns", "calls"),
+        replace(COLUMNS["roof_pct"], priority=1),
+        *columns("gain_ns", "tflops_per_s", "tb_per_s", "bound"),
         *columns("flops_per_byte", "peak", "types", "flops", "bytes", "formula", "session", "line"),
     ),
     key=("session", "op", "shapes", "types", "formula"),
@@ -197,7 +102,7 @@ ROOFLINE_CALLS: Final = TableSpec(
 )
 
 
-@once_per_profile("ops", "activities", "devices", "api_calls", "sessions")
+@once_per_profile(*_FRAMES)
 def op_work(profile: Profile) -> pl.DataFrame:
     """The calls of ops that have a formula and ran on the GPU, in the order of ``ops``: `OP_WORK`.
 
@@ -210,32 +115,31 @@ def op_work(profile: Profile) -> pl.DataFrame:
     - ``roof_ns`` is the least time that the GPU's peaks allow: the larger of FLOPs / peak and bytes / bandwidth.
       ``roof_pct`` is that as a share of ``gpu_ns``. ``bound`` is which of the two it is, ``peak`` the type whose peak
       counts. They are null where the peaks of the GPU are not known.
+    - ``main_activity`` and ``inner_row`` are the launch that takes nearly all of its time and the op that launched it.
 
     Source of the model: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
     """
-    ops = profile["ops"]
-    if ops.is_empty() or ops["input_shapes"].null_count() == ops.height:
+    recorded = profile["ops"]
+    if recorded.is_empty() or recorded["input_shapes"].null_count() == recorded.height:
         return pl.DataFrame(schema=OP_WORK)
-    instances = op_instances(profile)
-    owner = _counted_calls(ops, instances)
-    rows = np.flatnonzero(owner == np.arange(ops.height))
-    calls = ops[rows].select(
+    work = _work_of_calls(profile)
+    owner = _counted_calls(recorded, work)
+    rows = np.flatnonzero(owner == np.arange(recorded.height))
+    calls = recorded[rows].select(
         "session",
         pl.Series("row", rows, dtype=pl.UInt32),
         pl.col("name").alias("op"),
         "iteration",
         pl.col("input_shapes").alias("shapes"),
         pl.col("input_types").alias("types"),
-        "input_values",
         "line",
     )
-    launched = _launched(profile, owner)
+    instances = op_instances(profile)
     return (
         calls.with_columns(gpu_ns=instances["gpu_total_ns"].gather(pl.Series(rows)))
-        .join(launched, on="row", how="left", maintain_order="left")
+        .join(_launched(profile, owner), on="row", how="left", maintain_order="left")
         .filter(pl.col("gpu_ns") > 0, ~pl.col("is_host_copy").fill_null(False))
-        .join(_work_by_arguments(calls), on=["op", "shapes", "types", "input_values"], how="left", nulls_equal=True)
-        .filter(pl.col("bytes").is_not_null())
+        .join(work.drop("unknown"), on="row", how="left", maintain_order="left")
         .pipe(_with_peaks, peaks_by_device(profile))
         .with_columns(**_rates())
         .sort("row")
@@ -271,22 +175,20 @@ def _rates() -> dict[str, pl.Expr]:
 # --- which calls count ----------------------------------------------------------------------------------------------
 
 
-def _counted_calls(ops: pl.DataFrame, instances: pl.DataFrame) -> Ints:
-    """For each row of ``ops`` the row of the counted call that it is or runs in, `NONE` where there is none.
+def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
+    """For each recorded op the row of the counted call that it is or runs in, `NONE` where there is none.
 
-    Counted are calls with a formula that launched GPU work, the outer one where one runs in another. An op that only
-    wraps others counts where none of those has a formula.
+    Counted are calls whose work is known, the outer one where one runs in another. An op that only wraps others counts
+    where the work of none of those is known.
     """
-    distinct = ops["name"].unique().cast(pl.String).drop_nulls()
-    wrappers = [name for name in distinct if name in WRAPPERS]
-    others = [name for name in distinct if name not in WRAPPERS and model_of(name) is not None]
-    worked = (instances["gpu_total_ns"] > 0).fill_null(False) & ops["input_shapes"].is_not_null()
-    names = ops["name"].cast(pl.String)
-    has_formula = (names.is_in(others).fill_null(False) & worked).to_numpy()
-    wraps = (names.is_in(wrappers).fill_null(False) & worked).to_numpy()
-    tree = op_tree(ops)
-    counts = has_formula | (wraps & ~tree.around(has_formula))
-    owner = np.where(counts, np.arange(ops.height), NONE)
+    known = np.zeros(recorded.height, np.bool_)
+    known[work.filter(pl.col("flops").is_not_null())["row"].to_numpy()] = True
+    distinct = recorded["name"].unique().cast(pl.String).drop_nulls()
+    wraps = recorded["name"].cast(pl.String).is_in([name for name in distinct if name in WRAPPERS]).fill_null(False)
+    wrapper = wraps.to_numpy()
+    tree = op_tree(recorded)
+    counts = (known & ~wrapper) | (known & wrapper & ~tree.around(known & ~wrapper))
+    owner = np.where(counts, np.arange(recorded.height), NONE)
     for level in tree.levels[1:]:
         above = owner[tree.parent[level]]
         owner[level] = np.where(above != NONE, above, owner[level])
@@ -297,57 +199,105 @@ def _launched(profile: Profile, owner: Ints) -> pl.DataFrame:
     """What the counted calls launched.
 
     Columns: row, device, uses_tensor_core (whether any kernel does; null where that is not known), is_host_copy
-    (whether all of it is copies from or to the host, which GPU memory does not bound).
+    (whether all of it is copies from or to the host, which GPU memory does not bound), main_activity (the row of
+    ``activities`` of a launch that takes nearly all of its time, else null), inner_row (the row of an op that launched
+    nearly all of it).
     """
     rows = op_row_of_activities(profile)
     of_call = np.where(rows != NONE, owner[rows], NONE)
     here = of_call != NONE
     activities = with_verdicts(profile, profile["activities"].filter(pl.Series(here)))
     kinds = activities["copy_kind"].cast(pl.String)
+    launched = activities.select(
+        pl.Series("row", of_call[here], dtype=pl.UInt32),
+        pl.Series("main_activity", np.flatnonzero(here), dtype=pl.UInt32),
+        pl.Series("inner_row", rows[here], dtype=pl.UInt32),
+        pl.col("duration_ns").fill_null(0),
+        "device",
+        "uses_tensor_core",
+        (pl.col("kind") == "kernel").alias("is_kernel"),
+        ((pl.col("kind") == "memcpy") & pl.Series(kinds.is_in(["HtoD", "DtoH"]).fill_null(False))).alias("is_host"),
+    )
+    time = pl.col("duration_ns")
+    by_op = launched.group_by("row", "inner_row").agg(time.sum())
     return (
-        activities.select(
-            pl.Series("row", of_call[here], dtype=pl.UInt32),
-            "device",
-            "uses_tensor_core",
-            (pl.col("kind") == "kernel").alias("is_kernel"),
-            ((pl.col("kind") == "memcpy") & pl.Series(kinds.is_in(["HtoD", "DtoH"]).fill_null(False))).alias("is_host"),
-        )
-        .group_by("row")
+        launched.group_by("row")
         .agg(
             pl.col("device").first(),
             pl.col("uses_tensor_core").filter("is_kernel").any(ignore_nulls=False),
             pl.col("is_host").all().alias("is_host_copy"),
+            _nearly_all("main_activity"),
         )
+        .join(by_op.group_by("row").agg(_nearly_all("inner_row")), on="row", how="left")
     )
+
+
+def _nearly_all(name: str) -> pl.Expr:
+    """The value with `MAIN_SHARE` of the time; null where there is none."""
+    time = pl.col("duration_ns")
+    most = pl.col(name).get(time.arg_max())
+    return pl.when(time.max() >= MAIN_SHARE * time.sum()).then(most).alias(name)
 
 
 # --- work and peaks -------------------------------------------------------------------------------------------------
 
 
-def _work_by_arguments(calls: pl.DataFrame) -> pl.DataFrame:
-    """FLOPs and bytes of each distinct set of arguments: a million calls have a few hundred.
+@once_per_profile(*_FRAMES)
+def _work_of_calls(profile: Profile) -> pl.DataFrame:
+    """FLOPs and bytes of the calls that launched GPU work, by the formula of their op.
 
-    Columns: op, shapes, types, input_values, flops, bytes, formula, compute_type.
+    Columns: row, flops, bytes, formula, compute_type, unknown (why they are not known; the others are null then). Each
+    distinct set of arguments is worked out once: a million calls have a few hundred.
     """
-    keys = ("op", "shapes", "types", "input_values")
+    numbered = profile["ops"].with_row_index("row")
+    launched = (op_instances(profile)["gpu_total_ns"] > 0).fill_null(False)
+    steps = profile["ranges"].filter(pl.col("iteration").is_not_null()).unique(["session", "iteration"])
+    keys = ("name", "input_shapes", "input_types", "input_values", "step")
+    name = pl.col("name").cast(pl.String)
+    calls = (
+        numbered.lazy()
+        .filter(pl.lit(launched))
+        .select("row", "session", "iteration", *keys[:-1])
+        .join(
+            steps.lazy().select("session", "iteration", pl.col("name").alias("step")),
+            on=["session", "iteration"],
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(pl.when(name.is_in(PAGED)).then("step").alias("step"))
+        .collect()
+    )
     distinct = calls.select(keys).unique(maintain_order=True)
-    found: list[Work | None] = [_work(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
-    return distinct.with_columns(
-        pl.Series("flops", [one and one.flops for one in found], pl.Int64, strict=False),
-        pl.Series("bytes", [one and one.bytes for one in found], pl.Int64, strict=False),
-        pl.Series("formula", [one and one.formula for one in found], pl.String),
-        pl.Series("compute_type", [one and one.compute_type for one in found], pl.String),
+    found = [_work(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
+    known = [one if isinstance(one, Work) else None for one in found]
+    worked = distinct.with_columns(
+        pl.Series("flops", [one and one.flops for one in known], pl.Int64, strict=False),
+        pl.Series("bytes", [one and one.bytes for one in known], pl.Int64, strict=False),
+        pl.Series("formula", [one and one.formula for one in known], pl.String),
+        pl.Series("compute_type", [one and one.compute_type for one in known], pl.String),
+        pl.Series("unknown", [one if isinstance(one, str) else None for one in found], pl.String),
+    )
+    return calls.join(worked, on=keys, how="left", nulls_equal=True, maintain_order="left").select(
+        "row", "flops", "bytes", "formula", "compute_type", "unknown"
     )
 
 
-def _work(op: str, shapes: str | None, types: str | None, values: str | None) -> Work | None:
+def _work(op: str | None, shapes: str | None, types: str | None, values: str | None, step: str | None) -> Work | str:
+    """What a call has to do, or why that is not known."""
+    if op is None or model_of(op) is None:
+        return NO_FORMULA
+    if shapes is None:
+        return NO_SHAPES
     try:
-        work = work_of(Call(op, _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))))
-    except (UnknownWorkError, ArithmeticError, RecursionError, TypeError, ValueError):
+        arguments = _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))
+        work = work_of(Call(op, *arguments, step))
+    except UnknownWorkError as error:
+        return str(error)
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         # A dataset may hold any text in their place, and numbers that no program works out with.
-        return None
+        return NOT_READABLE
     # Sizes come from the file: what no GPU can do is no work.
-    return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else None
+    return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else NOT_READABLE
 
 
 def _list(text: str | None) -> list[Any]:
@@ -380,7 +330,7 @@ def _with_peaks(calls: pl.DataFrame, peaks: Mapping[tuple[int, int | None], Peak
 # --- sums -----------------------------------------------------------------------------------------------------------
 
 
-@once_per_profile("ops", "activities", "devices", "api_calls", "sessions")
+@once_per_profile(*_FRAMES)
 def op_work_by_shape(profile: Profile) -> pl.DataFrame:
     """`op_work` summed by session, op, shapes and types, the most GPU time first.
 
@@ -422,6 +372,246 @@ def calls_of_shape(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFr
     )
 
 
+def exported_op_work(profile: Profile) -> pl.DataFrame:
+    """`op_work` without row numbers; its time is that of the kernels that the call launched."""
+    return op_work(profile).drop("main_activity", "inner_row").rename({"gpu_ns": "gpu_self_ns"})
+
+
+UNKNOWN_WORK: Final = TableSpec(
+    "op_work_unknown",
+    "GPU time without FLOPs and bytes",
+    columns("op", "gpu_ns", "time_pct", "calls", "work_unknown", "session"),
+    key=("session", "op", "work_unknown"),
+    sort=(("gpu_ns", True),),
+    weight="gpu_ns",
+    pinned="op",
+)
+
+
+@once_per_profile(*_FRAMES)
+def op_work_unknown(profile: Profile) -> pl.DataFrame:
+    """The GPU time that `op_work` leaves out, by op and reason, the most first.
+
+    Columns: session, op, gpu_ns, time_pct (of the GPU time of the session), calls, work_unknown (the reason). Only of
+    sessions whose ops are recorded; work without an op is `tui.analysis.ops.op_costs.NO_OP`.
+    """
+    recorded, activities = profile["ops"], profile["activities"]
+    work = _work_of_calls(profile)
+    owner = _counted_calls(recorded, work)
+    covered = np.zeros(recorded.height, np.bool_)
+    covered[op_work(profile)["row"].to_numpy()] = True
+    whole = activities.group_by("session").agg(pl.col("duration_ns").sum().alias("session_ns"))
+    self_ns = op_instances(profile)["gpu_self_ns"]
+    return (
+        recorded.select("session", pl.col("name").cast(pl.String).alias("op"))
+        .with_row_index("row")
+        .with_columns(gpu_ns=self_ns, is_counted=pl.Series(owner != NONE))
+        .filter(pl.col("gpu_ns") > 0, ~pl.Series((owner != NONE) & covered[owner], dtype=pl.Boolean))
+        .join(work.select("row", "unknown"), on="row", how="left")
+        .group_by(
+            "session",
+            "op",
+            pl.when("is_counted").then(pl.lit(HOST_COPY)).otherwise("unknown").alias("work_unknown"),
+        )
+        .agg(pl.col("gpu_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
+        .join(whole, on="session", how="left")
+        .with_columns((100 * pl.col("gpu_ns") / pl.col("session_ns")).alias("time_pct"))
+        .sort("gpu_ns", "op", "session", descending=[True, False, False])
+        .select(column.name for column in UNKNOWN_WORK.columns)
+    )
+
+
+# --- figures of other tables ----------------------------------------------------------------------------------------
+
+RATES: Final = ("tflops_per_s", "tb_per_s", "flops_per_byte", "roof_pct", "bound")
+"""The figures that tables of ops and kernels have; of the calls whose work is known."""
+
+
+def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """`RATES` of the sums of flops, bytes, gpu_ns and roof_ns, by keys."""
+    return (
+        rows.group_by(keys)
+        .agg(
+            pl.col("flops", "bytes", "gpu_ns").sum(),
+            pl.when(pl.col("roof_ns").null_count() == 0).then(pl.col("roof_ns").sum()).alias("roof_ns"),
+            # What bounds most of the time at the roof.
+            pl.col("bound").cast(pl.String).sort_by("roof_ns", nulls_last=True).last(),
+        )
+        .with_columns(
+            pl.when(pl.col("flops") > 0).then(pl.col("flops") / pl.col("gpu_ns") / 1e3).alias("tflops_per_s"),
+            (pl.col("bytes") / pl.col("gpu_ns") / 1e3).alias("tb_per_s"),
+            (pl.col("flops") / pl.col("bytes")).alias("flops_per_byte"),
+            (100 * pl.col("roof_ns") / pl.col("gpu_ns")).alias("roof_pct"),
+        )
+        .select(*keys, *RATES)
+    )
+
+
+@once_per_profile(*_FRAMES)
+def _work_by_row(profile: Profile) -> pl.DataFrame:
+    """The work of calls, by the row of the op; also for the op within it that launched nearly all of it.
+
+    Columns: those of ``ops`` with row, and flops, bytes, gpu_ns, roof_ns, bound.
+    """
+    work = op_work(profile).select("row", "inner_row", "flops", "bytes", "gpu_ns", "roof_ns", "bound")
+    inner = work.filter(pl.col("inner_row") != pl.col("row")).with_columns(pl.col("inner_row").alias("row"))
+    rows = pl.concat([work, inner]).drop("inner_row")
+    return rows.hstack(profile["ops"].select("session", "name", "input_shapes", "dtype")[rows["row"]])
+
+
+def with_rates(profile: Profile, rows: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Rows of ops with `RATES`.
+
+    Args:
+        profile: What was read.
+        rows: With session, op, and what else identifies a row.
+        by: That: columns of ``ops``.
+    """
+    rates = _summed_rates(_work_by_row(profile), "session", "name", *by).rename({"name": "op"})
+    keys = ["session", "op", *by]
+    texts = [pl.col(name).cast(pl.String) for name in keys[1:]]
+    joined = rows.select("session", *texts).join(
+        rates.with_columns(texts), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return rows.hstack(joined.select(RATES))
+
+
+def ops_with_rates(profile: Profile) -> pl.DataFrame:
+    """`tui.analysis.ops.ops_by_name.ops` with `RATES`, where ops are recorded."""
+    rows = ops(profile)
+    return with_rates(profile, rows) if has_recorded_ops(profile) else rows
+
+
+def ops_by_name_with_rates(profile: Profile) -> pl.DataFrame:
+    """The same of all sessions, whether their ops are recorded or inferred."""
+    return with_rates(profile, by_name(profile))
+
+
+def ops_with_rates_spec(profile: Profile) -> TableSpec:
+    """The table of `ops_with_rates`."""
+    spec = ops_spec(profile)
+    return spec_with_rates(spec) if has_rates(profile) else spec
+
+
+def has_rates(profile: Profile) -> bool:
+    """Whether the work of any call is known."""
+    return op_work(profile).height > 0
+
+
+def spec_with_rates(spec: TableSpec, after: str = "calls") -> TableSpec:
+    """A table with `RATES` behind a column."""
+    place = [column.name for column in spec.columns].index(after) + 1
+    rates = tuple(replace(column, priority=max(column.priority, 4)) for column in columns(*RATES))
+    return replace(spec, columns=(*spec.columns[:place], *rates, *spec.columns[place:]))
+
+
+def kernels_with_rates_spec(profile: Profile) -> TableSpec:
+    """The table of `kernels_with_rates`."""
+    return spec_with_rates(KERNELS) if has_rates(profile) else KERNELS
+
+
+@once_per_profile(*_FRAMES)
+def kernel_rates(profile: Profile) -> pl.DataFrame:
+    """`RATES` by session, kind and name of kernels that do the work of calls of ops alone."""
+    return _summed_rates(_main_launches(profile), "session", "kind", "name")
+
+
+def _main_launches(profile: Profile) -> pl.DataFrame:
+    """The launches that do the work of an op alone: session, kind, name, flops, bytes, gpu_ns, roof_ns, bound."""
+    work = op_work(profile).filter(pl.col("main_activity").is_not_null())
+    launches = profile["activities"].select("kind", "name", pl.col("duration_ns").alias("gpu_ns"))
+    return work.select("session", "flops", "bytes", "roof_ns", "bound").hstack(launches[work["main_activity"]])
+
+
+def kernel_rates_by_name(profile: Profile) -> pl.DataFrame:
+    """The same of all sessions together, by kind and name."""
+    return _summed_rates(_main_launches(profile), "kind", "name")
+
+
+def op_rates_by_name(profile: Profile) -> pl.DataFrame:
+    """`RATES` by op, of all sessions together."""
+    return _summed_rates(_work_by_row(profile), "name").rename({"name": "op"})
+
+
+def kernels_with_rates(profile: Profile) -> pl.DataFrame:
+    """`tui.analysis.kernels.kernels` with `RATES` of the launches that do the work of an op alone."""
+    rows = kernels(profile)
+    return rows.join(
+        kernel_rates(profile), on=["session", "kind", "name"], how="left", nulls_equal=True, maintain_order="left"
+    )
+
+
+def rates_of_groups(profile: Profile, codes: Ints) -> pl.DataFrame:
+    """`RATES` of groups of GPU work, of the launches that do the work of an op alone.
+
+    Args:
+        profile: What was read.
+        codes: For each activity its ``group``, the column that the rows have first.
+    """
+    work = op_work(profile).filter(pl.col("main_activity").is_not_null())
+    times = profile["activities"]["duration_ns"].gather(work["main_activity"])
+    groups = pl.Series("group", codes[work["main_activity"].to_numpy()], dtype=pl.Int64)
+    return _summed_rates(work.with_columns(groups, times.alias("gpu_ns")), "group")
+
+
+def rates_of_rows(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """`RATES` of recorded ops by keys.
+
+    Args:
+        profile: What was read.
+        rows: For each op its ``row`` in ``ops``, and its keys.
+        keys: Columns of those.
+    """
+    work = _work_by_row(profile).select("row", "flops", "bytes", "gpu_ns", "roof_ns", "bound")
+    return _summed_rates(rows.select(pl.col("row").cast(pl.UInt32), *keys).join(work, on="row"), *keys)
+
+
+@once_per_profile(*_FRAMES)
+def iteration_rates(profile: Profile) -> pl.DataFrame:
+    """Model FLOPs of each iteration by session and iteration, and the time that the peaks allow for them.
+
+    Columns: session, iteration, flops, peak_ns (null where the peak of a call with FLOPs is not known), gpus.
+    """
+    with_flops = op_work(profile).filter(pl.col("flops") > 0, pl.col("iteration").is_not_null())
+    gpus = profile["activities"].group_by("session").agg(pl.col("device").n_unique().clip(1).alias("gpus"))
+    peak_s = pl.col("flops") / pl.col("peak_flops_per_s")
+    return (
+        with_flops.group_by("session", "iteration")
+        .agg(
+            pl.col("flops").sum(),
+            pl.when(peak_s.null_count() == 0).then(1e9 * peak_s.sum()).alias("peak_ns"),
+        )
+        .join(gpus, on="session", how="left")
+    )
+
+
+MODEL_FLOPS: Final = ("mfu_pct", "model_tflops_per_s")
+"""What `with_mfu` adds."""
+
+
+def with_mfu(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
+    """Iterations with their model FLOPs per second (in 10^12) and MFU, over the time of the iteration.
+
+    Args:
+        profile: What was read.
+        rows: session, iteration and duration_ns.
+    """
+    rates = iteration_rates(profile)
+    took = pl.col("duration_ns") * pl.col("gpus")
+    found = (
+        rows.select("session", "iteration", "duration_ns")
+        .join(rates, on=["session", "iteration"], how="left", maintain_order="left")
+        .select(
+            pl.when(took > 0).then(100 * pl.col("peak_ns") / took).alias("mfu_pct"),
+            pl.when(took > 0).then(pl.col("flops") / took / 1e3).alias("model_tflops_per_s"),
+        )
+    )
+    return rows.hstack(found)
+
+
+# --- the whole ------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Roofline:
     """The whole of a session."""
@@ -442,7 +632,7 @@ class Roofline:
     """GPU time above the roofline, of the calls whose roof is known."""
 
 
-@once_per_profile("ops", "activities", "devices", "api_calls", "sessions")
+@once_per_profile(*_FRAMES)
 def rooflines(profile: Profile) -> list[Roofline]:
     """The whole of each session that has calls with a formula.
 

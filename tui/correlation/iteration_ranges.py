@@ -29,7 +29,10 @@ STEP_SCHEMA: Final = pl.Schema(
 """What the name of a step says; null: it does not. ``kv_tokens`` are the keys that the queries attend to, and
 ``captured_batch`` is what a graph is recorded for."""
 
-_SUMS: Final = r"sq(?P<{0}_sq>[0-9]{{1,15}})sk(?P<{0}_sk>[0-9]{{1,15}})sqsq[0-9]{{1,18}}sqsk[0-9]{{1,18}}"
+_SUMS: Final = (
+    r"sq(?P<{0}_sq>[0-9]{{1,15}})sk(?P<{0}_sk>[0-9]{{1,15}})"
+    r"sqsq(?P<{0}_sqsq>[0-9]{{1,18}})sqsk(?P<{0}_sqsk>[0-9]{{1,18}})"
+)
 _DETAILED: Final = (
     r"^execute_(?P<tokens>[0-9]{1,12})_context_(?P<context>[0-9]{1,9})\("
     + _SUMS.format("context")
@@ -123,6 +126,38 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
         pl.coalesce("generation_sq", decoded, pl.when(of_mode[DECODE]).then("tokens")).alias("decode_tokens"),
         "kv_tokens",
         "captured_batch",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionSums:
+    """What the attention of a server's step works on, summed over its requests."""
+
+    prefill_squares: int
+    """Query tokens squared of the requests in prefill."""
+    prefill_products: int
+    """Query tokens times key tokens of the requests in prefill."""
+    decode_products: int
+    """The same of the requests in decode."""
+    kv_tokens: int
+    """Key tokens of all requests."""
+
+
+def attention_sums(name: str) -> AttentionSums | None:
+    """The sums in the annotation of a step; None where it has none.
+
+    >>> attention_sums("execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk70sqsq2sqsk70)").kv_tokens
+    70
+    """
+    match = re.match(_DETAILED, name)
+    if match is None:
+        return None
+    numbers = {key: int(text) for key, text in match.groupdict().items()}
+    return AttentionSums(
+        numbers["context_sqsq"],
+        numbers["context_sqsk"],
+        numbers["generation_sqsk"],
+        numbers["context_sk"] + numbers["generation_sk"],
     )
 
 

@@ -16,6 +16,7 @@ from tui.analysis.launch_calls import launch_origin, neighbors
 from tui.analysis.launch_config import launch_config, profiling_command
 from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.occupancy import advice_for
+from tui.analysis.roofline import kernels_with_rates_spec
 from tui.fitting import clip, shorten_symbol
 from tui.fmt import count, duration, metric, percent, rate, size
 from tui.model.columns import ColumnKind
@@ -327,7 +328,7 @@ def no_kernels(profile: Profile) -> str:
     return why_none(profile, GPU_WORK)
 
 
-KERNEL_LEVEL = Level("kernels", *shown("kernels"), lambda row: short(row), no_kernels, 2)
+KERNEL_LEVEL = Level("kernels", *shown("kernels"), lambda row: short(row), no_kernels, 2, kernels_with_rates_spec)
 
 
 def launch_crumb(row: Row) -> str:

@@ -21,8 +21,9 @@ from tui.analysis.ops.op_instances import (
     launches_of_recorded_op,
     op_calls,
 )
-from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_of_op, ops_spec
+from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_of_op
 from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
+from tui.analysis.roofline import ops_with_rates_spec
 from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.errors import CommandError
@@ -119,7 +120,7 @@ NAME_LEVELS: Final = (
         lambda row: clip_middle(str(row["op"]), OP_CRUMB),
         no_kernels,
         3,
-        ops_spec,
+        ops_with_rates_spec,
     ),
     Level("kernels", OP_KERNELS, kernels_of_selected_op, short, no_kernels_of_op, 3, kernels_spec),
     Level(

@@ -10,14 +10,13 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.analysis.capabilities import why_none
+from tui.analysis.devices import Peaks, peaks_by_device
 from tui.analysis.needs import SHAPES
 from tui.analysis.roofline import (
     ROOFLINE,
     ROOFLINE_CALLS,
-    Peaks,
     calls_of_shape,
     op_work_by_shape,
-    peaks_by_device,
     rooflines,
 )
 from tui.fitting import cell_width, clip

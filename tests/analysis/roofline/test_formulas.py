@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tui.analysis.flop_formulas import Call, UnknownWorkError, broadcast, model_of, work_of
+from tui.analysis.flop_formulas import Call, UnknownWorkError
+from tui.analysis.memory_formulas import broadcast, model_of, work_of
 
 BF16, F32 = "bfloat16", "float32"
 
@@ -97,7 +98,57 @@ CONVOLUTION = (
         (call("aten::mean", tensor(8, 4), value("[-1]"), value("True")), 0, 2 * (32 + 8)),
         (call("aten::sum", tensor(8, 4)), 0, 2 * (32 + 1)),
         (call("aten::embedding", tensor(100, 8), tensor(5, of="int64")), 0, 2 * 2 * 40 + 40),
-        (call("triton_poi_fused_add_0", tensor(8, 4), tensor(8, 4), value("32")), 0, 2 * 64),
+        # A buffer of a pointwise kernel may be overwritten.
+        (call("triton_poi_fused_add_0", tensor(8, 4), tensor(8, 4), value("32")), 0, 2 * 96),
+        (call("triton_red_fused_add_0", tensor(8, 4), tensor(8, 4), value("32")), 0, 2 * 64),
+        # 6 tokens by the weights of 3 experts, whichever of them each takes.
+        (call("aten::_grouped_mm", tensor(6, 4), tensor(3, 4, 8), tensor(3, of="int32")), 2 * 6 * 8 * 4, 2 * 168),
+        # The gradients of 3 weights.
+        (call("aten::_grouped_mm", tensor(4, 6), tensor(6, 8), tensor(3, of="int32")), 2 * 6 * 8 * 4, 2 * 168),
+        # 2 tokens choose 2 of 8 experts each: at most 4 are read.
+        (
+            call(
+                "vllm::outplace_fused_experts",
+                *(tensor(2, 4), tensor(8, 12, 4), tensor(8, 4, 6), tensor(2, 2, of=F32), tensor(2, 2, of="int32")),
+            ),
+            2 * 4 * (12 * 4 + 4 * 6),
+            2 * (2 * 8 + 4 * (48 + 24)),
+        ),
+        (
+            call(
+                "flash_attn::_flash_attn_forward",
+                *(tensor(2, 16, 4, 8), tensor(2, 16, 2, 8), tensor(2, 16, 2, 8)),
+                *(value("0."), value("0.3"), value("True"), value("-1"), value("-1")),
+            ),
+            2 * 2 * 4 * 16 * 16 * 16 // 2,
+            2 * (1024 + 512 + 512 + 1024),
+        ),
+        (
+            call(
+                "aten::native_batch_norm_backward",
+                *(tensor(2, 3, 4, 4), tensor(2, 3, 4, 4), *(tensor(3, of=F32) for _ in range(5))),
+            ),
+            0,
+            3 * 2 * 96 + 5 * 4 * 3,
+        ),
+        (
+            call(
+                "aten::max_pool2d_with_indices",
+                *(tensor(1, 2, 8, 8), value("[3, 3]"), value("[2, 2]"), value("[1, 1]"), value("[1, 1]")),
+                value("False"),
+            ),
+            0,
+            2 * 128 + (2 + 8) * 32,
+        ),
+        (call("aten::nll_loss_forward", tensor(8, 10, of=F32), tensor(8, of="int64")), 0, 4 * 8 + 8 * 8),
+        (call("aten::mse_loss", tensor(8, 4), tensor(8, 4), value("1")), 0, 2 * (32 + 32 + 1)),
+        (call("aten::index_select", tensor(9, 4), value("0"), tensor(5, of="int64")), 0, 2 * 2 * 20 + 40),
+        (
+            call("aten::embedding_dense_backward", tensor(5, 4), tensor(5, of="int64"), value("9")),
+            0,
+            2 * 20 + 40 + 2 * 36,
+        ),
+        (call("_C::fused_add_rms_norm", tensor(2, 8), tensor(2, 8), tensor(8), value("1e-6")), 0, 2 * (64 + 8)),
     ],
 )
 def test_work(one: Call, flops: int, moved: int) -> None:
@@ -117,6 +168,20 @@ def test_backward_attention_recomputes_the_scores() -> None:
         value("False"),
     )
     assert work_of(backward).flops == 2.5 * work_of(forward).flops
+
+
+def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
+    one = Call(
+        "vllm::unified_attention_with_output",
+        ((5, 4, 8), (5, 2, 8), (5, 2, 8)),
+        (BF16, BF16, BF16),
+        ("", "", ""),
+        "execute_5_context_1(sq3sk7sqsq9sqsk21)_generation_2(sq2sk30sqsq2sqsk30)",
+    )
+    work = work_of(one)
+    # Three queries over 4 earlier tokens and a triangle of their own, two over 30.
+    assert work.flops == 2 * 4 * (21 - 4.5 + 30) * 16
+    assert work.bytes == 2 * (5 * 4 * 16 + 37 * 2 * 16)
 
 
 def test_a_transposed_convolution_counts_its_input() -> None:
@@ -157,6 +222,26 @@ def test_a_transposed_convolution_counts_its_input() -> None:
             "a causal mask over more queries than keys",
         ),
         (call("aten::unique", tensor(8)), "no formula for this op"),
+        (
+            call("aten::cat", (((8, 4), (8, 4)), "TensorList", ""), value("0")),
+            "of a list of tensors PyTorch records no element types, and no shapes of long lists",
+        ),
+        (
+            call("vllm::moe_forward", tensor(8, 4), tensor(8, 2)),
+            "vllm::moe_forward records neither the sizes of the experts nor how many a token chooses",
+        ),
+        (
+            call("vllm::unified_attention", *(tensor(2, 4, 8) for _ in range(3))),
+            "the lengths of the requests are not recorded: the server does not annotate its steps",
+        ),
+        (
+            call(
+                "flash_attn::_flash_attn_forward",
+                *(tensor(2, 16, 4, 8) for _ in range(3)),
+                *(value("0."), value("0.3"), value("True"), value("128"), value("0")),
+            ),
+            "the attention is limited to a window",
+        ),
     ],
 )
 def test_what_is_not_recorded_is_unknown(one: Call, why: str) -> None:
@@ -170,4 +255,4 @@ def test_shapes_that_do_not_fit_are_unknown() -> None:
 
 
 def test_ops_without_a_formula() -> None:
-    assert [model_of(name) for name in ("aten::unique", "aten::cat", "mm", "", "triton_")] == [None] * 5
+    assert [model_of(name) for name in ("aten::unique", "aten::sort", "mm", "", "triton_")] == [None] * 5

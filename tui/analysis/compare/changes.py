@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -18,6 +18,7 @@ from tui.analysis.expert.words import percent, size
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_types import op_types
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
+from tui.analysis.roofline import kernel_rates_by_name, op_rates_by_name
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
 from tui.model.table_spec import TableSpec
@@ -146,16 +147,26 @@ def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: st
     )
 
 
+_RATES: Final = ("roof_pct", "tflops_per_s", "tb_per_s")
+"""The figures of the roofline that both sides have."""
+
+
+def _with_rates(spec: TableSpec) -> TableSpec:
+    rates = columns(*(f"{side}_{name}" for name in _RATES for side in "ab"))
+    return replace(spec, columns=(*spec.columns, *rates))
+
+
 # What is left of two names that are similar can be the whole of a third.
-CHANGED_KERNELS: Final = _spec("kernels", "Kernels", "kind", "name", key=("similar",))
-CHANGED_OPS: Final = _spec("ops", "Ops", "op", key=("similar",), pinned="op")
+CHANGED_KERNELS: Final = _with_rates(_spec("kernels", "Kernels", "kind", "name", key=("similar",)))
+CHANGED_OPS: Final = _with_rates(_spec("ops", "Ops", "op", key=("similar",), pinned="op"))
 CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
 CHANGED_API: Final = _spec("api", "API calls", "name", key=("similar",))
 
 
 def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """GPU work by kind and name on both sides: see `changes` for the columns after kind and name."""
-    return changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=family if tolerant else None)
+    rows = changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=family if tolerant else None)
+    return _joined_rates(rows, sides, kernel_rates_by_name, ("kind", "name"))
 
 
 def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
@@ -174,7 +185,19 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
         )
 
     rule = op_family if tolerant and not ops_compared_separately(sides) else None
-    return changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
+    rows = changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
+    return _joined_rates(rows, sides, op_rates_by_name, ("op",))
+
+
+def _joined_rates(
+    rows: pl.DataFrame, sides: Sides, rates: Callable[[Profile], pl.DataFrame], by: tuple[str, ...]
+) -> pl.DataFrame:
+    """Rows of both sides with `_RATES` of each; of names that only resemble each other there are none."""
+    keys = rows.select(pl.col(by).cast(pl.String))
+    for prefix, side in (("a", sides.a), ("b", sides.b)):
+        own = rates(side.profile).select(pl.col(by).cast(pl.String), pl.col(_RATES).name.prefix(f"{prefix}_"))
+        rows = rows.hstack(keys.join(own, on=by, how="left", nulls_equal=True, maintain_order="left").drop(by))
+    return rows
 
 
 def ops_compared_separately(sides: Sides) -> str:

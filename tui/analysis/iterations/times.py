@@ -14,6 +14,7 @@ from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, iterations
 from tui.analysis.iterations.serving import STEP_COLUMNS, steps_of_server, without_phases
 from tui.analysis.memo import once_per_profile
+from tui.analysis.roofline import MODEL_FLOPS, with_mfu
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 
@@ -181,6 +182,7 @@ ITERATIONS_WITH_USES: Final = TableSpec(
     (
         *ITERATIONS.columns,
         *columns(*STEP_COLUMNS),
+        *columns(*MODEL_FLOPS),
         *columns(*USES),
         replace(columns("aggregated")[0], absent=""),
     ),
@@ -205,7 +207,8 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
     kv_tokens, tokens_per_s and phase_by (`serving.with_phases`), tensor_core_ns, other_kernel_ns, unknown_kernel_ns
     (kernels of which nothing says whether they use tensor cores) and memory_ns, which add up to busy_ns;
     dataloader_ns, io_ns and cpu_ns (the host, as in `gpu_time.breakdown`) and other_ns, which add up to idle_ns;
-    aggregated (whether it is one of those chosen; null where no range is chosen).
+    mfu_pct and model_tflops_per_s (`tui.analysis.roofline.with_mfu`); aggregated (whether it is one of those chosen;
+    null where no range is chosen).
 
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
     the session and of whatever iteration; they are null where busy_ns is. What the input does not record is null, too:
@@ -232,7 +235,7 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
         inside &= True if chosen.first is None else number >= chosen.first
         inside &= True if chosen.last is None else number <= chosen.last
         inside &= True if chosen.phase is None else pl.lit(phase).eq_missing(pl.lit(chosen.phase))
-    return rows.with_columns(pl.lit(phase).alias("phase"), inside.alias("aggregated"))
+    return with_mfu(whole, rows).with_columns(pl.lit(phase).alias("phase"), inside.alias("aggregated"))
 
 
 def exported_iterations(profile: Profile) -> pl.DataFrame:

@@ -28,6 +28,7 @@ from tui.analysis.ops.work_groups import (
     summed,
     totals_only,
 )
+from tui.analysis.roofline import RATES, with_rates
 from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, stamp, user_path, user_text
 from tui.fmt import size
 from tui.model.columns import COLUMNS, columns
@@ -50,7 +51,7 @@ CLASSES: Final = TableSpec(
     "kernel_classes",
     "Classes",
     columns(
-        *("kernel_class", "total_ns", "time_pct", "calls", "avg_ns", "kernels", "max_ns", "min_ns"),
+        *("kernel_class", "total_ns", "time_pct", "calls", "avg_ns", "kernels", *RATES, "max_ns", "min_ns"),
         *("uses_tensor_core", "session", "line"),
     ),
     key=("session", "kernel_class"),
@@ -163,7 +164,7 @@ CONFIGS: Final = TableSpec(
     "launch_configs",
     "Launch configs",
     (
-        *columns("config", "total_ns", "time_pct", "calls", "avg_ns", "kernels", "max_ns", "min_ns"),
+        *columns("config", "total_ns", "time_pct", "calls", "avg_ns", "kernels", *RATES, "max_ns", "min_ns"),
         *columns("uses_tensor_core", "session"),
         # All of it stands in the first column: these are to be filtered and sorted by.
         *(
@@ -238,7 +239,8 @@ BY_SHAPES: Final = TableSpec(
     "op_shapes",
     "Ops by shape",
     columns(
-        *("op", "input_shapes", "gpu_self_ns", "time_pct", "calls", "gpu_avg_ns", "dtype", "gpu_total_ns"),
+        *("op", "input_shapes", "gpu_self_ns", "time_pct", "calls", "roof_pct", "tflops_per_s", "tb_per_s", "bound"),
+        *("flops_per_byte", "gpu_avg_ns", "dtype", "gpu_total_ns"),
         *(
             "cpu_total_ns",
             "cpu_self_ns",
@@ -319,6 +321,7 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
     return (
         pl.concat([rows, rest, others], how="diagonal_relaxed")
         .with_columns(share("gpu_self_ns"))
+        .pipe(lambda found: with_rates(profile, found, by=("input_shapes", "dtype")))
         .sort(
             *("gpu_self_ns", "gpu_total_ns", "cpu_total_ns"),
             *(pl.col(name).cast(pl.String) for name in ("op", "input_shapes", "dtype")),

@@ -25,6 +25,7 @@ from tui.analysis.ops.op_attribution import (
 )
 from tui.analysis.ops.op_costs import NO_OP, recorded_ops, self_times
 from tui.analysis.ops.work_groups import TOTALS_ONLY, WorkGroups, factorised, summed, totals_only
+from tui.analysis.roofline import RATES, rates_of_rows
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
@@ -48,7 +49,7 @@ BY_INSTANCE: Final = TableSpec(
     "op_instances",
     "Op instances",
     columns(
-        *("op_id", "op", "total_ns", "time_pct", "calls", "avg_ns", "min_ns", "max_ns", "launches", "kernels"),
+        *("op_id", "op", "total_ns", "time_pct", "calls", "avg_ns", *RATES, "min_ns", "max_ns", "launches", "kernels"),
         *("direction", "op_type", "layer", "same_kernels", "uses_tensor_core", "op_source", "session", "line"),
     ),
     key=("session", "op_id"),
@@ -210,7 +211,9 @@ def by_instance(profile: Profile) -> pl.DataFrame:
     each call launched the same kernels in the same order; null where it ran once, or where the op is recorded),
     uses_tensor_core, op_source, line. What is in no op has a row for each reason, without calls.
     """
-    sums = summed(profile, instance_groups(profile)).rename({"calls": "launches"}).drop("avg_ns", "min_ns", "max_ns")
+    sums = summed(profile, instance_groups(profile)).rename({"calls": "launches"})
+    sums = sums.drop("avg_ns", "min_ns", "max_ns", *RATES)
+    named = _named(profile).filter(pl.col("row").is_not_null()).select("session", "row", pl.col("label").alias("op_id"))
     same = pl.col("kernels_code").n_unique() == 1
     calls = (
         _named(profile)
@@ -228,6 +231,7 @@ def by_instance(profile: Profile) -> pl.DataFrame:
     )
     return (
         sums.join(calls, on=["session", "op_id"], how="left", maintain_order="left")
+        .join(rates_of_rows(profile, named, "session", "op_id"), on=["session", "op_id"], how="left")
         .with_columns(share())
         .select("session", *(column.name for column in BY_INSTANCE.columns if column.name != "session"))
         .sort("total_ns", "op_id", "session", descending=[True, False, False], nulls_last=True)

@@ -14,6 +14,7 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
+from tui.analysis.roofline import rates_of_groups
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
@@ -110,7 +111,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
 
     Columns: those of the keys, calls (launches), total_ns, avg_ns (of the launches whose duration is known), min_ns,
     max_ns, time_pct (of the session's GPU time), kernels (distinct names), uses_tensor_core (whether any of them does),
-    line (the first one).
+    line (the first one), `tui.analysis.roofline.RATES`.
     """
     single = (
         profile["activities"]
@@ -146,6 +147,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         groups.keys.with_row_index("group")
         .with_columns(pl.col("group").cast(pl.Int64))
         .join(sums, on="group", how="left", maintain_order="left")
+        .join(rates_of_groups(profile, groups.codes), on="group", how="left", maintain_order="left")
         .with_columns(share())
         .drop("group")
     )

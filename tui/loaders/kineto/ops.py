@@ -262,7 +262,8 @@ _BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch
 """Names of what the autograd engine runs."""
 
 _USES_VALUES: Final = (
-    r"conv|attention|_scaled_mm|::(?:sum|mean|prod|amax|amin|max|min|var|std|norm|linalg_vector_norm)$"
+    r"conv|attention|flash_attn|_scaled_mm|_pool[0-9]d|::(?:index_select|embedding_dense_backward)|"
+    r"::(?:mse|l1|smooth_l1|huber)_loss$|::(?:sum|mean|prod|amax|amin|max|min|var|std|norm|linalg_vector_norm)$"
 )
 """Ops whose FLOPs or bytes depend on arguments that are no tensors. Those of others would cost memory for nothing."""
 

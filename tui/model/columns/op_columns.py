@@ -416,8 +416,8 @@ ROOFLINE: Final = (
         "Bytes that one call must move at least once between memory and chip, inferred from shapes and types.",
         8,
     ),
-    Column("tflops_per_s", "TFLOP/s", K.RATIO, "10^12 FLOPs per second of GPU time, mean over the calls. Inferred.", 3),
-    Column("tb_per_s", "TB/s", K.RATIO, "10^12 bytes per second of GPU time, mean over the calls. Inferred.", 4),
+    Column("tflops_per_s", "TFLOP/s", K.RATIO, "10^12 FLOPs per second of GPU time. Inferred.", 3),
+    Column("tb_per_s", "TB/s", K.RATIO, "10^12 bytes per second of GPU time. Inferred.", 4),
     Column("flops_per_byte", "FLOP/B", K.RATIO, "Arithmetic intensity: FLOPs per byte. Inferred.", 6),
     Column(
         "roof_pct",
@@ -438,5 +438,27 @@ ROOFLINE: Final = (
     ),
     Column("bound", "Bound by", K.TEXT, "What limits the call at best: compute or memory. Inferred.", 5),
     Column("peak", "Peak", K.TEXT, "The peak that counts: fp32, tf32, bf16, ... Inferred from types and kernels.", 8),
+    Column(
+        "work_unknown",
+        "Unknown because",
+        K.TEXT,
+        "Why FLOPs and bytes of the calls are not known.",
+        2,
+    ),
+    Column(
+        "mfu_pct",
+        "MFU %",
+        K.PERCENT,
+        "Time that the GPUs' peaks allow for its model FLOPs / its time. Inferred.",
+        4,
+        ("mfu",),
+    ),
+    Column(
+        "model_tflops_per_s",
+        "Model TFLOP/s",
+        K.RATIO,
+        "10^12 FLOPs of its ops with a formula per second of its time. Inferred.",
+        6,
+    ),
     Column("formula", "Formula", K.TEXT, "The formula of FLOPs or bytes, and its inputs.", 9),
 )

@@ -167,6 +167,22 @@ TABLES: Final = (
     ),
     Column("a_avg_ns", "Baseline avg", K.DURATION, "Time per call in the baseline.", 7, compared_with=_AVERAGES),
     Column("b_avg_ns", "Candidate avg", K.DURATION, "Time per call in the candidate.", 7, compared_with=_AVERAGES),
+    *(
+        Column(
+            f"{side}_{name}",
+            f"{title} {of}",
+            kind,
+            f"{means} of calls with a formula, in the {title.lower()}. Inferred.",
+            priority,
+            compared_with=(f"a_{name}", f"b_{name}"),
+        )
+        for name, of, kind, means, priority in (
+            ("roof_pct", "of roof %", K.PERCENT, "Least time that the GPU's peaks allow / GPU time", 6),
+            ("tflops_per_s", "TFLOP/s", K.RATIO, "10^12 FLOPs per second of GPU time", 7),
+            ("tb_per_s", "TB/s", K.RATIO, "10^12 bytes per second of GPU time", 8),
+        )
+        for side, title in (("a", "Baseline"), ("b", "Candidate"))
+    ),
     Column(
         "avg_delta_pct",
         "Avg diff%",

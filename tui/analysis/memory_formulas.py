@@ -1,0 +1,366 @@
+"""FLOPs and bytes of any op call, with the formulas of what memory bounds: inputs are read and outputs written once."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from tui.analysis.flop_formulas import (
+    COMPUTE_MODELS,
+    ELEMENT_BYTES,
+    WRAPPERS,
+    Call,
+    Model,
+    Shape,
+    UnknownWorkError,
+    Work,
+    broadcast,
+    bytes_of_type,
+)
+
+_RANKED_TYPES: Final = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float8_e4m3fn", "float8_e5m2", "bfloat16", "float16", "float32", "float64"),
+)
+"""From the type that gives way to the one that wins when PyTorch promotes the types of two tensors."""
+
+
+def work_of(call: Call) -> Work:
+    """FLOPs and bytes of a call.
+
+    Raises:
+        UnknownWorkError: There is no formula for the op, or an input of it is not recorded.
+    """
+    model = model_of(call.name)
+    if model is None:
+        raise UnknownWorkError("no formula for this op")
+    return model(call)
+
+
+def _moved(call: Call, inputs: Sequence[int], out: Shape, out_type: str, formula: str) -> Work:
+    """Inputs read once, one output written once."""
+    read = sum(call.size_bytes(index) for index in inputs)
+    written = math.prod(out) * bytes_of_type(out_type)
+    return Work(0, round(read + written), formula, "")
+
+
+def _tensors(call: Call, most: int = 3) -> list[int]:
+    found = [
+        index
+        for index in range(min(most, len(call.shapes)))
+        if call.has(index) and index < len(call.types) and call.types[index] in ELEMENT_BYTES
+    ]
+    if not found:
+        raise UnknownWorkError("no shape of a tensor is recorded")
+    return found
+
+
+def _promoted(types: Sequence[str]) -> str:
+    if any(one not in _RANKED_TYPES for one in types):
+        raise UnknownWorkError("the type of the result is not recorded")
+    if {"bfloat16", "float16"} <= set(types):
+        return "float32"
+    return max(types, key=_RANKED_TYPES.index)
+
+
+def _elementwise(call: Call) -> Work:
+    inputs = _tensors(call)
+    out = broadcast(*(call.shape(index) for index in inputs))
+    bare = call.name.removeprefix("aten::")
+    if bare in _COMPARISONS:
+        out_type = "bool"
+    elif bare.endswith("_"):
+        out_type = call.types[0]
+    else:
+        out_type = _promoted([call.types[index] for index in inputs])
+    return _moved(call, inputs, out, out_type, "inputs + output")
+
+
+def _copy(call: Call) -> Work:
+    # copy_(self, source): self is only written.
+    return _moved(call, [1], call.shape(0), call.types[0], "source + copy")
+
+
+def _fill(call: Call) -> Work:
+    return _moved(call, [], call.shape(0), call.types[0], "output")
+
+
+def _softmax(call: Call) -> Work:
+    return _moved(call, [0], call.shape(0), call.types[0], "input + output")
+
+
+def _softmax_backward(call: Call) -> Work:
+    return _moved(call, [0, 1], call.shape(0), call.types[0], "gradient + output + result")
+
+
+def _reduction(call: Call) -> Work:
+    source = call.shape(0)
+    over = call.numbers(1) if len(call.values) > 1 and call.values[1] else list(range(len(source)))
+    remaining = [size for place, size in enumerate(source) if place not in {axis % len(source) for axis in over}]
+    return _moved(call, [0], tuple(remaining), call.types[0], "input + output")
+
+
+def _layer_norm(call: Call) -> Work:
+    # layer_norm(input, normalized_shape, weight, bias, ...)
+    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
+
+
+def _batch_norm(call: Call) -> Work:
+    # batch_norm(input, weight, bias, running_mean, running_var, ...)
+    return _moved(call, [0, 1, 2, 3, 4], call.shape(0), call.types[0], "input + weights + statistics + output")
+
+
+def _group_norm(call: Call) -> Work:
+    # group_norm(input, num_groups, weight, bias, ...)
+    return _moved(call, [0, 2, 3], call.shape(0), call.types[0], "input + weight + bias + output")
+
+
+def _rms_norm(call: Call) -> Work:
+    # rms_norm(input, normalized_shape, weight, eps)
+    return _moved(call, [0, 2], call.shape(0), call.types[0], "input + weight + output")
+
+
+def _layer_norm_backward(call: Call) -> Work:
+    # native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+    written = call.size_bytes(5) + call.size_bytes(6)
+    inputs = _moved(call, [0, 1, 3, 4, 5, 6], call.shape(1), call.types[1], "")
+    return Work(0, inputs.bytes + round(written), "gradient + input + weights + their gradients", "")
+
+
+def _embedding(call: Call) -> Work:
+    # embedding(weight, indices): one row of the weight for each index
+    rows = math.prod(call.shape(1))
+    moved = 2 * rows * call.shape(0)[-1] * call.element_bytes(0) + call.size_bytes(1)
+    return Work(0, round(moved), "rows + indices + output", "")
+
+
+def _triton(call: Call) -> Work:
+    tensors = _tensors(call, len(call.shapes))
+    moved = sum(call.size_bytes(index) for index in tensors)
+    if not call.name.startswith("triton_poi_"):
+        return Work(0, round(moved), "all recorded arguments, at most", "")
+    # Which buffer a pointwise kernel reads and overwrites, if any, is not recorded.
+    moved += max(call.size_bytes(index) for index in tensors)
+    return Work(0, round(moved), "all recorded arguments, the largest twice, at most", "")
+
+
+def _batch_norm_backward(call: Call) -> Work:
+    # native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, ...);
+    # cudnn's begins with input and grad_out
+    inputs = _moved(call, [0, 1, 2, 5, 6], call.shape(0), call.types[0], "")
+    written = 2 * call.size_bytes(2)
+    return Work(0, inputs.bytes + round(written), "gradient + input + weight + statistics + their gradients", "")
+
+
+def _group_norm_backward(call: Call) -> Work:
+    # native_group_norm_backward(grad_out, input, mean, rstd, weight, ...)
+    inputs = _moved(call, [0, 1, 2, 3, 4], call.shape(1), call.types[1], "")
+    return Work(0, inputs.bytes + round(2 * call.size_bytes(4)), "gradient + input + weights + their gradients", "")
+
+
+def _server_norm(call: Call) -> Work:
+    # rms_norm(input, weight, epsilon, ...)
+    return _moved(call, [0, 1], call.shape(0), call.types[0], "input + weight + output")
+
+
+def _norm_into(call: Call) -> Work:
+    """Kernels of servers that write into arguments: each is read or written once."""
+    return Work(0, round(sum(call.size_bytes(index) for index in _tensors(call, 5))), "all arguments", "")
+
+
+def _add_and_norm(call: Call) -> Work:
+    # fused_add_rms_norm(input, residual, weight, epsilon): both are read and written
+    moved = 2 * (call.size_bytes(0) + call.size_bytes(1)) + call.size_bytes(2)
+    return Work(0, round(moved), "input and residual, read and written, + weight", "")
+
+
+def _pooled(call: Call, *, dilation: int | None, ceil_mode: int) -> Shape:
+    """The shape of the output of ``pool(input, kernel_size, stride, padding, ...)``."""
+    source = call.shape(0)
+    kernel = call.numbers(1)
+    dimensions = len(kernel)
+    settings = [call.numbers(index) for index in (2, 3)] + [call.numbers(dilation) if dilation is not None else [1]]
+    stride, padding, dilated = (one * dimensions if len(one) == 1 else one for one in settings)
+    if min(len(stride), len(padding), len(dilated), len(source)) < dimensions or min(stride) < 1:
+        raise UnknownWorkError("the arguments are not those of a pooling")
+    more = [step - 1 if call.is_true(ceil_mode) else 0 for step in stride]
+    sizes = source[len(source) - dimensions :]
+    out = [
+        (sizes[d] + 2 * padding[d] - dilated[d] * (kernel[d] - 1) - 1 + more[d]) // stride[d] + 1
+        for d in range(dimensions)
+    ]
+    if min(out) < 1:
+        raise UnknownWorkError("the output of the pooling is empty")
+    return (*source[: len(source) - dimensions], *out)
+
+
+def _max_pool(call: Call) -> Work:
+    # max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
+    out = _pooled(call, dilation=4, ceil_mode=5)
+    moved = _moved(call, [0], out, call.types[0], "").bytes + math.prod(out) * bytes_of_type("int64")
+    return Work(0, round(moved), "input + output + indices", "")
+
+
+def _max_pool_backward(call: Call) -> Work:
+    # max_pool2d_with_indices_backward(grad_output, self, kernel_size, ..., ceil_mode, indices)
+    return _moved(call, [0, 7], call.shape(1), call.types[1], "gradient + indices + result")
+
+
+def _average_pool(call: Call) -> Work:
+    # avg_pool2d(self, kernel_size, stride, padding, ceil_mode, ...)
+    return _moved(call, [0], _pooled(call, dilation=None, ceil_mode=4), call.types[0], "input + output")
+
+
+def _gradient_of_input(call: Call) -> Work:
+    # ..._backward(grad_output, self, ...): the input gives its shape alone
+    return _moved(call, [0], call.shape(1), call.types[1], "gradient + result")
+
+
+def _adaptive_pool(call: Call) -> Work:
+    # _adaptive_avg_pool2d(self, output_size)
+    source, out = call.shape(0), call.numbers(1)
+    return _moved(call, [0], (*source[: len(source) - len(out)], *out), call.types[0], "input + output")
+
+
+def _class_loss(call: Call) -> Work:
+    # nll_loss_forward(self, target, ...): of each row the value of its class
+    rows = math.prod(call.shape(1))
+    return Work(0, round(rows * call.element_bytes(0) + call.size_bytes(1)), "a value for each target + targets", "")
+
+
+def _class_loss_backward(call: Call) -> Work:
+    # nll_loss_backward(grad_output, self, target, ...)
+    return _moved(call, [2], call.shape(1), call.types[1], "targets + result")
+
+
+def _loss(call: Call) -> Work:
+    # mse_loss(self, target, reduction): 0 keeps all values
+    out = broadcast(call.shape(0), call.shape(1)) if call.numbers(2) == [0] else ()
+    return _moved(call, [0, 1], out, call.types[0], "input + target + output")
+
+
+def _loss_backward(call: Call) -> Work:
+    # mse_loss_backward(grad_output, self, target, reduction)
+    return _moved(call, [0, 1, 2] if call.has(0) else [1, 2], call.shape(1), call.types[1], "inputs + result")
+
+
+def _dropout(call: Call) -> Work:
+    # native_dropout(input, p, train)
+    moved = _moved(call, [0], call.shape(0), call.types[0], "").bytes + math.prod(call.shape(0))
+    return Work(0, moved, "input + output + mask", "")
+
+
+def _embedding_backward(call: Call) -> Work:
+    # embedding_dense_backward(grad_output, indices, num_weights, ...)
+    out = (call.numbers(2)[0], call.shape(0)[-1])
+    return _moved(call, [0, 1], out, call.types[0], "gradient + indices + result")
+
+
+def _index_select(call: Call) -> Work:
+    # index_select(self, dim, index)
+    source, axis = call.shape(0), call.numbers(1)[0] % len(call.shape(0))
+    taken = (*source[:axis], math.prod(call.shape(2)), *source[axis + 1 :])
+    moved = 2 * math.prod(taken) * call.element_bytes(0) + call.size_bytes(2)
+    return Work(0, round(moved), "rows + indices + output", "")
+
+
+def _gather(call: Call) -> Work:
+    # gather(self, dim, index)
+    moved = 2 * math.prod(call.shape(2)) * call.element_bytes(0) + call.size_bytes(2)
+    return Work(0, round(moved), "values + indices + output", "")
+
+
+def _list(call: Call) -> Work:
+    call.shape(0)  # says what is not recorded
+    raise UnknownWorkError("the tensors of the list are not recorded")
+
+
+_COMPARISONS: Final = frozenset(
+    (*("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_not"), *("logical_and", "logical_or"))
+)
+_ELEMENTWISE: Final = (
+    *("add", "sub", "mul", "div", "rsub", "pow", "maximum", "minimum", "atan2", "fmod", "remainder", "where"),
+    *("neg", "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "erf", "sigmoid"),
+    *("relu", "gelu", "silu", "hardswish", "hardtanh", "leaky_relu", "elu", "mish", "softplus", "clamp", "clamp_min"),
+    *("threshold", "square", "sign", "floor", "ceil", "round", "bitwise_not", "bitwise_and", "bitwise_or"),
+    *("masked_fill", "addcmul", "addcdiv", "lerp", *_COMPARISONS),
+    *("threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward"),
+)
+_REDUCTIONS: Final = ("sum", "mean", "prod", "amax", "amin", "max", "min", "var", "std", "norm", "linalg_vector_norm")
+_LISTS: Final = (
+    *("cat", "stack", "_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"),
+    *("_amp_foreach_non_finite_check_and_unscale_", "_foreach_norm", "_foreach_zero_"),
+    *(f"_foreach_{name}_" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt", "copy")),
+    *(f"_foreach_{name}" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt")),
+)
+"""Ops over lists of tensors: of those neither loader nor PyTorch has the element types."""
+
+_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
+    {
+        **COMPUTE_MODELS,
+        "aten::copy_": _copy,
+        "aten::fill_": _fill,
+        "aten::zero_": _fill,
+        "aten::_softmax": _softmax,
+        "aten::_log_softmax": _softmax,
+        "aten::_softmax_backward_data": _softmax_backward,
+        "aten::_log_softmax_backward_data": _softmax_backward,
+        "aten::layer_norm": _layer_norm,
+        "aten::native_layer_norm": _layer_norm,
+        "aten::native_layer_norm_backward": _layer_norm_backward,
+        "aten::batch_norm": _batch_norm,
+        "aten::native_batch_norm": _batch_norm,
+        "aten::cudnn_batch_norm": _batch_norm,
+        "aten::miopen_batch_norm": _batch_norm,
+        "aten::group_norm": _group_norm,
+        "aten::rms_norm": _rms_norm,
+        "aten::_fused_rms_norm": _rms_norm,
+        "aten::embedding": _embedding,
+        **{f"aten::{name}": _elementwise for name in _ELEMENTWISE},
+        **{f"aten::{name}_": _elementwise for name in _ELEMENTWISE},
+        **{f"aten::{name}": _reduction for name in _REDUCTIONS},
+        "aten::native_batch_norm_backward": _batch_norm_backward,
+        "aten::cudnn_batch_norm_backward": _batch_norm_backward,
+        "aten::miopen_batch_norm_backward": _batch_norm_backward,
+        "aten::native_group_norm_backward": _group_norm_backward,
+        "aiter::rms_norm": _server_norm,
+        "aiter::rmsnorm2d_fwd_with_add_ck": _norm_into,
+        **{f"_C::{name}": _norm_into for name in ("rms_norm", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul")},
+        "_C::fused_add_rms_norm": _add_and_norm,
+        "aten::max_pool2d_with_indices": _max_pool,
+        "aten::max_pool2d_with_indices_backward": _max_pool_backward,
+        "aten::max_pool3d_with_indices": _max_pool,
+        "aten::max_pool3d_with_indices_backward": _max_pool_backward,
+        "aten::avg_pool2d": _average_pool,
+        "aten::avg_pool2d_backward": _gradient_of_input,
+        "aten::_adaptive_avg_pool2d": _adaptive_pool,
+        "aten::_adaptive_avg_pool2d_backward": _gradient_of_input,
+        "aten::nll_loss_forward": _class_loss,
+        "aten::nll_loss_backward": _class_loss_backward,
+        "aten::nll_loss2d_forward": _class_loss,
+        "aten::nll_loss2d_backward": _class_loss_backward,
+        **{f"aten::{name}": _loss for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")},
+        **{f"aten::{name}_backward": _loss_backward for name in ("mse_loss", "smooth_l1_loss", "huber_loss")},
+        "aten::native_dropout": _dropout,
+        "aten::embedding_dense_backward": _embedding_backward,
+        "aten::index_select": _index_select,
+        "aten::gather": _gather,
+        **{f"aten::{name}": _list for name in _LISTS},
+    }
+)
+
+_TRITON: Final = re.compile(r"triton_(?:poi|red|per|tem|for)_")
+
+
+def model_of(name: str) -> Model | None:
+    """The formula of an op; None where there is none.
+
+    >>> model_of("aten::mm") is not None, model_of("aten::unique") is None
+    (True, True)
+    """
+    if _TRITON.match(name):
+        return _triton
+    return _MODELS.get(name) or WRAPPERS.get(name)
