@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,11 +14,12 @@ from tui.loaders.perfetto_tracks import (
     COUNTERS,
     PACKET,
     STAGE,
+    PacketReader,
     Packets,
-    read_packets,
-    read_track_events,
+    TrackEvents,
+    Tracks,
+    learn_tracks,
     tracks,
-    unpacked,
 )
 from tui.loaders.protobuf import Integers, Kind, Parts, Wire
 from tui.loaders.text.section import by_value
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 _STAGE: Final = {**dict.fromkeys((1, 2, 5, 11, 13, 14, 19, 20), Kind.INT), 17: Kind.PART, 21: Kind.PART}
-_CONTEXTS, _SPECS, _KERNELS, _NAMES = 23, 24, 1000, 2
+_SPECS, _KERNELS, _NAMES = 24, 1000, 2
 _XYZ: Final = dict.fromkeys((1, 2, 3), Kind.INT)
 
 
@@ -45,7 +47,6 @@ def render_stages(packets: Packets) -> pl.DataFrame:
         return packets.named(number, state, fields.ints(field), fields.has(field), part)
 
     own = pl.Series(wire.texts(*fields.parts(17).first(fields.count)), dtype=pl.String).cast(NAME)
-    contexts = packets.entries(_CONTEXTS, 2)
     keys = zip(state.tolist(), fields.ints(5).tolist(), strict=True)
     launch = wire.messages(*_first(fields.parts(21), fields.count), {1: Kind.PART, 2: Kind.PART})
     shapes = {}
@@ -67,13 +68,13 @@ def render_stages(packets: Packets) -> pl.DataFrame:
             "duration_ns": fields.ints(2),
             "device": fields.ints(11),
             "stream": pl.select(pl.when(pl.Series(fields.has(13))).then(pl.Series(fields.ints(13)))).to_series(),
-            "pid": pl.Series([contexts.get(key) for key in keys], dtype=pl.Int64),
+            "pid": pl.Series([packets.processes.get(key) for key in keys], dtype=pl.Int64),
             **shapes,
         }
     )
     return frame.with_columns(
         name=pl.coalesce("demangled", "kernel", "own", "interned", "stage"),
-        arguments=pl.concat_str(pl.lit("queue: "), pl.col("queue").cast(pl.String)),
+        arguments=pl.concat_str(pl.lit("queue: "), pl.col("queue").cast(pl.String)).cast(NAME),
     )
 
 
@@ -83,8 +84,8 @@ def _first(parts: Parts, count: int) -> tuple[Integers, Integers]:
     return np.maximum(begins, 0), np.maximum(ends, 0)
 
 
-def gpu_counters(packets: Packets) -> tuple[pl.DataFrame, int]:
-    """Counters of GPUs (device, metric, description, count, min, max, mean), and how many counters are declared."""
+def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Counters of GPUs that are declared (device, id, metric, description), and samples of them (value)."""
     wire = packets.wire
     _, begins, ends = packets.of(COUNTERS)
     events = wire.messages(begins, ends, {1: Kind.PART, 2: Kind.PART, 3: Kind.INT})
@@ -98,10 +99,9 @@ def gpu_counters(packets: Packets) -> tuple[pl.DataFrame, int]:
             "metric": pl.Series(wire.texts(*described.parts(2).first(described.count)), dtype=pl.String),
             "description": pl.Series(wire.texts(*described.parts(3).first(described.count)), dtype=pl.String),
         }
-    ).unique(["device", "id"], keep="last", maintain_order=True)
+    )
     parts = events.parts(2)
     values = wire.messages(parts.begin, parts.end, {1: Kind.INT, 2: Kind.INT, 3: Kind.DOUBLE})
-    value = pl.col("value")
     samples = pl.DataFrame(
         {
             "device": events.ints(3)[parts.owner],
@@ -109,7 +109,14 @@ def gpu_counters(packets: Packets) -> tuple[pl.DataFrame, int]:
             "value": np.where(values.has(3), values.values(3), values.ints(2).astype(np.float64)),
         }
     )
-    found = (
+    return declared, samples
+
+
+def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+    """Counters of GPUs: device, metric, description, invocations, min, max, avg."""
+    value = pl.col("value")
+    declared = declared.unique(["device", "id"], keep="last", maintain_order=True)
+    return (
         samples.group_by("device", "id", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
@@ -120,7 +127,6 @@ def gpu_counters(packets: Packets) -> tuple[pl.DataFrame, int]:
         .join(declared, on=["device", "id"], how="left", maintain_order="left")
         .with_columns(pl.coalesce("metric", pl.format("counter {}", "id")).alias("metric"))
     )
-    return found, declared.height
 
 
 FORMAT: Final = Format(
@@ -176,48 +182,57 @@ class PerfettoLoader:
             ProftuiError: It holds no event.
         """
         source.report_to(report)
-        wire = unpacked(Wire.read(source.chunks(), source.unpacked_size))
-        packets = read_packets(wire)
-        events = read_track_events(packets)
-        stages = render_stages(packets)
-        counters, declared = gpu_counters(packets)
-        if not (events.slices.height or events.counters.height or stages.height or declared or events.unclosed):
+        reader, events, made = PacketReader(), TrackEvents(), Tracks()
+        stages: list[pl.DataFrame] = []
+        gpu: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        for packets in reader.read(source.chunks()):
+            learn_tracks(packets, made)
+            events.add(packets)
+            if len(packets.fields.parts(STAGE)) or not stages:
+                stages.append(render_stages(packets))
+            if len(packets.fields.parts(COUNTERS)) or not gpu:
+                gpu.append(gpu_samples(packets))
+            if not source.keep_going(events.held):
+                break
+        declared, gpu_values = (pl.concat(frames) for frames in zip(*gpu, strict=True))
+        counters, of_stages = events.counters(), pl.concat(stages)
+        if not (events.held or of_stages.height or declared.height):
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
-        named, dropped = tracks(packets), packets.dropped
-        slices, samples, unclosed, orphans = events.slices, events.counters, events.unclosed, events.orphans
-        # As large as the trace, and read.
-        del packets, events
-        slices = _placed(_with_flows(slices), named)
-        work = pl.concat([_activities(slices.filter("on_gpu")), _of_stages(stages)], how="diagonal")
-        calls, ranges = _calls(slices.filter("is_call")), _ranges(slices.filter(~pl.col("on_gpu") & ~pl.col("is_call")))
+        named = tracks(made)
+        slices = _placed(_with_flows(events.slices()), named)
+        work = pl.concat([_activities(slices), _of_stages(of_stages)], how="diagonal")
+        calls, ranges = _calls(slices), _ranges(slices)
         starts = [start for frame in (work, calls, ranges) if isinstance(start := frame["start_ns"].min(), int)]
         origin = min(starts, default=0)
         work, calls, ranges = (frame.with_columns(pl.col("start_ns") - origin) for frame in (work, calls, ranges))
         session = collector.open_session(FORMAT.name, None, pid=_only(slices["pid"]))
-        is_rocprof = (
-            slices["track_name"].str.contains(r"AGENT \[").any()
-            or slices["category"].cast(pl.String).str.contains("hip|hsa").any()
-        )
-        is_thapi = not is_rocprof and calls["name"].cast(pl.String).str.contains("^ze[A-Z]").any()
+        categories = slices["category"].unique().cast(pl.String)
+        used = named.filter(pl.col("uuid").is_in(slices["track"].unique().implode()))["name"]
+        is_rocprof = used.str.contains(r"AGENT \[").any() or categories.str.contains("hip|hsa").any()
+        del slices
+        is_thapi = not is_rocprof and calls["name"].unique().cast(pl.String).str.contains("^ze[A-Z]").any()
         session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
+        count = work.height
         found = link_run(
             work, calls if calls.height else None, ranges if ranges.height else None, session, collector, kind="slice"
         )
-        found["metrics"] = pl.concat([_counters(samples, named), _of_gpus(counters)], how="diagonal")
-        collector.add_frames({name: fit_to_model(name, frame, collector) for name, frame in found.items()})
-        self._tell(wire, dropped, unclosed, orphans, work.height, collector)
+        del work, calls, ranges
+        of_gpus = _of_gpus(gpu_counters(declared, gpu_values))
+        found["metrics"] = pl.concat([_counters(counters, named), of_gpus], how="diagonal")
+        collector.add_frames({name: fit_to_model(name, found.pop(name), collector) for name in list(found)})
+        self._tell(reader, events, count, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
 
     @staticmethod
-    def _tell(wire: Wire, dropped: int, unclosed: int, orphans: int, work: int, collector: Collector) -> None:
+    def _tell(reader: PacketReader, events: TrackEvents, work: int, collector: Collector) -> None:
         for count, severity, reason in (
-            (wire.damaged, "error", "the file is cut or damaged: messages that end early"),
-            (dropped, "warning", "packets need names that the trace has lost, and are left out"),
-            (unclosed, "warning", "slices never end, and are left out"),
-            (orphans, "warning", "ends of slices without a begin are left out"),
+            (reader.damaged, "error", "the file is cut or damaged: messages that end early"),
+            (reader.dropped, "warning", "packets need names that the trace has lost, and are left out"),
+            (events.unclosed, "warning", "slices never end, and are left out"),
+            (events.orphans, "warning", "ends of slices without a begin are left out"),
         ):
             if count:
                 collector.issue(severity, None, "", f"{reason}: {count:,}")
@@ -243,57 +258,61 @@ def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _placed(slices: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """Slices with the track that each is on, and whether that is of a GPU or of calls."""
-    of_devices = slices.join(
-        named.select(track="uuid", track_name="name", track_path="path", pid="pid", track_tid="tid"),
-        on="track",
-        how="left",
-        maintain_order="left",
+    """Slices with the place of the track that each is on, and whether that is of a GPU or of calls."""
+    name, path = pl.col("name").fill_null(""), pl.coalesce("path", "name").fill_null("")
+    number = pl.Int64
+    of_tracks = named.select(
+        "uuid",
+        "pid",
+        on_gpu=name.str.contains(_GPU_TRACK) | path.str.contains(_GPU_TRACK),
+        thread=pl.coalesce("tid", name.str.extract(r"(?i)^thread .*?\(?([0-9]+)\)?$", 1).cast(number, strict=False)),
+        track_agent=name.str.extract(r"(?:AGENT \[|Device )([0-9]+)", 1).cast(number, strict=False),
+        track_queue=name.str.extract(r"(?:QUEUE|STREAM|THREAD) \[([0-9]+)\]", 1).cast(number, strict=False),
     )
-    track = pl.coalesce("track_path", "track_name").fill_null("")
-    category = pl.col("category").cast(pl.String).fill_null("")
-    name = pl.col("name").cast(pl.String).fill_null("")
-    on_gpu = (
-        category.str.contains(_GPU_CATEGORY)
-        | pl.col("track_name").fill_null("").str.contains(_GPU_TRACK)
-        | track.str.contains(_GPU_TRACK)
+    track = slices["track"]
+    place = [
+        track.replace_strict(of_tracks["uuid"], of_tracks[column], default=None, return_dtype=dtype).alias(column)
+        for column, dtype in of_tracks.schema.items()
+        if column != "uuid"
+    ]
+    on_gpu = _matches(slices["category"], _GPU_CATEGORY) | place[1].fill_null(False)
+    has_category = slices["category"].fill_null("") != ""
+    is_call = _matches(slices["category"], _API_CATEGORY) | (~has_category & _matches(slices["name"], _API_NAME))
+    return slices.with_columns(*place).with_columns(
+        tid=pl.coalesce("tid", "thread"), on_gpu=on_gpu, is_call=is_call & ~on_gpu
     )
-    is_call = category.str.contains(_API_CATEGORY) | ((category == "") & name.str.contains(_API_NAME))
-    in_name = pl.col("track_name").str.extract(r"(?i)^thread .*?\(?([0-9]+)\)?$", 1).cast(pl.Int64, strict=False)
-    return of_devices.with_columns(on_gpu=on_gpu, tid=pl.coalesce("tid", "track_tid", in_name)).with_columns(
-        is_call=is_call & ~pl.col("on_gpu")
-    )
+
+
+def _matches(texts: pl.Series, pattern: str) -> pl.Series:
+    """Which texts a pattern is found in; null is none."""
+    return by_value(texts, lambda text: re.search(pattern, text) is not None, pl.Boolean()).fill_null(False)
 
 
 def _activities(slices: pl.DataFrame) -> pl.DataFrame:
     """Slices on GPUs as activities."""
-    name, track = pl.col("name").cast(pl.String).fill_null(""), pl.col("track_name").fill_null("")
-    category = pl.col("category").cast(pl.String).fill_null("")
-    is_copy = category.str.contains("memory_copy|memcpy") | name.str.contains(_COPY)
-    kind = pl.when(is_copy).then(pl.lit("memcpy")).when(name.str.contains(_SET)).then(pl.lit("memset"))
-    ends = [
-        name.str.extract(rf"(?i)_{position}(HOST|DEVICE)", 1).str.to_uppercase().replace(_ENDS)
-        for position in ("COPY_", "TO_")
-    ]
-    short = by_value(slices["name"], short_name, NAME)
-    return slices.with_columns(short_name=short).select(
-        kind.otherwise(pl.lit("kernel")).alias("kind"),
+    work = slices.filter("on_gpu")
+    is_copy = _matches(work["category"], "memory_copy|memcpy") | _matches(work["name"], _COPY)
+    kind = pl.when(is_copy).then(pl.lit("memcpy", NAME)).when(_matches(work["name"], _SET)).then(pl.lit("memset", NAME))
+    return work.select(
+        kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
         "name",
-        "short_name",
         *_times(),
-        device=pl.coalesce("agent", track.str.extract(r"(?:AGENT \[|Device )([0-9]+)", 1).cast(pl.Int64, strict=False)),
-        stream=pl.coalesce(
-            "queue",
-            "stream",
-            track.str.extract(r"(?:QUEUE|STREAM|THREAD) \[([0-9]+)\]", 1).cast(pl.Int64, strict=False),
-        ),
+        device=pl.coalesce("agent", "track_agent"),
+        stream=pl.coalesce("queue", "stream", "track_queue"),
         correlation="corr_id",
         size_bytes="copy_bytes",
-        copy_kind=pl.concat_str([*ends], separator="to"),
+        short_name=by_value(work["name"], short_name, NAME),
+        copy_kind=by_value(work["name"], _copy_kind, NAME),
         arguments=pl.when(pl.col("workgroup_size").is_not_null()).then(
-            pl.format("workgroup_size: {}; grid_size: {}", "workgroup_size", "grid_size")
+            pl.format("workgroup_size: {}; grid_size: {}", "workgroup_size", "grid_size").cast(NAME)
         ),
     )
+
+
+def _copy_kind(name: str) -> str | None:
+    """The direction of a copy, as ``HtoD``."""
+    source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
+    return None if source is None or target is None else f"{_ENDS[source[1].upper()]}to{_ENDS[target[1].upper()]}"
 
 
 def _times() -> tuple[pl.Expr, pl.Expr]:
@@ -307,24 +326,30 @@ def _times() -> tuple[pl.Expr, pl.Expr]:
 
 def _of_stages(stages: pl.DataFrame) -> pl.DataFrame:
     """Stages of GPU drivers as activities."""
-    name = pl.col("name").cast(pl.String).fill_null("")
-    kind = pl.when(name.str.contains(_COPY)).then(pl.lit("memcpy")).when(name.str.contains(_SET)).then(pl.lit("memset"))
+    kind = (
+        pl.when(_matches(stages["name"], _COPY))
+        .then(pl.lit("memcpy", NAME))
+        .when(_matches(stages["name"], _SET))
+        .then(pl.lit("memset", NAME))
+    )
     shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
     return stages.with_columns(short_name=by_value(stages["name"], short_name, NAME)).select(
-        kind.otherwise(pl.lit("kernel")).alias("kind"),
+        kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
         *("name", "short_name", "start_ns", "duration_ns", "device", "stream", *shapes, "arguments"),
     )
 
 
 def _calls(slices: pl.DataFrame) -> pl.DataFrame:
-    return slices.select("name", *_times(), "pid", "tid", correlation="corr_id")
+    calls = slices.lazy().filter("is_call")
+    return calls.select("name", *_times(), "pid", "tid", correlation="corr_id").collect()
 
 
 def _ranges(slices: pl.DataFrame) -> pl.DataFrame:
     """Other slices as ranges; a track without a thread is one of its own."""
-    return slices.select(
+    ranges = slices.lazy().filter(~pl.col("on_gpu") & ~pl.col("is_call"))
+    return ranges.select(
         "name", pl.col("category").alias("domain"), *_times(), "pid", pl.coalesce("tid", "track").alias("tid")
-    )
+    ).collect()
 
 
 def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:

@@ -2,23 +2,25 @@
 
 Field numbers are those of ``protos/perfetto/trace``. What a packet refers to by number (``iid``) holds within one
 sequence of packets, until that says that its state is cleared.
+
+Packets are read some at a time, so that memory is needed for what is kept of them, not for the whole trace.
 """
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 import zstandard
 
-from tui.loaders.protobuf import Integers, Kind, Messages, Parts, Wire
+from tui.loaders.protobuf import Fields, Integers, Kind, Messages, Wire
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 PACKET: Final = 1
 CLOCKS, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 6, 8, 10, 11, 12, 13
@@ -30,6 +32,7 @@ _PACKET: Final = {
 _CLEARED, _NEEDS_STATE = 1, 2
 _BOOT_CLOCK: Final = 6
 """Times of a trace are on this clock."""
+_TRACK_OF_EVENT: Final = 11
 _FIRST_OWN_CLOCK: Final = 64
 """From this number on, clocks are those of one sequence."""
 
@@ -43,11 +46,15 @@ _EVENT: Final = {
 }
 _ANNOTATION: Final = {**dict.fromkeys((1, 2, 3, 4, 17), Kind.INT), 5: Kind.DOUBLE, **dict.fromkeys((6, 10), Kind.PART)}
 _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 1000
+_NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS), (2,)), _KERNELS: (2, 3)}
+"""Fields of ``InternedData``, and which parts of their entries are names."""
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _MOST_UNPACKED: Final = 1 << 28
 _MOST_RATIO: Final = 100
-_AT_ONCE: Final = 1 << 15
-"""So many events are read at once."""
+_WINDOW: Final = 2 << 20
+"""About so many bytes are read at once."""
+_MOST_OPEN: Final = 1 << 18
+"""Slices that may be open at a time; where there are more, the oldest count as never ended."""
 _PACKED_STEP: Final = 1 << 10
 """So many bytes are unpacked at once."""
 
@@ -66,41 +73,6 @@ NUMBERS: Final = (
 """Annotations of events that are read."""
 
 
-def unpacked(wire: Wire) -> Wire:
-    """The same trace with its compressed packets in the place of what holds them; itself where there are none."""
-    begins, ends = wire.split(0, wire.size).of(PACKET)
-    packed = wire.messages(begins, ends, {COMPRESSED: Kind.PART, ZSTD: Kind.PART})
-    if not (len(packed.parts(COMPRESSED)) or len(packed.parts(ZSTD))):
-        return wire
-    inner = {
-        owner: (number, begin, end)
-        for number in (COMPRESSED, ZSTD)
-        for owner, begin, end in zip(*(_lists(packed.parts(number))), strict=True)
-    }
-    damaged = wire.damaged
-    limit = max(_MOST_UNPACKED, _MOST_RATIO * wire.size)
-
-    def pieces() -> Iterator[bytes]:
-        nonlocal damaged
-        size = 0
-        for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
-            if row in inner:
-                number, low, high = inner[row]
-                piece, is_whole = _unpack(number, bytes(wire.data[low:high]), max(limit - size, 1))
-                damaged += not is_whole
-            else:
-                piece = b"\x0a" + _varint(end - begin) + bytes(wire.data[begin:end])
-            yield piece
-            size += len(piece)
-            if size >= limit:
-                damaged += 1
-                return
-
-    whole = Wire.read(pieces())
-    whole.damaged += damaged
-    return whole
-
-
 def _unpack(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
     """What a field of compressed packets holds, at most so many bytes of it, and whether that is all of it."""
     packed = zlib.decompressobj() if number == COMPRESSED else zstandard.ZstdDecompressor().decompressobj()
@@ -116,10 +88,6 @@ def _unpack(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
     return bytes(out[:most]), packed.eof
 
 
-def _lists(parts: Parts) -> tuple[list[int], list[int], list[int]]:
-    return parts.owner.tolist(), parts.begin.tolist(), parts.end.tolist()
-
-
 def _varint(value: int) -> bytes:
     out = bytearray()
     while value > 127:
@@ -128,9 +96,32 @@ def _varint(value: int) -> bytes:
     return bytes((*out, value))
 
 
+def _windows(content: Iterable[bytes]) -> Iterator[tuple[Wire, Fields]]:
+    """A message of any length in pieces of whole fields."""
+    held = bytearray()
+    wanted = _WINDOW
+    for piece in content:
+        held += piece
+        if len(held) < wanted:
+            continue
+        wire = Wire.of(bytes(held))
+        fields = wire.split(0, wire.size, goes_on=True)
+        if wire.damaged:
+            yield wire, fields
+            return
+        if not fields.end:
+            wanted = 2 * len(held)
+            continue
+        yield wire, fields
+        del held[: fields.end]
+        wanted = _WINDOW
+    wire = Wire.of(bytes(held))
+    yield wire, wire.split(0, wire.size)
+
+
 @dataclass(slots=True)
 class Packets:
-    """The packets of a trace, a row each; those that need a state which was never given are left out of `usable`."""
+    """Some packets of a trace, a row each; those that need a state which was never given are left out of `usable`."""
 
     wire: Wire
     fields: Messages
@@ -139,11 +130,12 @@ class Packets:
     time_ns: Integers
     usable: Integers
     """Rows of packets that can be read."""
-    dropped: int
-    interned: dict[int, pl.DataFrame]
-    """By the field of ``InternedData``: state, iid, begin and end of the entry."""
-    _texts: dict[tuple[int, int], pl.DataFrame] = field(default_factory=dict)
-    """By that field and the part of an entry: state, iid and text."""
+    names: Mapping[tuple[int, int], pl.DataFrame]
+    """By the field of ``InternedData`` and the part of its entries: state, iid and text."""
+    processes: Mapping[tuple[int, int], int]
+    """Of graphics contexts, by state and iid."""
+    tracks: pl.DataFrame
+    """The track of events that name none: state and default."""
 
     def of(self, number: int) -> tuple[Integers, Integers, Integers]:
         """The usable packets that have a message of a number: their rows, and where the messages begin and end."""
@@ -153,66 +145,200 @@ class Packets:
 
     def named(self, number: int, state: Integers, iid: Integers, has: np.ndarray, part: int = 2) -> pl.Series:
         """Texts of interned entries, by the state and the number of each; null where there is none."""
-        entries = self.interned.get(number)
-        if entries is None or not len(state):
+        known = self.names.get((number, part))
+        if known is None or not len(state):
             return pl.repeat(None, len(state), dtype=NAME, eager=True)
-        known = self._texts.get((number, part))
-        if known is None:
-            fields = self.wire.messages(entries["begin"].to_numpy(), entries["end"].to_numpy(), {part: Kind.PART})
-            texts = self.wire.texts(*fields.parts(part).first(fields.count))
-            known = entries.select("state", "iid", text=pl.Series(texts, dtype=pl.String).cast(NAME))
-            self._texts[number, part] = known
         wanted = pl.DataFrame({"state": state, "iid": iid, "has": has})
         joined = wanted.join(known, on=["state", "iid"], how="left", maintain_order="left")
         return joined.select(pl.when("has").then("text")).to_series()
 
-    def entries(self, number: int, part: int) -> dict[tuple[int, int], int]:
-        """Numbers of interned entries, by state and iid."""
-        entries = self.interned.get(number)
-        if entries is None:
-            return {}
-        fields = self.wire.messages(entries["begin"].to_numpy(), entries["end"].to_numpy(), {part: Kind.INT})
-        keys = zip(entries["state"].to_list(), entries["iid"].to_list(), strict=True)
-        return dict(zip(keys, fields.ints(part).tolist(), strict=True))
+
+_SHOTS: Final = {
+    **dict.fromkeys(("row", "owner", "clock", "at", "boot", "unit_ns", "since"), pl.Int64),
+    "incremental": pl.Boolean,
+}
 
 
-def read_packets(wire: Wire) -> Packets:
-    """Read the packets of a trace without compressed ones."""
-    fields = wire.messages(*wire.split(0, wire.size).of(PACKET), _PACKET)
-    sequence, flags = fields.ints(SEQUENCE), fields.ints(FLAGS)
-    sequence = np.unique(sequence, return_inverse=True)[1]
-    cleared = pl.DataFrame({"sequence": sequence, "cleared": (flags & _CLEARED) > 0})
-    epoch = cleared.select(pl.col("cleared").cast(pl.Int32).cum_sum().over("sequence")).to_series().to_numpy()
-    state = np.unique(sequence * (int(epoch.max(initial=0)) + 1) + epoch.astype(np.int64), return_inverse=True)[1]
-    lacks = ((flags & _NEEDS_STATE) > 0) & (epoch == 0)
-    time_ns = _times(wire, fields, sequence, state)
-    packets = Packets(wire, fields.parts_alone(), state, time_ns, np.flatnonzero(~lacks), int(lacks.sum()), {})
-    del fields
-    owner, begins, ends = packets.of(INTERNED)
-    numbers = (_CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS)
-    tables = wire.messages(begins, ends, dict.fromkeys(numbers, Kind.PART))
-    for number in numbers:
-        parts = tables.parts(number)
-        if len(parts):
-            entries = wire.messages(parts.begin, parts.end, {1: Kind.INT})
-            packets.interned[number] = pl.DataFrame(
-                {"state": state[owner[parts.owner]], "iid": entries.ints(1), "begin": parts.begin, "end": parts.end}
-            ).unique(["state", "iid"], keep="last", maintain_order=True)
-    return packets
+class PacketReader:
+    """Reads the packets of a trace some at a time, and remembers what later ones refer to."""
 
+    def __init__(self) -> None:
+        self.damaged = 0
+        """Messages that end early."""
+        self.dropped = 0
+        """Packets that need a state which was never given."""
+        self._sequences: dict[int, int] = {}
+        self._epochs = np.zeros(0, np.int64)
+        """How often the state of each sequence has been cleared."""
+        self._states: dict[tuple[int, int], int] = {}
+        """Their numbers, by sequence and epoch."""
+        self._made = 0
+        """How many states there have been."""
+        self._names: dict[tuple[int, int], pl.DataFrame] = {}
+        self._processes: dict[tuple[int, int], int] = {}
+        self._clocks: dict[int, int] = {}
+        """The clock of packets that name none, by their state."""
+        self._tracks = pl.DataFrame(schema={"state": pl.Int64, "default": pl.Int64})
+        self._shots = pl.DataFrame(schema=_SHOTS)
+        """The last snapshot of each clock; ``since`` adds up what packets have told since then, where they do."""
+        self._read = self._unpacked = 0
+        """Bytes."""
 
-def defaults_of(packets: Packets, number: int, within: int | None = None) -> pl.DataFrame:
-    """What packets of a state have by default: state, value.
+    def read(self, content: Iterable[bytes]) -> Iterator[Packets]:
+        """The packets of a trace, with what compressed ones hold in their place."""
+        for wire, fields in _windows(content):
+            self._read += wire.size
+            begins, ends = fields.of(PACKET)
+            packed = wire.messages(begins, ends, {COMPRESSED: Kind.PART, ZSTD: Kind.PART})
+            if len(packed.parts(COMPRESSED)) or len(packed.parts(ZSTD)):
+                for inner, found in _windows(self._pieces(wire, begins, ends, packed)):
+                    yield self._packets(inner, *found.of(PACKET))
+                    self.damaged += inner.damaged
+            else:
+                yield self._packets(wire, begins, ends)
+            self.damaged += wire.damaged
 
-    Args:
-        packets: Of a trace.
-        number: A field of ``trace_packet_defaults``, or of a message in it.
-        within: The number of that message.
-    """
-    wire = packets.wire
-    begin, end = packets.fields.parts(DEFAULTS).first(packets.fields.count)
-    rows = np.flatnonzero(begin >= 0)
-    return _values(wire, packets.state[rows], begin[rows], end[rows], number, within)
+    def _pieces(self, wire: Wire, begins: Integers, ends: Integers, packed: Messages) -> Iterator[bytes]:
+        inner: dict[int, tuple[int, int, int]] = {}
+        for number in (COMPRESSED, ZSTD):
+            parts = packed.parts(number)
+            places = zip(parts.owner.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
+            inner |= {owner: (number, begin, end) for owner, begin, end in places}
+        limit = max(_MOST_UNPACKED, _MOST_RATIO * self._read)
+        for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+            if row not in inner:
+                yield b"\x0a" + _varint(end - begin) + bytes(wire.data[begin:end])
+                continue
+            number, low, high = inner[row]
+            piece, is_whole = _unpack(number, bytes(wire.data[low:high]), max(limit - self._unpacked, 1))
+            self.damaged += not is_whole
+            self._unpacked += len(piece)
+            yield piece
+
+    def _packets(self, wire: Wire, begins: Integers, ends: Integers) -> Packets:
+        fields = wire.messages(begins, ends, _PACKET)
+        self._forget_states()
+        flags = fields.ints(FLAGS)
+        sequence = self._numbered(fields.ints(SEQUENCE))
+        cleared = pl.DataFrame({"sequence": sequence, "cleared": (flags & _CLEARED) > 0})
+        times_cleared = cleared.select(pl.col("cleared").cast(pl.Int64).cum_sum().over("sequence")).to_series()
+        epoch = self._epochs[sequence] + times_cleared.to_numpy()
+        np.maximum.at(self._epochs, sequence, epoch)
+        state = self._state_of(sequence, epoch)
+        lacks = ((flags & _NEEDS_STATE) > 0) & (epoch == 0)
+        self.dropped += int(lacks.sum())
+        self._learn_defaults(wire, fields, state)
+        time_ns = self._times(wire, fields, sequence, state)
+        usable = np.flatnonzero(~lacks)
+        packets = Packets(wire, fields, state, time_ns, usable, self._names, self._processes, self._tracks)
+        self._learn_names(packets)
+        return packets
+
+    def _numbered(self, sequences: Integers) -> Integers:
+        known, inverse = np.unique(sequences, return_inverse=True)
+        codes = [self._sequences.setdefault(one, len(self._sequences)) for one in known.tolist()]
+        self._epochs = np.append(self._epochs, np.zeros(len(self._sequences) - len(self._epochs), np.int64))
+        return np.array(codes, np.int64)[inverse]
+
+    def _state_of(self, sequence: Integers, epoch: Integers) -> Integers:
+        width = int(epoch.max(initial=0)) + 1
+        known, inverse = np.unique(sequence * width + epoch, return_inverse=True)
+        codes = np.empty(len(known), np.int64)
+        for position, one in enumerate(known.tolist()):
+            code = self._states.setdefault(divmod(one, width), self._made)
+            self._made = max(self._made, code + 1)
+            codes[position] = code
+        return codes[inverse]
+
+    def _forget_states(self) -> None:
+        """Forget what belongs to states that no later packet can have."""
+        epochs = self._epochs.tolist()
+        kept = {key: code for key, code in self._states.items() if key[1] == epochs[key[0]]}
+        if len(kept) == len(self._states):
+            return
+        self._states = kept
+        codes = set(kept.values())
+        still = pl.col("state").is_in(sorted(codes))
+        self._names = {key: entries.filter(still) for key, entries in self._names.items()}
+        self._tracks = self._tracks.filter(still)
+        self._processes = {key: pid for key, pid in self._processes.items() if key[0] in codes}
+        self._clocks = {code: clock for code, clock in self._clocks.items() if code in codes}
+
+    def _learn_defaults(self, wire: Wire, fields: Messages, state: Integers) -> None:
+        begin, end = fields.parts(DEFAULTS).first(fields.count)
+        rows = np.flatnonzero(begin >= 0)
+        if not len(rows):
+            return
+        place = state[rows], begin[rows], end[rows]
+        self._clocks.update(_values(wire, *place, CLOCK, None).iter_rows())
+        tracks = _values(wire, *place, _TRACK_OF_EVENT, EVENT).rename({"value": "default"})
+        self._tracks = pl.concat([self._tracks, tracks]).unique("state", keep="last", maintain_order=True)
+
+    def _learn_names(self, packets: Packets) -> None:
+        wire = packets.wire
+        owner, begins, ends = packets.of(INTERNED)
+        if not len(owner):
+            return
+        tables = wire.messages(begins, ends, dict.fromkeys((*_NAMED, _CONTEXTS), Kind.PART))
+        for number, names in _NAMED.items():
+            parts = tables.parts(number)
+            if not len(parts):
+                continue
+            entries = wire.messages(parts.begin, parts.end, {1: Kind.INT, **dict.fromkeys(names, Kind.PART)})
+            for name in names:
+                texts = wire.texts(*entries.parts(name).first(entries.count))
+                found = pl.DataFrame(
+                    {
+                        "state": packets.state[owner[parts.owner]],
+                        "iid": entries.ints(1),
+                        "text": pl.Series(texts, dtype=pl.String).cast(NAME),
+                    }
+                )
+                known = [self._names[number, name]] if (number, name) in self._names else []
+                self._names[number, name] = pl.concat([*known, found]).unique(
+                    ["state", "iid"], keep="last", maintain_order=True
+                )
+        parts = tables.parts(_CONTEXTS)
+        entries = wire.messages(parts.begin, parts.end, {1: Kind.INT, 2: Kind.INT})
+        keys = zip(packets.state[owner[parts.owner]].tolist(), entries.ints(1).tolist(), strict=True)
+        self._processes.update(zip(keys, entries.ints(2).tolist(), strict=True))
+
+    def _times(self, wire: Wire, fields: Messages, sequence: Integers, state: Integers) -> Integers:
+        """Times of packets in nanoseconds of the trace's clock.
+
+        A packet's clock is told by itself, else by the defaults of its state. An incremental clock adds up what
+        packets say, from the last snapshot of the sequence on; a snapshot tells the same moment on several clocks.
+        """
+        time, own = fields.ints(TIME), fields.ints(CLOCK)
+        found = _snapshots(wire, fields)
+        owner = np.where(found["clock"].to_numpy() >= _FIRST_OWN_CLOCK, sequence[found["row"].to_numpy()] + 1, 0)
+        found = found.with_columns(owner=pl.Series(owner, dtype=pl.Int64), since=pl.lit(0, pl.Int64))
+        shots = pl.concat([self._shots, found.select(*_SHOTS)]).sort("row", maintain_order=True)
+        if shots.is_empty():
+            return time
+        states, position = np.unique(state, return_inverse=True)
+        default = np.array([self._clocks.get(code, _BOOT_CLOCK) for code in states.tolist()], np.int64)[position]
+        clock = np.where(fields.has(CLOCK), own, default)
+        # Clocks of a sequence are told apart; those of the machine are the same for all.
+        owner = np.where(clock >= _FIRST_OWN_CLOCK, sequence + 1, 0)
+        places = pl.DataFrame({"row": np.arange(fields.count), "owner": owner, "clock": clock})
+        told = shots.select("row", "owner", "clock").with_row_index("snapshot")
+        joined = places.join_asof(told, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False)
+        known = joined["snapshot"].is_not_null().to_numpy()
+        snapshot = joined["snapshot"].fill_null(0).to_numpy()
+        is_delta = known & fields.has(TIME) & shots["incremental"].to_numpy()[snapshot]
+        added = pl.DataFrame({"snapshot": snapshot, "time": np.where(is_delta, time, 0)})
+        before = shots["since"].to_numpy()
+        summed = before[snapshot] + added.select(pl.col("time").cum_sum().over("snapshot")).to_series().to_numpy()
+        boot, unit_ns = shots["boot"].to_numpy()[snapshot], shots["unit_ns"].to_numpy()[snapshot]
+        since = np.where(is_delta, summed, time - shots["at"].to_numpy()[snapshot])
+        moved: Integers = np.where(is_delta | (known & (clock != _BOOT_CLOCK)), boot + since * unit_ns, time)
+        after = before.copy()
+        np.add.at(after, snapshot[is_delta], time[is_delta])
+        self._shots = shots.with_columns(row=pl.lit(-1, pl.Int64), since=pl.Series(after)).unique(
+            ["owner", "clock"], keep="last", maintain_order=True
+        )
+        return moved
 
 
 def _values(
@@ -224,44 +350,6 @@ def _values(
     fields = wire.messages(begin, end, {number: Kind.INT})
     has = fields.has(number)
     return pl.DataFrame({"state": state[has], "value": fields.ints(number)[has]}).unique("state", keep="last")
-
-
-def _times(wire: Wire, fields: Messages, sequence: Integers, state: Integers) -> Integers:
-    """Times of packets in nanoseconds of the trace's clock.
-
-    A packet's clock is told by itself, else by the defaults of its state. An incremental clock adds up what packets
-    say, from the last snapshot of the sequence on; a snapshot tells the same moment on several clocks.
-    """
-    time, own = fields.ints(TIME), fields.ints(CLOCK)
-    shots = _snapshots(wire, fields)
-    if shots.is_empty():
-        return time
-    begin, end = fields.parts(DEFAULTS).first(fields.count)
-    at = np.flatnonzero(begin >= 0)
-    by_default = _values(wire, state[at], begin[at], end[at], CLOCK, None)
-    default = np.full(int(state.max(initial=0)) + 1, _BOOT_CLOCK)
-    default[by_default["state"].to_numpy()] = by_default["value"].to_numpy()
-    clock = np.where(fields.has(CLOCK), own, default[state])
-    # Clocks of a sequence are told apart; those of the machine are the same for all.
-    owner = np.where(clock >= _FIRST_OWN_CLOCK, sequence + 1, 0).astype(np.int32)
-    places = pl.DataFrame({"owner": owner, "clock": clock}).with_row_index("row")
-    shots = shots.with_columns(
-        pl.col("row").cast(pl.UInt32),
-        owner=pl.when(pl.col("clock") >= _FIRST_OWN_CLOCK).then(pl.lit(sequence + 1).gather("row")).otherwise(0),
-    ).sort("row")
-    told = shots.select("row", pl.col("owner").cast(pl.Int32), "clock").with_row_index("snapshot")
-    found = places.join_asof(told, on="row", by=["owner", "clock"], strategy="backward", check_sortedness=False)[
-        "snapshot"
-    ]
-    known = found.is_not_null().to_numpy()
-    snapshot = found.fill_null(0).to_numpy()
-    is_delta = known & fields.has(TIME) & shots["incremental"].to_numpy()[snapshot]
-    added = pl.DataFrame({"snapshot": snapshot, "time": np.where(is_delta, time, 0)})
-    summed = added.select(pl.col("time").cum_sum().over("snapshot")).to_series().to_numpy()
-    boot, scale = shots["boot"].to_numpy()[snapshot], shots["unit_ns"].to_numpy()[snapshot]
-    since = np.where(is_delta, summed, time - shots["at"].to_numpy()[snapshot])
-    moved: Integers = np.where(is_delta | (known & (clock != _BOOT_CLOCK)), boot + since * scale, time)
-    return moved
 
 
 def _snapshots(wire: Wire, fields: Messages) -> pl.DataFrame:
@@ -286,17 +374,22 @@ def _snapshots(wire: Wire, fields: Messages) -> pl.DataFrame:
     )
 
 
-def tracks(packets: Packets) -> pl.DataFrame:
-    """Tracks: uuid, parent, name, pid, tid, path (the names of all tracks around it and its own)."""
+Tracks = dict[int, dict[str, Any]]
+"""What is known of tracks, by their uuid."""
+
+
+def learn_tracks(packets: Packets, made: Tracks) -> None:
+    """Add what packets tell of tracks."""
     wire = packets.wire
     _, begins, ends = packets.of(TRACK)
+    if not len(begins):
+        return
     parts = dict.fromkeys((2, 3, 4, 8, 10, 13), Kind.PART)
     fields = wire.messages(begins, ends, {1: Kind.INT, 5: Kind.INT, **parts})
     names = [wire.texts(*fields.parts(number).first(fields.count)) for number in (2, 10, 13)]
     process = _of_part(wire, fields, 3, (1,))
     thread = _of_part(wire, fields, 4, (1, 2))
     process_names, thread_names = (_texts_of(wire, fields, *place) for place in ((3, 6), (4, 5)))
-    made: dict[int, dict[str, Any]] = {}
     for row, uuid in enumerate(fields.ints(1).tolist()):
         known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
         told = {
@@ -306,6 +399,10 @@ def tracks(packets: Packets) -> pl.DataFrame:
             "tid": thread[1][row],
         }
         known.update({key: value for key, value in told.items() if value is not None})
+
+
+def tracks(made: Tracks) -> pl.DataFrame:
+    """Tracks: uuid, parent, name, pid, tid, path (the names of all tracks around it and its own)."""
     for track in made.values():
         parent: dict[str, Any] | None = track
         path: list[str] = []
@@ -337,52 +434,73 @@ def _texts_of(wire: Wire, fields: Messages, number: int, text: int) -> list[str 
     return wire.texts(*inner.parts(text).first(inner.count))
 
 
-@dataclass(frozen=True, slots=True)
+_SLICE: Final = ("track", "name", "category", "start_ns", "duration_ns", "flow", *NUMBERS)
+
+
 class TrackEvents:
-    """The events of tracks."""
+    """The events of tracks; a begin and an end are paired by the order of the file, in each track."""
 
-    slices: pl.DataFrame
-    """With a begin and an end, and instants (of no length): track, name, category, start_ns, duration_ns, flow,
-    `NUMBERS`."""
-    counters: pl.DataFrame
-    """Samples of counters: track, time_ns, value."""
-    unclosed: int
-    """Slices that never end."""
-    orphans: int
-    """Ends without a begin."""
+    def __init__(self) -> None:
+        self._slices: list[pl.DataFrame] = []
+        self._counters: list[pl.DataFrame] = []
+        self._open = pl.DataFrame()
+        """Begins that have not ended."""
+        self._count = 0
+        self._unclosed = 0
+        self.orphans = 0
+        """Ends without a begin."""
+
+    def add(self, packets: Packets) -> None:
+        """Add what packets tell."""
+        rows, begins, ends = packets.of(EVENT)
+        if not len(rows):
+            return
+        new = _events(packets, rows, begins, ends, self._count)
+        self._count += len(rows)
+        events = pl.concat([self._open, new], how="diagonal_relaxed") if self._open.height else new
+        marks = events.filter(pl.col("type").is_in([_BEGIN, _END])).select("order", "type", "track", "time_ns")
+        durations, orphans = _paired(marks)
+        self.orphans += orphans
+        is_begin = pl.col("type") == _BEGIN
+        self._keep(events.filter(is_begin).join(durations, on="order", how="inner", maintain_order="left"))
+        self._keep(new.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64)))
+        if (counters := new.filter(pl.col("type") == _COUNTER)).height:
+            self._counters.append(counters.select("track", "time_ns", "value"))
+        still_open = events.filter(is_begin).join(durations, on="order", how="anti", maintain_order="left")
+        self._unclosed += max(still_open.height - _MOST_OPEN, 0)
+        self._open = still_open.tail(_MOST_OPEN)
+
+    def _keep(self, slices: pl.DataFrame) -> None:
+        if slices.height:
+            found = slices.rename({"time_ns": "start_ns"}).select(_SLICE)
+            # What none of them has takes no memory.
+            self._slices.append(found.select(one for one in found if one.null_count() < len(one)))
+
+    @property
+    def held(self) -> int:
+        """Slices and samples, about."""
+        return sum(frame.height for frame in (*self._slices, *self._counters, self._open))
+
+    @property
+    def unclosed(self) -> int:
+        """Slices that never end."""
+        return self._unclosed + self._open.height
+
+    def slices(self) -> pl.DataFrame:
+        """Those with a begin and an end, and instants (of no length): columns of `_SLICE`. They are given once."""
+        found = pl.concat(self._slices, how="diagonal") if self._slices else pl.DataFrame()
+        self._slices = []
+        texts = dict.fromkeys(("name", "category"), NAME)
+        missing = [pl.lit(None, texts.get(name, pl.Int64)).alias(name) for name in _SLICE if name not in found.columns]
+        return found.with_columns(missing).select(_SLICE) if found.height else pl.select(missing).clear()
+
+    def counters(self) -> pl.DataFrame:
+        """Samples of counters: track, time_ns, value."""
+        schema = {"track": pl.Int64, "time_ns": pl.Int64, "value": pl.Float64}
+        return pl.concat([pl.DataFrame(schema=schema), *self._counters])
 
 
-def read_track_events(packets: Packets) -> TrackEvents:
-    """Read the events of tracks; a begin and an end are paired by the order of the file, in each track.
-
-    Events are read some at a time: what their many annotations take is needed for those alone. Of ends only place and
-    time are kept.
-    """
-    rows, begins, ends = packets.of(EVENT)
-    by_default = defaults_of(packets, 11, EVENT).rename({"value": "default"})
-    marks: list[pl.DataFrame] = []
-    others: list[pl.DataFrame] = []
-    for first in range(0, max(len(rows), 1), _AT_ONCE):
-        here = slice(first, first + _AT_ONCE)
-        events = _events(packets, rows[here], begins[here], ends[here], by_default, first)
-        marks.append(events.filter(pl.col("type").is_in([_BEGIN, _END])).select("order", "type", "track", "time_ns"))
-        others.append(events.filter(pl.col("type") != _END))
-    paired, unclosed, orphans = _paired(pl.concat(marks))
-    events = pl.concat(others)
-    slices = events.join(paired, on="order", how="inner", maintain_order="left")
-    instants = events.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64))
-    shown = ("track", "name", "category", "start_ns", "duration_ns", "flow", *NUMBERS)
-    return TrackEvents(
-        pl.concat([slices, instants]).rename({"time_ns": "start_ns"}).select(shown),
-        events.filter(pl.col("type") == _COUNTER).select("track", "time_ns", "value"),
-        unclosed,
-        orphans,
-    )
-
-
-def _events(
-    packets: Packets, rows: Integers, begins: Integers, ends: Integers, by_default: pl.DataFrame, first: int
-) -> pl.DataFrame:
+def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int) -> pl.DataFrame:
     """Some events: order (from ``first`` on), type, track, name, category, time_ns, value, flow, `NUMBERS`."""
     wire = packets.wire
     fields = wire.messages(begins, ends, _EVENT)
@@ -408,16 +526,16 @@ def _events(
                 **_annotations(packets, fields, state),
             }
         )
-        .join(by_default, on="state", how="left", maintain_order="left")
+        .join(packets.tracks, on="state", how="left", maintain_order="left")
         .with_columns(track=pl.when("has_track").then("own_track").otherwise(pl.coalesce("default", pl.lit(0))))
         .drop("own_track", "has_track", "default", "state")
         .with_row_index("order")
-        .with_columns(pl.col("order") + first)
+        .with_columns(pl.col("order").cast(pl.Int64) + first)
     )
 
 
-def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:
-    """The order and the duration_ns of begins that end, and how many begins and ends stay alone."""
+def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The order and the duration_ns of begins that end, and how many ends stay alone."""
     step = pl.when(pl.col("type") == _BEGIN).then(1).otherwise(-1).cast(pl.Int32)
     depth = events.with_columns(depth=step.cum_sum().over("track"))
     # An end that goes deeper than any before has no begin.
@@ -432,8 +550,7 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:
         next_type=pl.col("type").shift(-1).over(of_level), ended_ns=pl.col("time_ns").shift(-1).over(of_level)
     ).filter(pl.col("type") == _BEGIN)
     closed = paired.filter(pl.col("next_type") == _END)
-    durations = closed.select("order", duration_ns=pl.col("ended_ns") - pl.col("time_ns"))
-    return durations, paired.height - closed.height, orphans
+    return closed.select("order", duration_ns=pl.col("ended_ns") - pl.col("time_ns")), orphans
 
 
 def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping[str, pl.Series]:

@@ -26,6 +26,8 @@ Bytes = npt.NDArray[np.uint8]
 _MARGIN: Final = 16
 """Zero bytes behind the content, so that a varint at its end can be decoded like any other."""
 _LONGEST_VARINT: Final = 10
+_LONGEST_HEAD: Final = 2 * _LONGEST_VARINT
+"""Bytes of the tag of a field with its length or value."""
 _TOO_LONG: Final = 1 << 62
 _MESSAGES: Final = 1 << 16
 """So many messages are read at once: what a step needs for them stays in the processor's cache."""
@@ -83,6 +85,8 @@ class Fields:
     ends: Integers
     ints: Mapping[int, int]
     """Its varints by their number, as signed integers; of one that is repeated the last."""
+    end: int
+    """Where the last of them ends."""
 
     def of(self, number: int) -> tuple[Integers, Integers]:
         """Where the texts, bytes or messages of a number begin and end."""
@@ -171,21 +175,25 @@ class Wire:
         pairs = zip(np.asarray(begins).tolist(), np.asarray(ends).tolist(), strict=True)
         return [None if begin < 0 else self.text(begin, end) for begin, end in pairs]
 
-    def split(self, begin: int, end: int, keep_going: Callable[[int], bool] | None = None) -> Fields:
+    def split(
+        self, begin: int, end: int, keep_going: Callable[[int], bool] | None = None, *, goes_on: bool = False
+    ) -> Fields:
         """Cut one message into its fields.
 
         Args:
             begin: Where the message begins.
             end: Where it ends.
             keep_going: Told now and then how far it has come; its False ends the reading.
+            goes_on: The message does not end there: a field that is cut is left out, and is no damage.
         """
         data = self.data
         end = min(end, self.size)
         numbers, begins, ends = array("q"), array("q"), array("q")
         ints: dict[int, int] = {}
         at, look = begin, begin + (1 << 20)
-        while at < end:
-            tag = data[at]
+        last = end - _LONGEST_HEAD if goes_on else end
+        while at < last:
+            begin, tag = at, data[at]
             at += 1
             if tag >= 128:
                 tag, at = self._varint(at - 1)
@@ -199,6 +207,9 @@ class Wire:
                 if size >= 128:
                     size, at = self._varint(at - 1)
                 if size > end - at:
+                    if goes_on:
+                        at = begin
+                        break
                     self.damaged += 1
                     if tag >> 3 and at < end:
                         # What is cut may still hold whole messages.
@@ -223,7 +234,7 @@ class Wire:
                 if keep_going is not None and not keep_going(at):
                     break
         return Fields(
-            np.frombuffer(numbers, np.int64), np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64), ints
+            np.frombuffer(numbers, np.int64), np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64), ints, at
         )
 
     def _varint(self, at: int) -> tuple[int, int]:
