@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
+import tui.loaders.perfetto_tracks
 from tests.corpus import shared_file
 from tests.loaders.damage import load_damaged
 from tests.loaders.reading import reasons, rows
 from tests.loaders.wire import field, fixed64, message
+from tui.loaders.perfetto_tracks import PacketReader, TrackEvents, Tracks, learn_tracks, tracks
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -85,6 +87,27 @@ ACTIVITIES = [
     ("memcpy", "MEMORY_COPY_HOST_TO_DEVICE", 1550, 50, 1, 1, None, 4096, "HtoD"),
 ]
 COLUMNS = ("kind", "name", "start_ns", "duration_ns", "device", "stream", "correlation", "size_bytes", "copy_kind")
+
+
+@pytest.mark.parametrize("size", [30, 200])
+def test_a_trace_in_pieces_is_that_of_the_whole(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = packet((59, message((58, 64))), (58, 6), (8, 2_000_000), flags=1) + BODY
+    content = INCREMENTAL + BODY + field(1, field(50, zlib.compress(BODY + later))) + event(7, COUNTER, MARKS, (30, 4))
+
+    def read_pieces(pieces: list[bytes]) -> tuple[object, ...]:
+        reader, events, made = PacketReader(), TrackEvents(), Tracks()
+        for packets in reader.read(pieces):
+            learn_tracks(packets, made)
+            events.add(packets)
+        slices = events.slices().sort("start_ns", "track").rows()
+        counted = (reader.damaged, reader.dropped, events.unclosed, events.orphans, events.held)
+        return slices, events.counters().rows(), events.tracks().rows(), tracks(made).rows(), counted
+
+    whole = read_pieces([content])
+    monkeypatch.setattr(tui.loaders.perfetto_tracks, "_WINDOW", size)
+    assert read_pieces([content[at : at + size] for at in range(0, len(content), size)]) == whole
+    assert len(whole[0]) == 9
+    assert whole[-1] == (0, 0, 0, 0, 10)
 
 
 def test_times_of_an_incremental_clock_and_names_by_number() -> None:

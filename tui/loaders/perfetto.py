@@ -200,17 +200,21 @@ class PerfettoLoader:
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
         named = tracks(made)
-        slices = _placed(_with_flows(events.slices()), named)
-        work = pl.concat([_activities(slices), _of_stages(of_stages)], how="diagonal")
-        calls, ranges = _calls(slices), _ranges(slices)
+        slices, places = _with_flows(events.slices()), _places(events.tracks(), named)
+        on_gpu = _matches(slices["category"], _GPU_CATEGORY) | _at(slices, places, "on_gpu")
+        has_category = slices["category"].fill_null("") != ""
+        is_call = _matches(slices["category"], _API_CATEGORY) | (~has_category & _matches(slices["name"], _API_NAME))
+        is_call &= ~on_gpu
+        work = pl.concat([_activities(slices.filter(on_gpu), places), _of_stages(of_stages)], how="diagonal_relaxed")
+        calls = _calls(slices.filter(is_call), places)
+        ranges = _ranges(slices.filter(~on_gpu & ~is_call), places)
         starts = [start for frame in (work, calls, ranges) if isinstance(start := frame["start_ns"].min(), int)]
         origin = min(starts, default=0)
         work, calls, ranges = (frame.with_columns(pl.col("start_ns") - origin) for frame in (work, calls, ranges))
-        session = collector.open_session(FORMAT.name, None, pid=_only(slices["pid"]))
+        session = collector.open_session(FORMAT.name, None, pid=_only(places["pid"]))
         categories = slices["category"].unique().cast(pl.String)
-        used = named.filter(pl.col("uuid").is_in(slices["track"].unique().implode()))["name"]
-        is_rocprof = used.str.contains(r"AGENT \[").any() or categories.str.contains("hip|hsa").any()
-        del slices
+        is_rocprof = places["is_agent"].any() or categories.str.contains("hip|hsa").any()
+        del slices, on_gpu, is_call, has_category
         is_thapi = not is_rocprof and calls["name"].unique().cast(pl.String).str.contains("^ze[A-Z]").any()
         session.facts.update(tool="rocprofv3" if is_rocprof else "THAPI" if is_thapi else "Perfetto")
         count = work.height
@@ -257,30 +261,24 @@ def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
     return slices.with_columns(corr_id=pl.col("flow").rank("dense").cast(pl.Int64))
 
 
-def _placed(slices: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """Slices with the place of the track that each is on, and whether that is of a GPU or of calls."""
+def _places(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+    """What the names of tracks say, for each that slices are on."""
     name, path = pl.col("name").fill_null(""), pl.coalesce("path", "name").fill_null("")
     number = pl.Int64
-    of_tracks = named.select(
+    return used.join(named, on="uuid", how="left", maintain_order="left").select(
         "uuid",
         "pid",
         on_gpu=name.str.contains(_GPU_TRACK) | path.str.contains(_GPU_TRACK),
+        is_agent=name.str.contains(r"AGENT \["),
         thread=pl.coalesce("tid", name.str.extract(r"(?i)^thread .*?\(?([0-9]+)\)?$", 1).cast(number, strict=False)),
-        track_agent=name.str.extract(r"(?:AGENT \[|Device )([0-9]+)", 1).cast(number, strict=False),
-        track_queue=name.str.extract(r"(?:QUEUE|STREAM|THREAD) \[([0-9]+)\]", 1).cast(number, strict=False),
+        agent=name.str.extract(r"(?:AGENT \[|Device )([0-9]+)", 1).cast(number, strict=False),
+        queue=name.str.extract(r"(?:QUEUE|STREAM|THREAD) \[([0-9]+)\]", 1).cast(number, strict=False),
     )
-    track = slices["track"]
-    place = [
-        track.replace_strict(of_tracks["uuid"], of_tracks[column], default=None, return_dtype=dtype).alias(column)
-        for column, dtype in of_tracks.schema.items()
-        if column != "uuid"
-    ]
-    on_gpu = _matches(slices["category"], _GPU_CATEGORY) | place[1].fill_null(False)
-    has_category = slices["category"].fill_null("") != ""
-    is_call = _matches(slices["category"], _API_CATEGORY) | (~has_category & _matches(slices["name"], _API_NAME))
-    return slices.with_columns(*place).with_columns(
-        tid=pl.coalesce("tid", "thread"), on_gpu=on_gpu, is_call=is_call & ~on_gpu
-    )
+
+
+def _at(slices: pl.DataFrame, places: pl.DataFrame, column: str) -> pl.Series:
+    """What the track of each slice says."""
+    return places[column].gather(slices["track"])
 
 
 def _matches(texts: pl.Series, pattern: str) -> pl.Series:
@@ -288,17 +286,17 @@ def _matches(texts: pl.Series, pattern: str) -> pl.Series:
     return by_value(texts, lambda text: re.search(pattern, text) is not None, pl.Boolean()).fill_null(False)
 
 
-def _activities(slices: pl.DataFrame) -> pl.DataFrame:
+def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Slices on GPUs as activities."""
-    work = slices.filter("on_gpu")
     is_copy = _matches(work["category"], "memory_copy|memcpy") | _matches(work["name"], _COPY)
     kind = pl.when(is_copy).then(pl.lit("memcpy", NAME)).when(_matches(work["name"], _SET)).then(pl.lit("memset", NAME))
     return work.select(
         kind.otherwise(pl.lit("kernel", NAME)).alias("kind"),
         "name",
-        *_times(),
-        device=pl.coalesce("agent", "track_agent"),
-        stream=pl.coalesce("queue", "stream", "track_queue"),
+        "start_ns",
+        pl.col("duration_ns").cast(pl.Int64),
+        device=pl.coalesce("agent", _at(work, places, "agent")),
+        stream=pl.coalesce("queue", "stream", _at(work, places, "queue")),
         correlation="corr_id",
         size_bytes="copy_bytes",
         short_name=by_value(work["name"], short_name, NAME),
@@ -313,15 +311,6 @@ def _copy_kind(name: str) -> str | None:
     """The direction of a copy, as ``HtoD``."""
     source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
     return None if source is None or target is None else f"{_ENDS[source[1].upper()]}to{_ENDS[target[1].upper()]}"
-
-
-def _times() -> tuple[pl.Expr, pl.Expr]:
-    """Start and duration: as the writer gives them beside the slice, else those of the slice."""
-    is_given = pl.col("begin_ns").is_not_null() & (pl.col("end_ns") >= pl.col("begin_ns"))
-    return (
-        pl.when(is_given).then("begin_ns").otherwise("start_ns").alias("start_ns"),
-        pl.when(is_given).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns").alias("duration_ns"),
-    )
 
 
 def _of_stages(stages: pl.DataFrame) -> pl.DataFrame:
@@ -339,17 +328,27 @@ def _of_stages(stages: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _calls(slices: pl.DataFrame) -> pl.DataFrame:
-    calls = slices.lazy().filter("is_call")
-    return calls.select("name", *_times(), "pid", "tid", correlation="corr_id").collect()
+def _calls(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    return slices.select(
+        "name",
+        "start_ns",
+        pl.col("duration_ns").cast(pl.Int64),
+        pid=_at(slices, places, "pid"),
+        tid=pl.coalesce("tid", _at(slices, places, "thread")),
+        correlation="corr_id",
+    )
 
 
-def _ranges(slices: pl.DataFrame) -> pl.DataFrame:
+def _ranges(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Other slices as ranges; a track without a thread is one of its own."""
-    ranges = slices.lazy().filter(~pl.col("on_gpu") & ~pl.col("is_call"))
-    return ranges.select(
-        "name", pl.col("category").alias("domain"), *_times(), "pid", pl.coalesce("tid", "track").alias("tid")
-    ).collect()
+    return slices.select(
+        "name",
+        "start_ns",
+        pl.col("duration_ns").cast(pl.Int64),
+        domain="category",
+        pid=_at(slices, places, "pid"),
+        tid=pl.coalesce("tid", _at(slices, places, "thread"), _at(slices, places, "uuid")),
+    )
 
 
 def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:

@@ -65,10 +65,10 @@ NUMBERS: Final = (
     "queue",
     "stream",
     "copy_bytes",
-    "begin_ns",
-    "end_ns",
     "workgroup_size",
     "grid_size",
+    "begin_ns",
+    "end_ns",
 )
 """Annotations of events that are read."""
 
@@ -434,14 +434,18 @@ def _texts_of(wire: Wire, fields: Messages, number: int, text: int) -> list[str 
     return wire.texts(*inner.parts(text).first(inner.count))
 
 
-_SLICE: Final = ("track", "name", "category", "start_ns", "duration_ns", "flow", *NUMBERS)
+_SLICE: Final = ("track", "name", "category", "start_ns", "duration_ns", "flow", *NUMBERS[:-2])
+_INT32: Final = (1 << 31) - 1
 
 
 class TrackEvents:
     """The events of tracks; a begin and an end are paired by the order of the file, in each track."""
 
     def __init__(self) -> None:
+        self.held = 0
+        """Slices and samples."""
         self._slices: list[pl.DataFrame] = []
+        self._tracks: dict[int, int] = {}
         self._counters: list[pl.DataFrame] = []
         self._open = pl.DataFrame()
         """Begins that have not ended."""
@@ -465,21 +469,34 @@ class TrackEvents:
         self._keep(events.filter(is_begin).join(durations, on="order", how="inner", maintain_order="left"))
         self._keep(new.filter(pl.col("type") == _INSTANT).with_columns(duration_ns=pl.lit(0, pl.Int64)))
         if (counters := new.filter(pl.col("type") == _COUNTER)).height:
-            self._counters.append(counters.select("track", "time_ns", "value"))
+            self._counters.append(counters.select("track", "value"))
+            self.held += counters.height
         still_open = events.filter(is_begin).join(durations, on="order", how="anti", maintain_order="left")
         self._unclosed += max(still_open.height - _MOST_OPEN, 0)
         self._open = still_open.tail(_MOST_OPEN)
 
     def _keep(self, slices: pl.DataFrame) -> None:
-        if slices.height:
-            found = slices.rename({"time_ns": "start_ns"}).select(_SLICE)
-            # What none of them has takes no memory.
-            self._slices.append(found.select(one for one in found if one.null_count() < len(one)))
+        if slices.is_empty():
+            return
+        # The writer can give the times beside the slice.
+        is_given = pl.col("begin_ns").is_not_null() & (pl.col("end_ns") >= pl.col("begin_ns"))
+        found = slices.with_columns(
+            start_ns=pl.when(is_given).then("begin_ns").otherwise("time_ns"),
+            duration_ns=pl.when(is_given).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns"),
+            track=self._numbered(slices["track"]),
+        ).select(_SLICE)
+        # What none of them has takes no memory.
+        self._slices.append(found.select(_small(one) for one in found if one.null_count() < len(one)))
+        self.held += found.height
 
-    @property
-    def held(self) -> int:
-        """Slices and samples, about."""
-        return sum(frame.height for frame in (*self._slices, *self._counters, self._open))
+    def _numbered(self, tracks: pl.Series) -> pl.Series:
+        known = tracks.unique()
+        codes = [self._tracks.setdefault(one, len(self._tracks)) for one in known.to_list()]
+        return tracks.replace_strict(known, codes, return_dtype=pl.Int32)
+
+    def tracks(self) -> pl.DataFrame:
+        """The uuids of the tracks of slices, by the numbers that they have there."""
+        return pl.DataFrame({"uuid": list(self._tracks)}, schema={"uuid": pl.Int64})
 
     @property
     def unclosed(self) -> int:
@@ -487,17 +504,30 @@ class TrackEvents:
         return self._unclosed + self._open.height
 
     def slices(self) -> pl.DataFrame:
-        """Those with a begin and an end, and instants (of no length): columns of `_SLICE`. They are given once."""
-        found = pl.concat(self._slices, how="diagonal") if self._slices else pl.DataFrame()
+        """Those with a begin and an end, and instants (of no length): columns of `_SLICE`. They are given once.
+
+        A track is the row of `tracks`.
+        """
+        found = pl.concat(self._slices, how="diagonal_relaxed") if self._slices else pl.DataFrame()
         self._slices = []
         texts = dict.fromkeys(("name", "category"), NAME)
         missing = [pl.lit(None, texts.get(name, pl.Int64)).alias(name) for name in _SLICE if name not in found.columns]
         return found.with_columns(missing).select(_SLICE) if found.height else pl.select(missing).clear()
 
     def counters(self) -> pl.DataFrame:
-        """Samples of counters: track, time_ns, value."""
-        schema = {"track": pl.Int64, "time_ns": pl.Int64, "value": pl.Float64}
+        """Samples of counters: track (its uuid) and value."""
+        schema = {"track": pl.Int64, "value": pl.Float64}
         return pl.concat([pl.DataFrame(schema=schema), *self._counters])
+
+
+def _small(values: pl.Series) -> pl.Series:
+    """Numbers in half the memory where they fit; not times."""
+    if values.dtype != pl.Int64 or values.name == "start_ns":
+        return values
+    least, most = values.min(), values.max()
+    assert isinstance(least, int)
+    assert isinstance(most, int)
+    return values.cast(pl.Int32) if least >= -_INT32 and most <= _INT32 else values
 
 
 def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int) -> pl.DataFrame:
