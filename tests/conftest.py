@@ -23,9 +23,12 @@ pytest.register_assert_rewrite("tests.snapshots", "tests.screens.opening", "test
 
 from tests.idle import wait_for_what_is_done  # noqa: E402
 from tests.stylesheets import parse_once  # noqa: E402
+from tui import runtime  # noqa: E402
 
 wait_for_what_is_done()
 parse_once()
+# Other workers of pytest use the other cores: a process that helps to read a sample takes longer than it saves.
+runtime.share_cores(1)
 
 # No deadline: the machine that runs the tests may be slow and shared.
 settings.register_profile(
@@ -65,6 +68,22 @@ def state_directory(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     return state / "proftui"
+
+
+@pytest.fixture
+def all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace is read by processes on all cores, as in the program."""
+    monkeypatch.setattr(runtime, "_SHARE", [])
+
+
+@pytest.fixture
+def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands on a sample share what was read of it."""
+    from tests.profiles import load, load_one
+    from tui.loaders import registry
+
+    monkeypatch.setattr(registry, "load", load)
+    monkeypatch.setattr(registry, "load_one", load_one)
 
 
 @pytest.fixture

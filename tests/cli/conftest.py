@@ -5,15 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import TRACE
-from tests.profiles import load, load_one
-from tui.loaders import registry
 
 
 @pytest.fixture(autouse=True)
-def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands on a sample share what was read of it."""
-    monkeypatch.setattr(registry, "load", load)
-    monkeypatch.setattr(registry, "load_one", load_one)
+def _of_commands(samples_are_read_once: None) -> None:
+    """All tests of commands share samples."""
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from jsonschema import Draft202012Validator
 from tests.profiles import SAMPLES, load, load_one
 from tui.analysis.capabilities import OK, inspect
 from tui.cli.main import main
-from tui.loaders import registry
 from tui.tables import ALL_REPORTS, COMPUTED, MODEL_FRAMES, screen_of_report
 
 SCHEMAS: Final = {
@@ -31,11 +30,7 @@ LOG, CAFFE, TORCH, NCU, RANKS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands on a sample share what was read of it."""
-    monkeypatch.setattr(registry, "load", load)
-    monkeypatch.setattr(registry, "load_one", load_one)
+pytestmark = pytest.mark.usefixtures("samples_are_read_once")
 
 
 class Commands:

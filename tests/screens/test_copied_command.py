@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.profiles import load, load_one
 from tests.screens.opening import app_of, opened, press, sample, settled
 from tui.cli.main import main
-from tui.loaders import registry
 from tui.model.aggregation import aggregation
 from tui.screens.copied_command import copied_command
 from tui.screens.tabs import TabbedTables
@@ -24,13 +22,7 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-@pytest.fixture(autouse=True)
-def samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands on a sample share what was read of it."""
-    monkeypatch.setattr(registry, "load", load)
-    monkeypatch.setattr(registry, "load_one", load_one)
-
-
+pytestmark = pytest.mark.usefixtures("samples_are_read_once")
 Printed = list[dict[str, Any]]
 INPUTS: Final = (
     "resnet50_training.nvprof.log",

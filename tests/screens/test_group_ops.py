@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,8 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
+from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.snapshots import assert_screen, screen_text
-from tui.cli.main import main
 from tui.screens import base
 from tui.screens.group_ops import GroupOpsScreen
 from tui.widgets.table.pane import TablePane
@@ -192,16 +190,6 @@ async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
         await press(pilot, "colon", *"group caller", "enter")
         assert "callers of ops not recorded" in screen_text(pilot.app)
         assert "[layer]" in screen_text(pilot.app)
-
-
-@pytest.mark.parametrize("given", [TRACE, MODULES, LOG, "gpt_summary.nvprof.log"])
-async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["report", sample(given), "--view", "group-ops", "--format", "json"])
-    from_report = json.loads(capsys.readouterr().out)["rows"]
-    for row in from_report:
-        del row["key"]
-    async with opened(given, view="group-ops") as pilot:
-        assert pane(pilot).frame.to_dicts() == from_report
 
 
 async def test_a_hundred_thousand_groups_fold_at_once() -> None:

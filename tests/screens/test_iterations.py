@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.analysis.expert.answers.made import serving
 from tests.analysis.frames import kernel, profile
-from tests.profiles import load_one
 from tests.screens.made_profiles import opened_profile, training
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
+from tests.screens.opening import app_of, assert_at_sizes, opened, press, settled, until
 from tests.snapshots import assert_screen, screen_text
-from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
-from tui.output.report import as_json
 from tui.screens.iterations import IterationsScreen, KeyPicker
 from tui.screens.menus import MenuScreen
 from tui.widgets.table.pane import TablePane
@@ -367,20 +363,6 @@ async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPat
         assert chart_of(pilot).marked is None
         screen_of(pilot)._fill(screen_of(pilot).profile)
         assert chart_of(pilot).rows.height == 5
-
-
-@pytest.mark.parametrize("view", ["iterations", "kernels-by-iteration", "kernels-by-op"])
-@pytest.mark.parametrize("name", [TRACE, LOG])
-async def test_the_screen_shows_what_the_report_says(view: str, name: str) -> None:
-    report = json.loads(as_json(with_iterations(load_one(sample(name))), view))
-    async with opened(name) as pilot:
-        await press(pilot, {"iterations": "7", "kernels-by-iteration": "5", "kernels-by-op": "6"}[view])
-        pane = app_of(pilot).screen.query(TablePane).first()
-        columns = [column.name for column in pane.spec.columns]
-        shown = json.loads(pane.frame.select(columns).write_json())
-        assert [{column: row[column] for column in columns} for row in report["rows"]] == [
-            pytest.approx(row) for row in shown
-        ]
 
 
 async def test_iteration_op_and_launch_are_linked() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -10,9 +9,8 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.screens.made_profiles import opened_profile
-from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample
+from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.snapshots import screen_text
-from tui.cli.main import main
 from tui.screens.ops_and_kernels import OpsAndKernelsScreen
 from tui.widgets.table.pane import TablePane
 
@@ -108,16 +106,6 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         assert "GPU time ms ▼" in screen_text(pilot.app)
         await press(pilot, "z")
         assert "no time of a call is known to unfold" in screen_text(pilot.app)
-
-
-@pytest.mark.parametrize("given", [TRACE, LOG, "gpt_summary.nvprof.log"])
-async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["report", sample(given), "--view", "op-types", "--format", "json"])
-    from_report = json.loads(capsys.readouterr().out)["rows"]
-    for row in from_report:
-        del row["key"]
-    async with opened(given, view="op-types") as pilot:
-        assert pane(pilot).frame.to_dicts() == from_report
 
 
 async def test_the_arrangement_is_returned_to_with_its_signs() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tui.loaders.base import LoadProgress
     from tui.loaders.chrome_trace.event_batches import Trace
 
+pytestmark = pytest.mark.usefixtures("all_cores")
 EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n, "grid": [n % 3 + 1]}) for n in range(3000)]
 DOCUMENT = json.dumps({"traceEvents": EVENTS}, indent=1)
 

@@ -25,6 +25,7 @@ from tui.loaders.worker_process import FileRange
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace
 
+pytestmark = pytest.mark.usefixtures("all_cores")
 EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n}) for n in range(3000)]
 DOCUMENT = json.dumps({"traceEvents": EVENTS, "traceName": "x"}, indent=1)
 
