@@ -18,8 +18,9 @@ from tests.fuzz.survival import survives
 
 FEW = settings(max_examples=2, suppress_health_check=list(HealthCheck))
 ONE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
-# All views of an input take a second: a few examples of each are minutes in all.
-SOME = settings(max_examples=max(2, settings().max_examples // 5))
+# All views of an input take a second: a few examples of each are minutes in all. There are hundreds of real files.
+SOME = settings(max_examples=max(2, settings().max_examples // 8))
+A_FEW_OF_MANY = settings(max_examples=max(1, settings().max_examples // 15))
 FOLDERS = ("ranks", "mixed", "parquet", "dataset", "ascend")
 DATABASES = [name for name, (_, data) in inputs().items() if data.startswith(SQLITE)]
 
@@ -91,7 +92,7 @@ def test_a_damaged_input_is_shown_in_every_view(name: str, data: st.DataObject) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", real_inputs() or [pytest.param("", marks=pytest.mark.skip("no real files here"))])
-@SOME
+@A_FEW_OF_MANY
 @given(data=st.data())
 def test_a_damaged_real_file_is_shown_in_every_view(name: str, data: st.DataObject) -> None:
     path = SHARED / name

@@ -200,7 +200,7 @@ def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -
     for how, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
         with world.program(trace, "--no-cache") as program:
             until = time.monotonic() + PATIENCE_S
-            while not any("chrome.worker" in one for one in world.left_running(0)):
+            while not any("tui.loaders.worker_process" in one for one in world.left_running(0)):
                 assert time.monotonic() < until, "no worker was started"
                 program.run_for(0.01)
             program.run_for(moment)
