@@ -9,6 +9,9 @@ PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Without compiled files every worker, and every process that a test starts, would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The workers share the cores. The slow tests and all tests run with as many threads of Polars as in use.
+test: export POLARS_MAX_THREADS = 1
+
 .PHONY: demo test test-slow test-all lint snapshots docs bench clean
 
 # What the program needs to run; the other stamps add the tools of one task each.
@@ -35,7 +38,7 @@ test: $(VENV)/.test
 
 # Real processes, terminals, clusters, benchmarks and long searches.
 test-slow: $(VENV)/.test
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow --durations=20
 
 # Everything, and every property with hundreds of random examples.
 test-all: $(VENV)/.test
