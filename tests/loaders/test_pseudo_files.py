@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from tui.loaders.base import keep_going
+from tui.loaders.raw_input import RawInput
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
+from tui.output.json_document import source_facts
 
 PSEUDO = ("/proc/kmsg", "/proc/self/pagemap", "/proc/self/mem", "/proc/cpuinfo", "/proc/self/environ")
 
@@ -20,6 +24,16 @@ def test_what_the_system_makes_is_declined_before_it_is_read(path: str) -> None:
         pytest.skip(f"{path} is not there")
     with pytest.raises(ProftuiError, match=r"is a file of the system|cannot be read|ermission"):
         load_one(path)
+    # `proftui inspect` says of what it cannot read, too, how large it is.
+    assert source_facts(path)["bytes"] in (0, None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the devices of Linux")
+def test_a_device_in_place_of_a_pipe_is_declined() -> None:
+    with Path("/dev/zero").open("rb") as device, pytest.raises(ProftuiError, match="standard input: is a device"):
+        RawInput("-", device.read, fd=os.dup(device.fileno()), report=keep_going)
+    with Path(os.devnull).open("rb") as device:
+        assert RawInput("-", device.read, fd=os.dup(device.fileno()), report=keep_going).read(1) == b""
 
 
 def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:

@@ -68,6 +68,14 @@ def test_show_tables_lists_rows_and_columns() -> None:
         ("select $$'$$ as a from read_csv('x') --'", "read_csv opens files", "SHOW TABLES"),
         ("select 1 as a$$ from read_csv('x') -- $$", "line 1, column 14: expected end of statement", "as: SELECT"),
         ("select * from nope", "there is no table nope", "SHOW TABLES"),
+        ("select lpad(name, 5000000000, 'b') from kernels", "lpad needs a number up to 10,000", "as: SELECT"),
+        ("select rpad(name, calls) from kernels", "rpad needs a number up to 10,000", "as: SELECT"),
+        # It would have no end.
+        (
+            "with recursive r as (select 1 as a union all select a from r) select * from r limit 5",
+            "WITH RECURSIVE r AS",
+            "SHOW TABLES",
+        ),
         ("select * from main.kernel", "there is no table main.kernel", "did you mean kernels?"),
         ("select nope from kernels", "there is no column nope", "columns: name, total_ns, calls"),
         ("select Total from kernels", "there is no column Total", "did you mean total_ns?"),

@@ -142,7 +142,8 @@ class RawInput:
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
             raise ProftuiError(f"{self.called}: is a directory", "name the files in it")
-        if self.name != STANDARD_INPUT and (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+        is_device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
+        if is_device and not (self.name == STANDARD_INPUT and (os.isatty(fd) or _is_null_device(status))):
             # Some devices never end (/dev/zero).
             raise ProftuiError(
                 f"{self.called}: is a device, which holds no profile", "name a file, or - to read a pipe"
@@ -157,6 +158,10 @@ class RawInput:
         else:
             self._pipe = select.poll()
             self._pipe.register(fd, select.POLLIN)
+
+
+def _is_null_device(status: os.stat_result) -> bool:
+    return status.st_rdev == Path(os.devnull).stat().st_rdev
 
 
 def _is_made_by_system(status: os.stat_result) -> bool:

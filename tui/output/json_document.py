@@ -151,13 +151,15 @@ def source_facts(source: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _hash(source: str, _size: int, _modified_ns: int, _inode: int) -> str | None:
+def _hash(source: str, size: int, _modified_ns: int, _inode: int) -> str | None:
     """The hash of a file's content; None where it cannot be read."""
     digest = xxhash.xxh3_128()
     try:
         with open(source, "rb") as file:  # noqa: PTH123 (a name may be no valid text)
-            while block := file.read(_BLOCK):
+            # Not to its end: some files of the system have none (/proc/self/pagemap), and others grow.
+            while size > 0 and (block := file.read(min(_BLOCK, size))):
                 digest.update(block)
+                size -= len(block)
     except OSError:
         return None
     return digest.hexdigest()

@@ -145,6 +145,9 @@ FUNCTION_NAMES: Final = frozenset(
 )
 """The functions that a query may call. None of them reads a file; Polars itself refuses those that it does not have."""
 
+_PADS: Final = ("lpad", "rpad")
+_LONGEST_PAD: Final = 10_000
+
 _FILES: Final = "read_"
 """How the table functions of Polars that open files begin."""
 
@@ -170,8 +173,10 @@ _SOURCES: Final = (exp.Table, exp.Query, exp.Values, exp.Unnest)
 _FROZEN_PARTS: Final[dict[type[exp.Expr], set[str]]] = {
     exp.Table: {"this", "alias", "joins"},
     exp.Unnest: {"expressions", "alias"},
+    exp.With: {"expressions"},
 }
-"""What a node may be written with, where it could name more than it is: a table has a name and no arguments."""
+"""What a node may be written with, where it could be more than it is: a table has a name and no arguments, and WITH is
+not recursive, which may have no end."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBER: Final = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _HEX: Final = re.compile(r"[0-9]+|0?x?[0-9A-Fa-f]*", re.ASCII)
@@ -348,6 +353,8 @@ def _check(node: exp.Expr, tables: Collection[str]) -> None:
         raise _refused(node)
     if isinstance(node, exp.Anonymous):
         _check_function(node.this)
+        if node.this.lower() in _PADS:
+            _check_length(node)
     if type(node) not in _NODES:
         raise _refused(node)
     allowed = _FROZEN_PARTS.get(type(node))
@@ -381,6 +388,14 @@ def _check_function(name: object) -> None:
         raise ProftuiError(
             f"there is no function {shown_name[:_SHOWN]}", did_you_mean(shown_name, FUNCTION_NAMES) or FUNCTIONS
         )
+
+
+def _check_length(pad: exp.Anonymous) -> None:
+    """Polars ends the program where a text has no place in memory."""
+    length = pad.expressions[1] if len(pad.expressions) > 1 else None
+    digits = length.name if isinstance(length, exp.Literal) and length.is_number else ""
+    if not re.fullmatch("[0-9]{1,9}", digits) or int(digits) > _LONGEST_PAD:
+        raise ProftuiError(f"{pad.this} needs a number up to {_LONGEST_PAD:,} as its length", EXAMPLE)
 
 
 def _check_text(node: exp.Expr, key: str, text: str) -> None:
