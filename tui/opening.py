@@ -61,6 +61,7 @@ def open_profiles(
         results_to_cache,
     )
     from tui.analysis.capabilities import views
+    from tui.analysis.devices import peak_option
     from tui.analysis.iterations.chosen_iterations import aggregated
     from tui.analysis.iterations.iteration_table import with_iterations
     from tui.analysis.ops.op_costs import recorded_ops
@@ -68,12 +69,16 @@ def open_profiles(
     from tui.loaders import registry
     from tui.runtime import release_freed_memory
 
+    try:
+        peaks = tuple(map(peak_option, options.peaks))
+    except ProftuiError as error:
+        return OpenedProfiles(None, (error,))
     cache = Cache(CACHED_SCHEMAS, renew=renew) if options.cache else None
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, cache=cache)
     if profile is None:
         return OpenedProfiles(None, tuple(errors))
     found = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None
-    as_read = profile = replace(profile, gpu=options.gpu)
+    as_read = profile = replace(profile, gpu=options.gpu, peaks=peaks)
     if found is not None:
         restore_iterations(profile, found.results)
     try:

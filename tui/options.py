@@ -27,6 +27,9 @@ class OpenOptions:
     gpu: str | None = None
     """The model of the GPU, where the input does not record it."""
 
+    peaks: tuple[str, ...] = ()
+    """Peaks of the GPU, as ``bf16=750``."""
+
     theme: str = "dark"
     """dark or light."""
 

@@ -324,6 +324,8 @@ class Peaks:
     """Memory bandwidth."""
     link_bytes_per_s: float | None = None
     """One direction of all its NVLinks together."""
+    is_users: bool = False
+    """The user gives them: measured ceilings, which go before what a file records."""
 
     def of(self, element_type: str, uses_tensor_core: bool | None) -> tuple[str, float] | None:
         """The peak that counts for work on elements of a type, and its name in `TYPES`; None where it is not known.
@@ -360,9 +362,11 @@ def find_peaks(name: str) -> Peaks | None:
 def _known(own: Stamp | None) -> dict[str, Peaks]:
     """Peaks by normalized name."""
     rows = [(row, f"{FILE}: {row.get('name')}") for row in tomllib.loads(shipped(FILE))["peaks"]]
+    known = [_peaks(row, where) for row, where in rows]
     if own is not None:
-        rows += tables(parsed(user_text(own), own[0]), "peaks", own[0])
-    return {normalized_name(one.name): one for one in (_peaks(row, where) for row, where in rows)}
+        of_user = tables(parsed(user_text(own), own[0]), "peaks", own[0])
+        known += [replace(_peaks(row, where), is_users=True) for row, where in of_user]
+    return {normalized_name(one.name): one for one in known}
 
 
 def _peaks(row: dict[str, Any], where: str) -> Peaks:
@@ -388,8 +392,10 @@ def _peaks(row: dict[str, Any], where: str) -> Peaks:
 def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
     """The peaks of each GPU of a profile, by session and device; GPUs whose peaks are not known are left out.
 
-    The memory bandwidth that the file itself records goes before that of the table.
+    What the user gives goes first (``--peak``, then gpus.toml), then the memory bandwidth that the file itself records,
+    then the table.
     """
+    own = dict(profile.peaks)
     found: dict[tuple[int, int | None], Peaks] = {}
     for session, device, name, bandwidth in (
         device_facts(profile)
@@ -399,6 +405,37 @@ def peaks_by_device(profile: Profile) -> dict[tuple[int, int | None], Peaks]:
         .iter_rows()
     ):
         peaks = find_peaks(name) if name else None
-        if peaks is not None:
-            found[session, device] = replace(peaks, bytes_per_s=bandwidth or peaks.bytes_per_s)
+        if peaks is None and own:
+            peaks = Peaks(name or "GPU", "--peak")
+        if peaks is None:
+            continue
+        recorded = None if peaks.is_users else bandwidth
+        found[session, device] = replace(
+            peaks,
+            source=f"--peak; else {peaks.source}" if own and peaks.source != "--peak" else peaks.source,
+            flops_per_s={**peaks.flops_per_s, **{name: 1e12 * rate for name, rate in own.items() if name in TYPES}},
+            bytes_per_s=1e9 * own["bandwidth"] if "bandwidth" in own else recorded or peaks.bytes_per_s,
+        )
     return found
+
+
+def peak_option(text: str) -> tuple[str, float]:
+    """What ``--peak`` sets: one of `TYPES` in 10^12 operations per second, or the bandwidth in 10^9 bytes per second.
+
+    >>> peak_option("bf16=750"), peak_option("bandwidth=3900")
+    (('bf16', 750.0), ('bandwidth', 3900.0))
+
+    Raises:
+        ProftuiError: It is neither.
+    """
+    name, _, number = text.partition("=")
+    name = name.strip().lower()
+    if name not in (*TYPES, "bandwidth"):
+        raise ProftuiError(f"--peak {text}: no such peak", f"known are {', '.join(TYPES)} and bandwidth")
+    try:
+        rate = float(number)
+    except ValueError:
+        rate = 0
+    if not 0 < rate < 1e9:
+        raise ProftuiError(f"--peak {text}: no number above 0", "as --peak bf16=750 (TFLOP/s), bandwidth=3900 (GB/s)")
+    return name, rate

@@ -71,7 +71,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
     """Memoize a function of a profile; its results must not be modified.
 
     Frames never change once they are made, so a result is valid as long as the profile has the same frames and the
-    same GPU name from the user.
+    same GPU name and peaks from the user.
 
     Args:
         frames: The frames of the profile that the function reads.
@@ -79,7 +79,8 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
 
     def memoizing(function: Callable[[Profile], Result]) -> Callable[[Profile], Result]:
         results: OrderedDict[
-            tuple[str | None, tuple[int, ...]], tuple[tuple[weakref.ref[pl.DataFrame], ...], Result]
+            tuple[str | None, tuple[tuple[str, float], ...], tuple[int, ...]],
+            tuple[tuple[weakref.ref[pl.DataFrame], ...], Result],
         ] = OrderedDict()
 
         # A thread waits for a result that another one is computing.
@@ -89,7 +90,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
         @wraps(function)
         def memoized(profile: Profile) -> Result:
             read = tuple(profile[frame] for frame in frames)
-            key = (profile.gpu, tuple(map(id, read)))
+            key = (profile.gpu, profile.peaks, tuple(map(id, read)))
             with lock:
                 entry = results.get(key)
                 # An id is reused once its object is deleted: the weak references detect it.
@@ -105,7 +106,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
 
         def put(profile: Profile, result: Result) -> None:
             read = tuple(profile[frame] for frame in frames)
-            key = (profile.gpu, tuple(map(id, read)))
+            key = (profile.gpu, profile.peaks, tuple(map(id, read)))
             with lock:
                 results[key] = (tuple(map(weakref.ref, read)), result)
                 results.move_to_end(key)

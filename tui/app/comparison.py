@@ -154,7 +154,7 @@ class Comparison:
         before, errors = load([path], report=report)
         if before is None:
             raise errors[-1]
-        return two_inputs(replace(before, gpu=self._options.gpu), now)
+        return two_inputs(replace(before, gpu=self._options.gpu, peaks=now.peaks), now)
 
     def _show_progress_of(self, words: str) -> None:
         if self.is_running:

@@ -73,6 +73,13 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without detection")
     parser.add_argument("--no-cache", action="store_true", help="ignore the cache")
     parser.add_argument("--gpu", metavar="NAME", help="the GPU model, where it is not recorded")
+    parser.add_argument(
+        "--peak",
+        metavar="TYPE=N",
+        action="append",
+        default=[],
+        help="a peak of the GPU for the roofline: bf16=750 (TFLOP/s), bandwidth=3900 (GB/s)",
+    )
     parser.add_argument("--color", choices=COLORS, default="auto", help="default: as the terminal supports")
 
 

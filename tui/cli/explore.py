@@ -73,6 +73,7 @@ def open_app(options: argparse.Namespace) -> int:
                 session=options.session,
                 aggregation=aggregation(options.iterations, options.key),
                 gpu=options.gpu,
+                peaks=tuple(options.peak),
                 theme=options.theme,
                 color=known.color,
                 ascii_only=options.ascii or not known.utf8,

@@ -377,7 +377,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
         for fault in errors[:-1]:
             console.error(fault)
         raise errors[-1]
-    profile = replace(profile, gpu=options.gpu)
+    profile = replace(profile, gpu=options.gpu, peaks=_peaks(options))
     return _chosen(profile, options), errors
 
 
@@ -389,6 +389,14 @@ def _check_choices(options: argparse.Namespace) -> None:
     aggregation(options.iterations, options.key)
     if options.gpu is not None:
         named_gpu(options.gpu)
+    _peaks(options)
+
+
+def _peaks(options: argparse.Namespace) -> tuple[tuple[str, float], ...]:
+    """What ``--peak`` sets."""
+    from tui.analysis.devices import peak_option
+
+    return tuple(map(peak_option, options.peak))
 
 
 def _cache_of(options: argparse.Namespace) -> ProfileCache | None:

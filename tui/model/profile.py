@@ -47,6 +47,9 @@ class Profile:
     gpu: str | None = None
     """The name of the GPU, as the user gives it, where the input does not record it."""
 
+    peaks: tuple[tuple[str, float], ...] = ()
+    """Peaks that the user gives, by element type in 10^12 a second, and ``bandwidth`` in 10^9 bytes per second."""
+
     steps: pl.DataFrame | None = None
     """Its iterations, once they are known: the columns of `iteration_table.iterations` less those that follow
     from other frames, ``source`` (recorded, found, key or whole run), ``cpu_start_ns`` and ``cpu_end_ns`` (between

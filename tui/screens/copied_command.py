@@ -224,7 +224,8 @@ def _input(screen: ViewScreen, *, with_iterations: bool = True) -> list[str]:
             words += ["--iterations", shown.aggregation.words.partition(" ")[2]]
         if shown.aggregation.key:
             words += [f"--key={shown.aggregation.key}"]
-    for option, value in (("--format-in", options.format_in), ("--gpu", options.gpu)):
+    given = (("--format-in", options.format_in), ("--gpu", options.gpu), *(("--peak", one) for one in options.peaks))
+    for option, value in given:
         words += [option, value] if value else []
     return words
 
@@ -267,7 +268,8 @@ def _diff(screen: CompareScreen) -> list[str]:
         words += ["--frame", name, *selection]
     words += ["--tolerant"] if screen.is_tolerant else []
     options = screen.explorer.options
-    return ["diff", *words, *(["--gpu", options.gpu] if options.gpu else [])]
+    peaks = [word for one in options.peaks for word in ("--peak", one)]
+    return ["diff", *words, *(["--gpu", options.gpu] if options.gpu else []), *peaks]
 
 
 def _swapped(pair: tuple[list[str], list[str]], names: tuple[str, str], is_swapped: bool) -> list[str]:

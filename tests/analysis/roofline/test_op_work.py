@@ -6,6 +6,7 @@ import ast
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -14,9 +15,19 @@ import pytest
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file, shared_file
 from tests.profiles import load_one
-from tui.analysis.devices import find_peaks
-from tui.analysis.roofline import calls_of_shape, op_work, op_work_by_shape, rooflines
+from tui.analysis.devices import find_peaks, peak_option
+from tui.analysis.roofline import (
+    calls_of_shape,
+    kernels_with_rates,
+    op_work,
+    op_work_by_shape,
+    op_work_unknown,
+    ops_with_rates,
+    rooflines,
+    with_mfu,
+)
 from tui.loaders.registry import load
+from tui.model.errors import ProftuiError
 
 MM = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["bfloat16", "bfloat16"]'}
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
@@ -74,6 +85,48 @@ def test_without_the_gpu_the_rates_are_known_and_the_roof_is_not() -> None:
     (row,) = op_work(made).rows(named=True)
     assert row["tflops_per_s"] is not None
     assert [row[name] for name in ("roof_ns", "roof_pct", "bound", "peak")] == [None] * 4
+
+
+def test_peaks_of_the_user_go_first() -> None:
+    recorded = [{**H200[0], "memory_bandwidth": 4.0e12}]
+    made = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)], devices=recorded)
+    own = replace(made, peaks=(peak_option("bf16=100"), peak_option("bandwidth=1000")))
+    (row,) = op_work(own).rows(named=True)
+    moved = 2 * (1024 * 512 + 512 * 256 + 1024 * 256)
+    assert (row["bound"], row["peak_flops_per_s"]) == ("compute", 100e12)
+    assert row["roof_ns"] == pytest.approx(2 * 1024 * 256 * 512 / 100e3)
+    assert op_work(made)["roof_ns"].item() == pytest.approx(1e9 * moved / 4.0e12)
+    unknown = profile(ops=[op("aten::mm", 0, **MM)], activities=[launched(0, 2000)])
+    assert op_work(replace(unknown, peaks=own.peaks))["bound"].to_list() == ["compute"]
+
+
+@pytest.mark.parametrize("text", ["bf17=1", "bf16", "bf16=0", "bf16=nan", "bf16=1e99", "=1"])
+def test_peaks_that_are_none(text: str) -> None:
+    with pytest.raises(ProftuiError, match="--peak"):
+        peak_option(text)
+
+
+def test_columns_of_ops_kernels_and_iterations() -> None:
+    ops = [
+        op("aten::linear", 0, input_shapes="[[1024, 512], [256, 512]]", input_types='["bfloat16", "bfloat16"]'),
+        op("aten::mm", 1, 0, **MM, iteration=3),
+        op("aten::cat", 4, input_shapes="[[[8], [8]], []]", input_types='["TensorList", "Scalar"]', iteration=3),
+    ]
+    ranges = [{"name": "ProfilerStep#3", "start_ns": 0, "duration_ns": 8000, "iteration": 3}]
+    work = [launched(1, 2000, iteration=3), launched(4, 1000, start_ns=4000, iteration=3, name="cat")]
+    made = profile(ops=ops, activities=work, devices=H200, ranges=ranges)
+    rate = 2 * 1024 * 256 * 512 / 2e-6 / 1e12
+    rows = {row["op"]: row for row in ops_with_rates(made).iter_rows(named=True)}
+    assert rows["aten::mm"]["tflops_per_s"] == pytest.approx(rate)
+    assert (rows["aten::mm"]["bound"], rows["aten::cat"]["tb_per_s"]) == ("memory", None)
+    kernels = {row["name"]: row["tflops_per_s"] for row in kernels_with_rates(made).iter_rows(named=True)}
+    assert kernels == {GEMM: pytest.approx(rate), "cat": None}
+    steps = with_mfu(made, pl.DataFrame({"session": [0], "iteration": [3], "duration_ns": [8000]},
+                                        schema_overrides={"session": pl.UInt32, "iteration": pl.Int32}))  # fmt: skip
+    assert steps["mfu_pct"].item() == pytest.approx(100 * rate * 2000 / 8000 / 989.4)
+    assert op_work_unknown(made).select("op", "gpu_ns", "work_unknown").rows() == [
+        ("aten::cat", 1000, "of a list of tensors PyTorch records no element types, and no shapes of long lists")
+    ]
 
 
 def test_without_shapes_nothing_is_known() -> None:
