@@ -184,3 +184,11 @@ async def test_the_top_work_of_a_timeline_that_comes_before_its_panel_is_laid_ou
         await pilot.pause()
         drawn = [line.strip() for line in screen_text(app).splitlines()[1:3]]
         assert [(line.split()[1], cell_width(line)) for line in drawn] == [("conv", 58), ("relu", 58)]
+
+
+def test_a_bar_has_the_color_of_its_kind_of_work() -> None:
+    rows = [BarRow("a", "gemm", 1.0, "3 ms", kind="tensor"), BarRow("b", "add", 0.5, "1 ms")]
+    first, second = bar_lines(rows, bar_columns(rows, 40))
+    assert [span.style for span in first.spans] == ["$kind-tensor"]
+    assert [span.style for span in second.spans] == ["$bar"]
+    assert first.plain.startswith("gemm ")

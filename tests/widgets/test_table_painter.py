@@ -80,6 +80,14 @@ def test_the_cursor_cell_is_the_only_one_that_differs_on_its_row() -> None:
     assert {style for text, style in styles.items() if text != "48"} == {STYLES.cursor_row}
 
 
+def test_the_bar_of_the_largest_share_fills_its_cells() -> None:
+    drawn, shares = painter(KERNELS, 160), KERNELS["time_pct"].to_list()
+    positions = {name: place for place, name in enumerate(KERNELS.columns)}
+    scaled = TablePainter(drawn.layout, drawn.writers, positions, STYLES, 160, {"time_pct": max(shares)})
+    lengths = [scaled.row(row, RowLook()).text.count("█") for row in KERNELS.rows()]
+    assert lengths == [int(20 * share / max(shares)) for share in shares]
+
+
 def test_a_bar_is_the_same_under_the_cursor() -> None:
     bar, row = "█████████▍          ", KERNELS.rows()[0]
     drawn = painter(KERNELS, 160)

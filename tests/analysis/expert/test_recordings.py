@@ -90,6 +90,8 @@ def test_a_straggler_is_named() -> None:
     row = found(findings(as_shown(*paths)), session=None)["C5"]
     assert row["problem"].startswith("Rank 1 is the straggler: it arrives last in 4 of 4 iterations")
     assert row["filter"].startswith('name="nccl')
+    assert row["recommendation"].startswith("Check why rank 1 runs `sm80_xmma_gemm_f32f32_f32f32_f")
+    assert "` 63.9 ms longer than the other one: " in row["recommendation"]
 
 
 def test_where_the_ranks_wait_for_each_other_in_turn_none_is_named() -> None:

@@ -188,6 +188,7 @@ ITERATIONS_WITH_USES: Final = TableSpec(
     ),
     key=ITERATIONS.key,
     weight=ITERATIONS.weight,
+    bars=("busy_pct",),
     pinned=ITERATIONS.pinned,
     pinned_least=ITERATIONS.pinned_least,
 )

@@ -57,7 +57,13 @@ def kernel_entries(board: Dashboard, order: str) -> list[Entry]:
 
 
 def _top_entries(
-    all_rows: pl.DataFrame, order: str, counted: str, label: str, link: Callable[[dict[str, Any]], Link]
+    all_rows: pl.DataFrame,
+    order: str,
+    counted: str,
+    label: str,
+    link: Callable[[dict[str, Any]], Link],
+    *,
+    on_gpu: bool = True,
 ) -> list[Entry]:
     """How often, the figure that they are in order of (the total, where that is how often), the sign of tensor cores.
 
@@ -67,6 +73,7 @@ def _top_entries(
         counted: The column of counts.
         label: The column of names.
         link: Where a row leads.
+        on_gpu: They are work of a GPU, whose bars have the color of its kind.
     """
     by = counted if order == "calls" else order
     shown = order if order != "calls" else "total_ns"
@@ -87,6 +94,7 @@ def _top_entries(
                 figure,
                 row["time_pct"],
                 symbol=label == "name",
+                kind=_kind(row) if on_gpu else "",
             ),
             link(row),
             row,
@@ -97,6 +105,17 @@ def _top_entries(
 
 def _sign(row: dict[str, Any]) -> str:
     return USES if row.get("uses_tensor_core") else COULD if row.get("tc_eligible") else ""
+
+
+_KIND_OF_TYPE: Final = {"communication": "communication", "copy": "memory", "memset": "memset"}
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """The kind of work that a line of ops or kernels is."""
+    if row.get("op_type") in _KIND_OF_TYPE:
+        return _KIND_OF_TYPE[row["op_type"]]
+    uses = row["uses_tensor_core"]
+    return "unknown" if uses is None else "tensor" if uses else "other"
 
 
 def _times(number: int | None) -> str:
@@ -180,7 +199,7 @@ def tensor_core_entries(board: Dashboard) -> list[Entry]:
     figures = [f"{brief_duration(part)} of {brief_duration(whole)}" for _, _, part, whole, _ in known]
     return [
         Entry(
-            BarRow(name, label, value / 100, figure, value),
+            BarRow(name, label, value / 100, figure, value, kind="unknown" if name == "tc_unknown_pct" else "tensor"),
             link_of_tensor_cores("?" if name == "tc_unknown_pct" else "yes" if part else "no"),
             {"total_ns": part, "why": facts[name].source},
             name,
@@ -214,6 +233,7 @@ def copy_entries(board: Dashboard) -> list[Entry]:
                 f"{_direction(row)} {sign}{count(row['calls'])}",
                 fraction(row["total_ns"], most),
                 figure,
+                kind="um" if row["kind"] == "um" else "memory",
             ),
             link_of_copies(row),
             row,
@@ -228,4 +248,6 @@ def _direction(row: dict[str, Any]) -> str:
 
 def api_entries(board: Dashboard) -> list[Entry]:
     """API functions by time."""
-    return _top_entries(board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row))
+    return _top_entries(
+        board.top_api, ORDERS[0], "calls", "name", lambda row: link_of_name("api-calls", row), on_gpu=False
+    )

@@ -94,6 +94,8 @@ class BarRow:
     part: int | str | None = None
     """Which part of a `stacked_bar` it is, as `tui.widgets.charts.bars.look_of` takes it: the label has its color
     before the label."""
+    kind: str = ""
+    """The kind of work that the bar has the color of, one of `LOOKS`; the label says it too, or a sign does."""
     sign: tuple[str, str] | None = None
     """What stands before the label, and its color."""
     sentence: bool = False
@@ -184,13 +186,18 @@ def _bar_line(label: str, row: BarRow, columns: BarColumns, swatch: int, *, bar_
         drawn = bar(row.share, columns.bar) if row.share is not None else ""
         parts += [
             Content(" "),
-            Content.styled(pad(drawn, columns.bar), look_of(row.part).color if row.part is not None else bar_style),
+            Content.styled(pad(drawn, columns.bar), _bar_color(row) or bar_style),
         ]
     parts.append(Content(f" {pad(row.value, columns.value, right=True)}"))
     if columns.percent:
         share = brief_percent(row.percent)
         parts.append(Content(f" {pad(share, columns.percent, right=True)}"))
     return Content("").join(parts)
+
+
+def _bar_color(row: BarRow) -> str:
+    part = row.part if row.part is not None else row.kind
+    return look_of(part).color if part != "" else ""
 
 
 def shared_cells(values: Sequence[float], width: int) -> list[int]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tui.widgets.table.cells import CellWriter
 
 
+WHOLE: Final = 100.0
+"""The percentage that is all."""
 NOTE: Final = "#"
 """Stands before a row that has a note."""
 UNDERLINE: Final = Style(underline=True)
@@ -80,6 +82,7 @@ class TablePainter:
         positions: Where each column stands in a row of values.
         styles: The component styles.
         width: Cells of the line.
+        full: The value that a bar of a column is as long as its cells for; 100 where it is not named.
     """
 
     def __init__(
@@ -89,8 +92,10 @@ class TablePainter:
         positions: Mapping[str, int],
         styles: TableStyles,
         width: int,
+        full: Mapping[str, float] | None = None,
     ) -> None:
         self.layout = layout
+        self._full = full or {}
         self.writers = writers
         self.styles = styles
         self.width = width
@@ -169,7 +174,8 @@ class TablePainter:
             else:
                 runs.add(cell.filled(value, values), style)
             if placed.bar:
-                share = value / 100 if isinstance(value, (int, float)) else 0.0
+                full = self._full.get(placed.column.name, WHOLE)
+                share = value / full if isinstance(value, (int, float)) else 0.0
                 drawn = pad(bar(share, placed.bar), placed.bar)
                 runs.add(" ")
                 # In reverse it is drawn as the text is, else in its color on the ground of the row.

@@ -14,6 +14,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 
 from tui.keys import Scope, actions_of, bindings_for
+from tui.query.facts import facts_of
 from tui.widgets.output_filters import direct_lines
 from tui.widgets.table.layout import TableLayout, lay_out
 from tui.widgets.table.painter import PLAIN, RowLook, TablePainter, TableStyles
@@ -253,7 +254,10 @@ class FrameTable(ScrollView, can_focus=True):
             if model.cursor_column not in layout.sequence and layout.sequence:
                 model.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(model.rows.frame.columns)}
-            self._painter = TablePainter(layout, written, positions, self._row_styles(), width + 1)
+            # Shares of a whole are compared with each other; other percentages are of what could be.
+            most = facts_of(model.rows.frame)["time_pct"].extent[1] if "time_pct" in positions else None
+            full = {"time_pct": float(most)} if most else {}
+            self._painter = TablePainter(layout, written, positions, self._row_styles(), width + 1, full)
             self.post_message(self.LayoutChanged(self))
         return self._painter
 

@@ -318,7 +318,7 @@ def straggler(case: Case) -> Verdict:
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last in {first['times']} of {steps}, and {waiting} "
         f"up to {duration(first['wait_ns'])} in all."
         + (f" {part[0].upper()}{part[1:]}: another may be slower still." if part else ""),
-        f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks.",
+        _what_it_does_longer(case, first["session"], who, first["wait_ns"]),
         numbers,
         first["wait_ns"],
         "what the rank that waits longest spends in these collectives beyond the shortest time",
@@ -326,6 +326,19 @@ def straggler(case: Case) -> Verdict:
         "kernels",
         named(names),
     )
+
+
+def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> str:
+    """What to look at in a rank that the others wait for: the kernel that explains most of it, where one does."""
+    own = pl.col("session") == session
+    others = case.profile["sessions"].height - 1
+    extra_ns = pl.col("total_ns").filter(own).sum() - pl.col("total_ns").filter(~own).sum() / max(others, 1)
+    most = case.computing.group_by("name").agg(extra_ns.alias("extra_ns")).top_k(1, by="extra_ns")
+    if most.height and 2 * most["extra_ns"][0] >= wait_ns:
+        kernel, longer = called(most["name"][0]), duration(most["extra_ns"][0])
+        than = "the other one" if others == 1 else "the others on average"
+        return f"Check why {who} runs {kernel} {longer} longer than {than}: its input, its share of the data, its code."
+    return f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks."
 
 
 @rule("C7", "rank-spread", Family.COMMUNICATION, several_ranks, link=words.ADVISOR, across=True)

@@ -365,7 +365,7 @@ def low_stretches(case: Case) -> Verdict:
         return Clean(f"every GPU is busy {least:g}% or more in each of {CHUNKS} equal parts of the run")
     worst, idle = stretches.row(0, named=True), total(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
-    cause = case.cause("U1") or case.cause("U2")
+    cause = case.cause("U1") if case.found("U1") else case.cause("U2")
     if total(stretches["duration_ns"]) >= case.span_of_all_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
@@ -455,7 +455,7 @@ def fluctuating(case: Case) -> Verdict:
         "not estimated: the idle time is counted by the rules on gaps",
         swings,
         "gpus",
-        cause=case.cause("U1") or case.cause("U2"),
+        cause=case.cause("U1") if case.found("U1") else case.cause("U2"),
     )
 
 
