@@ -231,6 +231,6 @@ def test_the_values_of_a_column_and_a_pivot(capfd: pytest.CaptureFixture[str]) -
     for row in pivot["rows"]:
         assert sum(row[f"sum_{at}"] for at in range(len(pivot["values_across"]))) == row["all"]
     text = run(capfd, "report", log, "--view", "kernels", "--values", "kind")[1]
-    assert text.startswith("2 values in ")
+    assert text.startswith("3 values in 11 rows\n\nKind of Kernels (3 rows)\n")
     assert run(capfd, "report", log, "--across", "kind")[0] == 2
     assert "no such column" in run(capfd, "report", log, "--view", "kernels", "--values", "shade")[2]
