@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -119,6 +120,16 @@ def text(words: str) -> str:
     return html.escape(plain(words).translate(_NO_CHARACTERS))
 
 
+def prose(words: str) -> str:
+    """A sentence as part of the page, with the names between backquotes as code.
+
+    >>> prose("mostly `gemm<float>`")
+    'mostly <code>gemm&lt;float&gt;</code>'
+    """
+    return _NAME.sub(r"<code>\1</code>", text(words))
+
+
+_NAME: Final = re.compile("`([^`]+)`")
 _NO_CHARACTERS: Final = {0xFFFE: "·", 0xFFFF: "·"}
 """Not allowed in a page that is read as XML."""
 
@@ -152,7 +163,7 @@ def page(title: str, sections: Iterable[tuple[str, str]], *, lead: str = "", foo
 def paragraph(words: str, *, muted: bool = False) -> str:
     """A sentence; empty where there are no words."""
     look = ' class="muted"' if muted else ""
-    return f"<p{look}>{text(words)}</p>\n" if words else ""
+    return f"<p{look}>{prose(words)}</p>\n" if words else ""
 
 
 def table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str = "") -> str:

@@ -15,6 +15,7 @@ from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.iterations.times import BarRows, scale_ns
 from tui.analysis.notes_table import NOTES
 from tui.fmt import brief_duration, count
+from tui.model.columns import ColumnKind
 from tui.output.export import About, profile_name
 from tui.output.html_page import (
     Part,
@@ -26,6 +27,7 @@ from tui.output.html_page import (
     page,
     paragraph,
     plain_table,
+    prose,
     stacked_bar,
     table,
     text,
@@ -47,6 +49,7 @@ from tui.output.report_dashboard import MEANINGS_HEADING, MISSING_HEADING, SPLIT
 if TYPE_CHECKING:
     import polars as pl
 
+    from tui.analysis.dashboard_facts import Fact
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
     from tui.output.report_annotations import MarksReport, NotesReport
@@ -115,8 +118,8 @@ class HtmlDashboard(DashboardReport):
         """The guidance, the figures that are known as tiles, and why others are not."""
         known = [fact for fact in self._figures.performance if fact.value is not None]
         tiles = "".join(
-            f'<div title="{text(definition(fact.name).means)}"><dt>{text(fact.label)}</dt>'
-            f"<dd>{text(fact.written())}</dd></div>"
+            f'<div title="{text(f"{fact.written()}. {definition(fact.name).means}")}"><dt>{text(fact.label)}</dt>'
+            f"<dd>{text(_brief(fact))}</dd></div>"
             for fact in known
         )
         unknown: dict[str, list[str]] = {}
@@ -254,7 +257,7 @@ def findings_markup(rows: pl.DataFrame, *, several: bool) -> str:
         cause = f"Cause: {row['cause']} ({row['all_rules'].replace(' ', ', ')})." if row["cause"] else ""
         found.append(
             f'<div class="finding {text(severity)}"><b>{text(severity or row["tool"])}</b> '
-            f"{text(where + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
+            f"{prose(where + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
             f"{paragraph(cost + cause, muted=True)}</div>\n"
         )
     shown = expert_rows(rows, unfolded=True)
@@ -321,8 +324,26 @@ def markup_of_table(spec: TableSpec, rows: pl.DataFrame) -> str:
 
 def _page(profile: Profile, sections: Iterable[Section], notes: Iterable[str]) -> str:
     about = About(profile_name(profile.sources), "")
-    lead = "".join(paragraph(note, muted=True) for note in notes)
+    lead = "".join(paragraph(note, muted=True) for note in (_recording(profile), *notes))
     return page(about.profile, sections, lead=lead, footer=about.date)
+
+
+def _recording(profile: Profile) -> str:
+    """The GPUs and the tool, as far as they are recorded."""
+    gpus = profile["devices"]["name"].drop_nulls().value_counts(sort=True)
+    named = [name if number == 1 else f"{number} × {name}" for name, number in gpus.rows()]
+    tools = profile["sessions"]["tool"].drop_nulls().unique(maintain_order=True).to_list()
+    sessions = profile["sessions"].height
+    return ", ".join([*named, *tools, *([f"{count(sessions)} sessions"] if sessions > 1 else [])])
+
+
+def _brief(fact: Fact) -> str:
+    """The value of a figure in three digits."""
+    if fact.kind is ColumnKind.DURATION and isinstance(fact.value, int | float):
+        return brief_duration(fact.value)
+    if fact.kind is ColumnKind.PERCENT and isinstance(fact.value, int | float):
+        return brief_percent(fact.value)
+    return fact.written()
 
 
 def _facts_table(facts: Iterable[tuple[str, str]]) -> str:
