@@ -32,7 +32,7 @@ runtime.share_cores(1)
 
 # No deadline: the machine that runs the tests may be slow and shared.
 settings.register_profile(
-    "quick", deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "quick", deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.register_profile(
     "thorough",
