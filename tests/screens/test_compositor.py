@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from textual._compositor import Compositor
 from textual.css.stylesheet import Stylesheet
 from textual.geometry import Region
@@ -19,6 +18,7 @@ from tui.widgets.table.view import FrameTable, LineScrollBar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import pytest
     from textual.dom import DOMNode
     from textual.pilot import Pilot
     from textual.strip import Strip
