@@ -70,9 +70,23 @@ def test_no_tool_of_nvidia_is_named_for_another_gpu() -> None:
     assert why_none(of_ascend, UNIFIED_MEMORY) == "no unified memory: this kind of recording does not hold it"
 
 
+def test_pytorch_names_the_activity_of_the_gpus_manufacturer() -> None:
+    table = {"session": 0, "format": "torch-table", "tool": "PyTorch profiler", "framework": "PyTorch (XPU)"}
+    of_intel = profile(sessions=[table])
+    with_xpu = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])"
+    assert how_to_record(of_intel, GPU_WORK) == f"record with {with_xpu}"
+    trace = {"session": 0, "format": "pytorch-trace", "tool": "PyTorch profiler"}
+    calls = [{"name": "urEnqueueKernelLaunch", "start_ns": 0, "duration_ns": 1}]
+    assert how_to_record(profile(sessions=[trace], api_calls=calls), METRICS) == "record with unitrace -q ./app"
+    listed = [{"session": 0, "section": "gpu", "name": "Cijk_Alik_Bljk_SB_MT64x64x32", "calls": 1, "total_ns": 5}]
+    of_amd = profile(sessions=[trace], summary=listed)
+    assert how_to_record(of_amd, METRICS) == "record with rocprofv3 --pmc SQ_WAVES -f csv -- ./app"
+
+
 def test_the_work_of_a_tpu_is_in_the_ranges() -> None:
     made = profile(
         sessions=[{"session": 0, "format": "xplane"}],
         ranges=[{"name": "fusion", "domain": "TPU:0 XLA Ops", "start_ns": 0, "duration_ns": 5}],
     )
+    assert why_none(made, METRICS) == "no metrics: this kind of recording does not hold it"
     assert why_none(made, GPU_WORK) == "no GPU activities: open Ranges: it shows the work of the TPU"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis import needs
-from tui.analysis.devices import amd_sessions, tools_to_record
+from tui.analysis.devices import AMD, session_vendor, tools_to_record
 from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
 from tui.analysis.issues import issue_counts, no_text
@@ -51,6 +51,13 @@ OK: Final = "ok"
 
 _OF_NVIDIA: Final = re.compile(r"(?:nvprof|nsys|ncu|dlprof)\b")
 """Commands that record GPUs of NVIDIA alone."""
+_TOOL_OF: Final = {AMD: Tool.ROCPROF, "Intel": Tool.UNITRACE, "Huawei": Tool.ASCEND}
+"""The tool of each other manufacturer."""
+_TORCH_OF: Final = {
+    "Intel": (("ProfilerActivity.CUDA", "ProfilerActivity.XPU"), ("torch.cuda.", "torch.xpu.")),
+    "Huawei": (("ProfilerActivity.CUDA", "ProfilerActivity.NPU"), ("torch.profiler", "torch_npu.profiler")),
+}
+"""What PyTorch's commands are called on their GPUs; on those of AMD they are called as on NVIDIA's."""
 _OF_GPUS: Final = frozenset({GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, COPIES})
 _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 """Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
@@ -126,7 +133,10 @@ def recordable(profile: Profile) -> list[Need]:
     return [
         need
         for need in lacks
-        if need in RECORDABLE and need not in left_out and (need not in BY_OTHER_TOOLS_ONLY or need.recordable(tools))
+        if need in RECORDABLE
+        and need.record
+        and need not in left_out
+        and (need not in BY_OTHER_TOOLS_ONLY or need.recordable(tools))
     ]
 
 
@@ -146,9 +156,14 @@ def _of_tools(profile: Profile, need: Need) -> Need:
     found = need.with_tools(tools)
     if need in _OF_GPUS and tools == (Tool.XLA,) and _has_tpu(profile):
         return replace(found, record="open Ranges: it shows the work of the TPU")
-    if not amd_sessions(profile) or not _OF_NVIDIA.match(found.record):
-        return found
-    return need.with_tools((Tool.ROCPROF,))
+    vendor = session_vendor(profile)
+    if not vendor and tools == (Tool.XLA,) and _has_tpu(profile):
+        return replace(found, record="") if _OF_NVIDIA.match(found.record) else found
+    if vendor and _OF_NVIDIA.match(found.record):
+        return need.with_tools((_TOOL_OF[vendor],))
+    for word, term in _TORCH_OF.get(vendor, ()):
+        found = replace(found, record=found.record.replace(word, term))
+    return found
 
 
 @once_per_profile("ranges")

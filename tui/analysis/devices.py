@@ -25,6 +25,11 @@ AMD: Final = "AMD"
 _AMD_NAME: Final = re.compile(
     r"\b(?:amd|radeon|instinct|firepro|gfx[0-9]+\w*|mi[0-9]{2,3}\w?|vega|navi)\b|^(?:arcturus|aldebaran)", re.IGNORECASE
 )
+_OTHER_SESSIONS: Final = (
+    ("Intel", re.compile(r"\b(?:xpu|sycl|oneapi|level zero)\b", re.IGNORECASE), re.compile(r"^(?:ur|ze)[A-Z]")),
+    ("Huawei", re.compile(r"\b(?:npu|cann|ascend)\b", re.IGNORECASE), re.compile(r"^acl(?:rt|nn|op|prof)")),
+)
+"""Words of a session, and beginnings of API calls, by which the manufacturer of its GPUs is known."""
 _AMD_SESSION: Final = re.compile(r"\b(?:rocm|hip|roctracer|rocprofiler|rocprof\w*|miopen|amd)\b", re.IGNORECASE)
 
 
@@ -53,11 +58,31 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
     return frozenset(found | set(_calling_hip(profile)["session"].to_list()))
 
 
-@once_per_profile("api_calls")
+@once_per_profile("sessions", "api_calls", "summary")
+def session_vendor(profile: Profile) -> str:
+    """Who made the GPUs by what the sessions name: AMD, Intel or Huawei; empty where they name none of these."""
+    if amd_sessions(profile):
+        return AMD
+    words = profile["sessions"].select("tool", "tool_version", "framework", "driver_version").cast(pl.String)
+    text = "\n".join(word for row in words.iter_rows() for word in row if word)
+    calls = _names(profile)["name"]
+    return next(
+        (name for name, words, call in _OTHER_SESSIONS if words.search(text) or calls.str.contains(call.pattern).any()),
+        "",
+    )
+
+
+@once_per_profile("api_calls", "summary")
+def _names(profile: Profile) -> pl.DataFrame:
+    """The names of API calls and of what summaries list, with their session."""
+    calls = distinct_rows(profile["api_calls"], ("session", "name")).cast({"name": pl.String})
+    listed = profile["summary"].select("session", pl.col("name").cast(pl.String))
+    return pl.concat([calls, listed], how="vertical_relaxed")
+
+
 def _calling_hip(profile: Profile) -> pl.DataFrame:
-    """The sessions that call HIP."""
-    calls = distinct_rows(profile["api_calls"], ("session", "name"))
-    return calls.filter(pl.col("name").cast(pl.String).str.contains(r"^hip[A-Z]")).select("session").unique()
+    """The sessions that call HIP, or list kernels of rocBLAS."""
+    return _names(profile).filter(pl.col("name").str.contains(r"^(?:hip[A-Z]|Cijk_)")).select("session").unique()
 
 
 T = TypeVar("T")

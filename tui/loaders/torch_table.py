@@ -78,6 +78,8 @@ _TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 
 _TEXTS: Final = frozenset({"overload", "input_shapes", "stack"})
 _NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S)")
+_OF_DEVICE: Final = re.compile(rf"Self ({_DEVICE})")
+"""The heading that names the device: CUDA for GPUs of NVIDIA and AMD, XPU for those of Intel, NPU for Huawei's."""
 _TOTAL: Final = re.compile(rf"(?P<self>Self )?(?P<device>CPU|{_DEVICE}) time total: +(?P<time>{_TIME})\s*", re.ASCII)
 _APART: Final = re.compile(r"[ \t]{2,}|\t")
 _VARYING: Final = re.compile(r"[0-9]+(?:[-:.,/T ][0-9]+){2,}Z?|[0-9]{9,}(?:\.[0-9]+)?")
@@ -339,7 +341,9 @@ class _Tables:
 def _add_session(table: _Table, collector: Collector) -> None:
     """Add a table as a session."""
     session = collector.open_session(FORMAT.name, table.header.number)
-    session.facts.update(tool="PyTorch profiler", framework="PyTorch")
+    device = _OF_DEVICE.search(table.header.text)
+    other = f" ({device[1]})" if device and device[1] in ("XPU", "NPU") else ""
+    session.facts.update(tool="PyTorch profiler", framework=f"PyTorch{other}")
     session.last_line = table.last_line
     sections = _sections(table)
     _number_cut_names(table, sections, collector)

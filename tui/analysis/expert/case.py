@@ -12,7 +12,7 @@ import polars as pl
 
 from tui.analysis.api_calls import api
 from tui.analysis.capabilities import missing
-from tui.analysis.devices import device_facts
+from tui.analysis.devices import device_facts, session_vendor
 from tui.analysis.expert.in_use import InUse
 from tui.analysis.expert.words import total
 from tui.analysis.gpu_time.breakdown import wall_bounds
@@ -310,7 +310,7 @@ class Case:
         """Who made the GPUs: NVIDIA where nothing says otherwise."""
         known = {Tool.ROCPROF: "AMD", Tool.UNITRACE: "Intel", Tool.ASCEND: "Huawei"}
         named = self.facts["vendor"].drop_nulls()
-        return str(named[0]) if named.len() else known.get(self.tool, "NVIDIA")
+        return str(named[0]) if named.len() else session_vendor(self.profile) or known.get(self.tool, "NVIDIA")
 
     @property
     def api_name(self) -> str:

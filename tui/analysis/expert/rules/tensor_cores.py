@@ -190,6 +190,7 @@ _KERNEL_PROFILERS: Final = {
     "NVIDIA": "ncu --set full shows what limits it.",
     "AMD": "rocprof-compute shows what limits it.",
     "Huawei": "msprof op shows what limits it.",
+    "Intel": "vtune -collect gpu-hotspots shows what limits it.",
 }
 
 
