@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.cached_results import CACHED_SCHEMAS
+from tui.analysis.expert.words import counted
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.kernels import kernels
 from tui.cache import entry as cache_entry
@@ -486,9 +487,9 @@ def preview_lines(found: FoundProfile, width: int, height: int, *, is_looked: bo
         return [clip(line, width) for line in lines[:height]]
     counts = [
         f"{figures.sessions} sessions" if figures.sessions > 1 else "",
-        f"{figures.launches:,} launches" if figures.launches is not None else "",
-        f"{figures.ops:,} ops" if figures.ops else "",
-        f"{figures.api_calls:,} API calls" if figures.api_calls else "",
+        counted(figures.launches, "launch", "launches") if figures.launches is not None else "",
+        counted(figures.ops, "op") if figures.ops else "",
+        counted(figures.api_calls, "API call") if figures.api_calls else "",
     ]
     duration = "not recorded" if figures.duration_ns is None else brief_duration(figures.duration_ns)
     lines += [

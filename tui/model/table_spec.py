@@ -56,6 +56,8 @@ class Column:
     """Its texts are figures of several kinds: they end below each other, as numbers do."""
     is_signed: bool = False
     """A difference: more is written with a plus sign."""
+    is_growth: bool = False
+    """A difference of which more is worse: screens show more in red and less in green."""
     is_prose: bool = False
     """Its texts are sentences: they are cut at the end, after quoted names are shortened."""
     is_path: bool = False

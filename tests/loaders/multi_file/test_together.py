@@ -55,6 +55,15 @@ def trace_folder(folder: Path) -> Path:
     return folder
 
 
+def test_a_folder_of_unusable_files_names_all_of_them(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("")
+    (tmp_path / "b.json").write_text("[]")
+    (tmp_path / "c.txt").write_text("no profile\n")
+    _, errors = load([str(tmp_path)])
+    assert errors[0].message == f"{tmp_path}: none of its 3 files can be read"
+    assert [reason.partition(":")[0] for reason in errors[0].hint.split("; ")] == ["a.json", "b.json", "c.txt"]
+
+
 def opened(*paths: Path | str) -> Profile:
     profile, errors = load([str(path) for path in paths])
     assert profile is not None

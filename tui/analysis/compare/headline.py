@@ -239,7 +239,15 @@ HEADLINE: Final = TableSpec(
         Column("baseline", "Baseline", K.TEXT, "Of the baseline, the first profile.", 1, ends_right=True),
         Column("candidate", "Candidate", K.TEXT, "Of the candidate, the second profile.", 1, ends_right=True),
         Column("diff", "Diff", K.TEXT, "Candidate minus baseline.", 1, ends_right=True),
-        Column("diff_pct", "Diff%", K.PERCENT, "The difference as a share of the baseline.", 1, is_signed=True),
+        Column(
+            "diff_pct",
+            "Diff%",
+            K.PERCENT,
+            "The difference as a share of the baseline.",
+            1,
+            is_signed=True,
+            is_growth=True,
+        ),
         Column(
             "unknown_reason",
             COLUMNS["unknown_reason"].title,

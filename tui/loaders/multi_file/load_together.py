@@ -166,8 +166,14 @@ def join_folder(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
         if one.profile is None and one.error is None and not one.was_stopped
     ]
     if not profiles:
-        if errors:
+        if len(errors) + len(passed_over) == 1 and errors:
             raise errors[0]
+        if errors:
+            reasons = [error.message.removeprefix(f"{path.rstrip('/')}/") for error in errors]
+            reasons += [f"{name}: no profile found" for name in passed_over]
+            more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+            message = f"{path}: none of its {len(reasons)} files can be read"
+            raise ProftuiError(message, "; ".join(reasons[:MOST_REASONS]) + more)
         raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
     profile = joined(sorted(one_session_a_run(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
@@ -182,6 +188,10 @@ def join_folder(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
         )
         issues.append({"severity": "warning", "text": "", "reason": reason})
     return with_issues(profile, issues)
+
+
+MOST_REASONS: Final = 10
+"""So many files that cannot be read are named."""
 
 
 def left_out(profile: Profile) -> list[str]:

@@ -133,6 +133,7 @@ TABLES: Final = (
         "Candidate minus baseline; new and removed rows count as 0 on the other side.",
         1,
         is_signed=True,
+        is_growth=True,
         compared_with=_TOTALS,
     ),
     Column("a_bytes", "Baseline", K.SIZE, "Alive at the peak of the baseline.", 2, compared_with=_SIZES),
@@ -144,11 +145,14 @@ TABLES: Final = (
         "Candidate minus baseline; new and removed rows count as 0 on the other side.",
         1,
         is_signed=True,
+        is_growth=True,
         compared_with=_SIZES,
     ),
     Column("a_allocations", "Baseline allocs", K.COUNT, "Allocations alive at the peak of the baseline.", 6),
     Column("b_allocations", "Candidate allocs", K.COUNT, "Allocations alive at the peak of the candidate.", 6),
-    Column("delta_pct", "Diff%", K.PERCENT, "Difference as a share of the baseline.", 3, is_signed=True),
+    Column(
+        "delta_pct", "Diff%", K.PERCENT, "Difference as a share of the baseline.", 3, is_signed=True, is_growth=True
+    ),
     Column(
         "a_calls",
         "Baseline calls",

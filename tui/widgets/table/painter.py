@@ -55,6 +55,8 @@ class TableStyles:
     hit: Style
     error: Style
     warning: Style
+    grew: Style
+    shrank: Style
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,8 @@ class TablePainter:
                     style = styles.cursor_cell if look.is_focused else styles.blurred_cell
             elif value is None:
                 style = styles.unknown
+            elif placed.column.is_growth and isinstance(value, (int, float)):
+                style = styles.grew if value > 0 else styles.shrank if value < 0 else None
             elif cell is self._status:
                 style = styles.error if status == "error" else styles.warning if status == "warning" else None
             if hit and hits and cell.writer.is_text and (spans := cell.spans(value, values, hits)):

@@ -115,6 +115,8 @@ class FrameTable(ScrollView, can_focus=True):
         "frametable--hit",
         "frametable--error",
         "frametable--warning",
+        "frametable--grew",
+        "frametable--shrank",
     }
     DEFAULT_CSS = """
     FrameTable {
@@ -136,6 +138,8 @@ class FrameTable(ScrollView, can_focus=True):
         & > .frametable--bar { color: $bar; }
         & > .frametable--error { color: $error; text-style: bold; }
         & > .frametable--warning { color: $warning; text-style: bold; }
+        & > .frametable--grew { color: $error; }
+        & > .frametable--shrank { color: $success; }
         & > .frametable--hit { color: $accent; text-style: bold underline; }
     }
     """
@@ -289,6 +293,8 @@ class FrameTable(ScrollView, can_focus=True):
             hit=component("hit"),
             error=component("error"),
             warning=component("warning"),
+            grew=component("grew"),
+            shrank=component("shrank"),
         )
         return self._part_styles
 
