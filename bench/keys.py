@@ -55,6 +55,9 @@ VIEWS = {
     "Timeline": b"timeline",
     "Memory": b"memory",
     "Ranges": b"ranges",
+    "Flame": b"flame",
+    "Critical Path": b"critical-path",
+    "Roofline": b"roofline",
 }
 """Every view that the database feeds, and what is typed to go there."""
 

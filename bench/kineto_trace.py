@@ -25,10 +25,16 @@ FIRST_LOOKS = {
     "critical path of one iteration": "critical_path",
     "roofline": "roofline",
     "ops by module": "group_ops",
+    "flame": "flame",
+    "collectives of two ranks, with causes": "collectives",
+    "steps of a server by phase": "server_steps",
+    "CUDA graphs": "graphs",
+    "loops within loops": "loops",
+    "list of profiles in its folder": "home",
 }
 """What a view computes when it is first opened, and the function of `bench.work` that does it."""
 FIRST_LOOK_GOAL = 1.0
-"""Seconds of a trace of 256 MB, and in proportion of others."""
+"""Seconds of a trace of 256 MB, and in proportion of others; no view is filled while the file opens."""
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:

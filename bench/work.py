@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
+from tui.analysis.found_profiles import find_profiles
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops.op_costs import recorded_ops
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.kineto.events import WANTED
 from tui.loaders.registry import load, load_one
 from tui.loaders.source import Source
-from tui.model.profile import joined
+from tui.model.profile import Profile, joined
+from tui.model.schema import NAME
 from tui.tables import table
 
 
@@ -37,9 +41,16 @@ def load_profile(path: str) -> int:
     return profile["activities"].height + profile["api_calls"].height
 
 
-def _first_look(path: str, table_name: str) -> tuple[int, float]:
-    """Rows of a table and the seconds that they take when its view is first opened."""
-    profile = with_iterations(load_one(path))
+def _first_look(path: str, table_name: str, change: Callable[[Profile], Profile] | None = None) -> tuple[int, float]:
+    """Rows of a table and the seconds that they take when its view is first opened.
+
+    Args:
+        path: The file.
+        table_name: The table.
+        change: Makes of the file what such a view is about.
+    """
+    profile = load_one(path)
+    profile = with_iterations(profile if change is None else change(profile))
     recorded_ops(profile)  # as opening the file does
     began = time.perf_counter()
     table(table_name).rows(profile)
@@ -64,6 +75,89 @@ def roofline(path: str) -> tuple[int, float]:
 def group_ops(path: str) -> tuple[int, float]:
     """The tree of modules, with forward and backward."""
     return _first_look(path, "op_forest")
+
+
+def flame(path: str) -> tuple[int, float]:
+    """Groups, ops and kernels to scale."""
+    return _first_look(path, "flame")
+
+
+def server_steps(path: str) -> tuple[int, float]:
+    """Steps of a server by phase: half of them prefill."""
+    named = pl.col("name").cast(pl.String)
+    even = pl.col("iteration") % 2 == 0
+    step = (
+        pl.when(even)
+        .then(pl.lit("execute_context_1(512)_generation_0(0)"))
+        .otherwise(pl.lit("execute_context_0(0)_generation_32(32)"))
+    )
+
+    def as_server(profile: Profile) -> Profile:
+        name = pl.when(pl.col("iteration").is_not_null()).then(step).otherwise(named).cast(NAME)
+        return _with_frames(profile, ranges=profile["ranges"].with_columns(name.alias("name")))
+
+    return _first_look(path, "phases", as_server)
+
+
+def graphs(path: str) -> tuple[int, float]:
+    """Graphs with their replays: each step is one."""
+
+    def as_graphs(profile: Profile) -> Profile:
+        first = pl.col("correlation").first().over("session", "iteration")
+        activities = profile["activities"].sort("start_ns", maintain_order=True).with_columns(first)
+        name = pl.lit("cudaGraphLaunch", dtype=pl.String).cast(NAME)
+        launches = pl.col("correlation").is_in(activities["correlation"].unique().implode())
+        calls = profile["api_calls"].with_columns(pl.when(launches).then(name).otherwise("name").alias("name"))
+        return _with_frames(profile, activities=activities, api_calls=calls)
+
+    return _first_look(path, "cuda_graphs", as_graphs)
+
+
+def loops(path: str) -> tuple[int, float]:
+    """Loops within loops, and names that iterations could end with, where nothing marks the steps."""
+
+    def unmarked(profile: Profile) -> Profile:
+        none = pl.lit(None, pl.Int32).alias("iteration")
+        return _with_frames(
+            profile, **{name: profile[name].with_columns(none) for name in ("activities", "ops", "ranges")}
+        )
+
+    return _first_look(path, "key_choices", unmarked)
+
+
+def collectives(path: str) -> tuple[int, float]:
+    """Collectives of two ranks, matched, with what the last rank did: the trace twice, its copies of data as those."""
+
+    def as_ranks(profile: Profile) -> Profile:
+        name = pl.lit("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", dtype=pl.String).cast(NAME)
+        kernel = pl.lit("kernel", dtype=pl.String).cast(NAME)
+        is_copy = pl.col("kind") == "memcpy"
+        activities = profile["activities"].with_columns(
+            pl.when(is_copy).then(name).otherwise("name").alias("name"),
+            pl.when(is_copy).then(kernel).otherwise("kind").alias("kind"),
+        )
+        ranks = [
+            _with_frames(
+                profile,
+                activities=activities,
+                sessions=profile["sessions"].with_columns(pl.lit(rank, pl.Int32).alias("rank")),
+            )
+            for rank in range(2)
+        ]
+        return joined(ranks)
+
+    return _first_look(path, "collectives", as_ranks)
+
+
+def _with_frames(profile: Profile, **frames: pl.DataFrame) -> Profile:
+    return replace(profile, frames={**profile.frames, **frames})
+
+
+def home(path: str) -> tuple[int, float]:
+    """The list of profiles in the folder of a file and below it."""
+    began = time.perf_counter()
+    found = find_profiles(str(Path(path).parent))
+    return len(found.profiles), time.perf_counter() - began
 
 
 def read_trace_events(path: str) -> int:
