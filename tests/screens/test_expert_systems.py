@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
 import pytest
 
 from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
 from tests.analysis.expert.judging import as_shown
-from tests.corpus import corpus_file, recording_file
+from tests.corpus import corpus_file, recording_file, shared_file
 from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.capabilities import views
+from tui.analysis.critical_path_slack import critical_path
 from tui.analysis.expert.findings import FOLDED, IDLE_RULES, findings, gap_of
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
 from tui.analysis.timeline.lookup import Gap, TimeInterval, gap_at
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.screens.base import DETAILS_FROM
+from tui.screens.expert_systems import path_lines
 from tui.screens.menus import MenuScreen
 from tui.screens.tabs import TabbedTables
 from tui.screens.timeline import TimelineScreen
@@ -26,7 +30,7 @@ from tui.tables import tables_of_report
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from syrupy.assertion import SnapshotAssertion
 
@@ -214,6 +218,39 @@ async def test_details_show_figures_thresholds_and_what_to_do() -> None:
         text = screen_text(pilot.app)
         for heading in ("Problem", "Do", "Costs", "Figures", "Thresholds", "Evidence"):
             assert heading in text
+
+
+async def test_details_say_what_faster_work_would_save_by_the_critical_path() -> None:
+    async with opened(TRAINING, size=(200, 60), view="expert-systems") as pilot:
+        await settled(pilot)
+        text = screen_text(pilot.app)
+        assert "If it were faster" in text
+        assert "Iteration 4, 41 ms: " in text
+
+
+def test_savings_of_the_work_behind_a_finding() -> None:
+    """Two kernels on the path of a decode step; another one is not there, and the training waits for its CPU."""
+
+    def lines(profile: Profile, names: Sequence[str | None]) -> list[tuple[str, str]]:
+        evidence = json.dumps([{"name": name} for name in names])
+        return [(label, text) for label, text, _ in path_lines(profile, {"session": 0, "evidence": evidence})]
+
+    decode = as_shown(shared_file("corpus2/inference/vllm_decode_full/graph_execution.json.gz"))
+    first, *others = lines(decode, ["vllm::rotary_embedding_kernel", "no such kernel"])
+    assert first[0] == "Step"
+    assert first[1].startswith("Iteration 0, 19.1 ms: ")
+    assert others == []
+    work = critical_path(decode).filter(path_kind="kernel")
+    names = work["name"].cast(pl.String).head(2).to_list()
+    assert [text.rpartition(": ")[2] for _, text in lines(decode, names)[1:]] == [
+        "saves 1.88 ms of its 3.76 ms",
+        "saves 1.64 ms of its 3.27 ms",
+    ]
+    training = as_shown(sample(TRAINING))
+    kernel = critical_path(training).filter(path_kind="kernel", path_ns=0)["name"][0]
+    assert lines(training, [kernel])[1:] == [
+        ("Half of it", "saves nothing in this iteration: the work is not on its critical path")
+    ]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -7,10 +7,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from textual import on
+import polars as pl
+from textual import on, work
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.analysis.critical_path import critical_paths
+from tui.analysis.critical_path_slack import critical_path
 from tui.analysis.expert.findings import (
     EVERY_FINDING,
     EXPERT,
@@ -34,6 +37,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
+from tui.screens.critical_path import sentence_of
 from tui.screens.dashboard.entries import Link
 from tui.screens.tabs import TabbedTables
 from tui.text import plain
@@ -42,16 +46,18 @@ from tui.widgets.details import DetailPane, Details, sections, whole_value
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    import polars as pl
     from textual.widget import Widget
 
+    from tui.model.profile import Profile
     from tui.widgets.details import Details, Line
 
 
 NAME_SHOWN: Final = 60
 """Cells of a name among the rows."""
+SAVINGS: Final = 3
+"""Names of work whose savings are told."""
 FILTER_SHOWN: Final = 100
 """Cells of a filter: where it is used, it is there in full."""
 
@@ -66,14 +72,16 @@ _BY_ENDING: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
 """How a figure is written, by the end of its name."""
 
 
-def finding_details(row: Mapping[str, Any]) -> Details:
+def finding_details(row: Mapping[str, Any], path: Sequence[Line] = ()) -> Details:
     """What is known of a row of the Expert Systems view.
 
     Args:
         row: Of `tui.analysis.expert.findings.expert_rows`.
+        path: What the critical path says of it, as `path_lines`.
     """
     if row["state"] == State.FOUND.value:
-        return sections(_found(row))
+        first, thresholds, *others = _found(row)
+        return sections([first, thresholds, ("If it were faster", list(path)), *others])
     if row["state"] == FOLDED:
         lines: list[Line] = [
             (row["verdict"].capitalize(), row["all_rules"], ""),
@@ -110,6 +118,35 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
         ("Evidence", _evidence(row["evidence"])),
         ("The rule", more),
     ]
+
+
+def path_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
+    """What decides when an iteration ends, and what it would save if the work behind a finding took half as long.
+
+    Args:
+        profile: What is shown.
+        row: A finding of ours.
+    """
+    work = critical_path(profile, row["session"])
+    if work.is_empty():
+        return []
+    one = (pl.col(name) == work[name][0] for name in ("session", "iteration"))
+    lines: list[Line] = [("Step", sentence_of(profile, critical_paths(profile).filter(*one).row(0, named=True)), "")]
+    names = {str(one["name"]) for one in json.loads(row["evidence"] or "[]") if one.get("name")}
+    own = (
+        work.filter(pl.col("name").cast(pl.String).is_in(names))
+        .group_by(pl.col("name").cast(pl.String))
+        .agg(pl.col("half_saves_ns", "path_ns", "work_ns").sum())
+        .sort("half_saves_ns", "name", descending=[True, False])
+    )
+    if own.height and not own["path_ns"].sum():
+        lines.append(("Half of it", "saves nothing in this iteration: the work is not on its critical path", ""))
+    for name, saved, all_of_it in (
+        own.filter(pl.col("path_ns") > 0).head(SAVINGS).select("name", "half_saves_ns", "work_ns").iter_rows()
+    ):
+        what = clip_middle(short_name(name), NAME_SHOWN)
+        lines.append(("Half of it", f"{what}: saves {brief_duration(saved)} of its {brief_duration(all_of_it)}", ""))
+    return lines
 
 
 def _ways(row: Mapping[str, Any]) -> list[Line]:
@@ -214,6 +251,9 @@ class ExpertSystemsScreen(ViewScreen):
     def __init__(self) -> None:
         super().__init__()
         self._shown = FOLDED_TABLE
+        self._paths: dict[tuple[int | None, str | None], list[Line]] = {}
+        """What the critical path says of findings of `_paths_of`, by session and evidence."""
+        self._paths_of: Profile | None = None
 
     def compose_body(self) -> Iterable[Widget]:
         """The table, and below it the finding under the cursor where there is no room for all details."""
@@ -263,8 +303,27 @@ class ExpertSystemsScreen(ViewScreen):
         return True
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Everything that speaks for a finding."""
-        return finding_details(row)
+        """Everything that speaks for a finding; what the critical path says of it follows when it is known."""
+        if row["state"] != State.FOUND.value or row["tool"] != OURS or row["cost_ns"] is None:
+            return finding_details(row)
+        if self._paths_of is not self.profile:
+            self._paths, self._paths_of = {}, self.profile
+        known = self._paths.get((row["session"], row["evidence"]))
+        if known is None:
+            # Details of large profiles are made in a thread.
+            self.call_later(self._find_path, self.profile, row)
+        return finding_details(row, known or ())
+
+    @work(thread=True, exclusive=True, group="path")
+    def _find_path(self, profile: Profile, row: Mapping[str, Any]) -> None:
+        lines = path_lines(profile, row)
+        self.app.call_from_thread(self._take_path, profile, row, lines)
+
+    def _take_path(self, profile: Profile, row: Mapping[str, Any], lines: list[Line]) -> None:
+        if self.is_attached and profile is self._paths_of:
+            self._paths[row["session"], row["evidence"]] = lines
+            if lines:
+                self.show_details_again()
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the rows behind a finding, or show the clean rules; else open the details, and leave them open."""
