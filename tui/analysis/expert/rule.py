@@ -317,7 +317,7 @@ class Cause(StrEnum):
 
 _RULES_BY_CAUSE: Final = {
     Cause.START_UP: "A4 A9 A10 I10 P5 P12",
-    Cause.LAUNCH_BOUND: "U1 U3 U6 U7 U10 A2 A3 A5 A6 A7 P11 I11 I13",
+    Cause.LAUNCH_BOUND: "U1 U3 U6 U7 U10 A2 A3 A5 A6 A7 P11 I11 I13 I17",
     Cause.PAUSES: "U2 U9 A14",
     Cause.INPUT: "I5 I6",
     Cause.WAITS: "A1 A13 T11",

@@ -181,6 +181,32 @@ def steps_of_server(profile: Profile) -> pl.DataFrame:
     )
 
 
+@once_per_profile("ops")
+def captured_tokens(profile: Profile) -> pl.DataFrame:
+    """The tokens that the graphs of each step are captured for: session, iteration, captured.
+
+    Those are the rows of the matrix products that a graph replays with the ops of its capture; of several sizes the one
+    of most products.
+    """
+    name = pl.col("name").cast(pl.String)
+    rows = pl.col("input_shapes").cast(pl.String).str.extract(r"^\[+([0-9]{1,12}), ").cast(pl.Int64, strict=False)
+    return (
+        profile["ops"]
+        .filter(
+            pl.col("op_source").cast(pl.String) == "graph",
+            pl.col("iteration").is_not_null(),
+            name.str.contains(r"::(?:mm|linear|addmm|_scaled_mm|\w*gemm)$"),
+        )
+        .with_columns(rows.alias("captured"))
+        .drop_nulls("captured")
+        .group_by("session", "iteration", "captured")
+        .agg(pl.len().alias("products"))
+        .sort("products", "captured", descending=True)
+        .unique(["session", "iteration"], keep="first", maintain_order=True)
+        .select("session", "iteration", "captured")
+    )
+
+
 def without_phases(spec: TableSpec) -> TableSpec:
     """A table of iterations without the columns of a server's steps."""
     return replace(spec, columns=tuple(column for column in spec.columns if column.name not in STEP_COLUMNS))

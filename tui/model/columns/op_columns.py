@@ -196,6 +196,8 @@ ITERATIONS: Final = (
     Column("query_tokens", "Tokens", K.COUNT, "Query tokens of the step: of prompts, and one for each sequence.", 3),
     Column("kv_tokens", "KV tokens", K.COUNT, "Keys and values in the cache that the queries attend to.", 4),
     Column("tokens_per_s", "Tokens/s", K.NUMBER, "Query tokens / duration.", 4),
+    Column("captured", "Captured for", K.NUMBER, "Tokens that the replayed graph is captured for.", 4),
+    Column("padding_pct", "Padding %", K.PERCENT, "Share of the captured tokens that the step leaves empty.", 4),
     Column("phase_by", "Phase from", K.TEXT, "annotation, or inferred from the shapes of attention.", 7),
     Column("steps", "Steps", K.COUNT, "Number of steps.", 2),
     Column("step_avg_ns", "Step avg", K.DURATION, "Mean duration of a step.", 3),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.analysis.expert.answers.made import SPARSE, Answer, allocating, figures, memory, serving, stepped
 from tests.analysis.expert.profiles import (
+    A100,
     HEALTHY,
     MS,
     NCCL,
@@ -15,6 +16,23 @@ from tests.analysis.expert.profiles import (
     step,
     traced,
 )
+
+DECODE: Final = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)"
+PAGED: Final = {
+    "name": "vllm::unified_attention_with_output",
+    "input_shapes": "[[32, 64, 64], [32, 8, 64], [32, 8, 64], [32, 64, 64]]",
+    "input_types": '["bfloat16", "bfloat16", "bfloat16", "bfloat16"]',
+}
+KV_BYTES: Final = 2 * (32 * 64 * 128 + 55086 * 8 * 128)
+"""Queries and output, and the cache of all requests."""
+BANDWIDTH: Final = A100["memory_bandwidth"] / 1e9
+"""Bytes per nanosecond."""
+
+
+def replayed(tokens: int) -> dict[str, str]:
+    """A product that a graph replays."""
+    return {"name": "aten::mm", "op_source": "graph", "input_shapes": f"[[{tokens}, 8], [8, 8]]"}
+
 
 ANSWERS: Final = (
     Answer("I1", SPARSE, {"iterations": 0}, HEALTHY),
@@ -110,5 +128,32 @@ ANSWERS: Final = (
         serving(*[("step[DECODE bs=4]", 10 * MS, 9 * MS)] * 2),
         HEALTHY,
         lacks="no steps of an inference server",
+    ),
+    Answer(
+        "I15",
+        serving(*[("step[DECODE bs=3]", 10 * MS, 9 * MS)] * 2, op=replayed(32)),
+        {"steps": 2, "steps_pct": 100.0, "replaying": 2},
+        serving(*[("step[DECODE bs=30]", 10 * MS, 9 * MS)] * 2, op=replayed(32)),
+        HEALTHY,
+        says="3 tokens in a graph for 32",
+    ),
+    Answer(
+        "I16",
+        serving(*[(DECODE, 10 * MS, 9 * MS)] * 2, op=PAGED),
+        {
+            "roof_pct": pytest.approx(100 * KV_BYTES / BANDWIDTH / (9 * MS)),
+            "attention_pct": 100.0,
+            "tb_per_s": pytest.approx(KV_BYTES / (9 * MS) / 1e3),
+        },
+        serving(*[(DECODE, 10 * MS, 60_000)] * 2, op=PAGED),
+        HEALTHY,
+    ),
+    Answer(
+        "I17",
+        serving(*[("step[DECODE bs=3]", 10 * MS, MS)] * 2, op={"name": "aten::multinomial"}, launches=False),
+        {"ops": 2, "cpu_ns": 10 * MS, "cpu_pct": 50.0},
+        serving(*[("step[DECODE bs=3]", 10 * MS, MS)] * 2, op={"name": "aten::multinomial"}),
+        HEALTHY,
+        more={"cost_ns": 10 * MS},
     ),
 )

@@ -74,14 +74,26 @@ def stepped(*durations: int, **frames: Any) -> Profile:
     return traced(*work, ranges=marks, **frames)
 
 
-def serving(*steps: tuple[str, int, int], gap: int = 0, kernel: str = GEMM) -> Profile:
-    """Steps of a server: name, duration and GPU time of each."""
-    begin, marks, work = 0, [], []
+def serving(
+    *steps: tuple[str, int, int],
+    gap: int = 0,
+    kernel: str = GEMM,
+    op: dict[str, Any] | None = None,
+    launches: bool = True,
+) -> Profile:
+    """Steps of a server: name, duration and GPU time of each; each runs an op, which launches its work or not."""
+    begin, marks, work, ops = 0, [], [], []
     for number, (name, length, busy) in enumerate(steps):
         marks.append({**step(number, begin, length), "name": name})
-        work.append(run(begin, busy, kernel, iteration=number))
+        joined = {"op": number, "op_join": "launch"} if op and launches else {}
+        work.append(run(begin, busy, kernel, iteration=number, correlation=number, **joined))
+        if op:
+            ops.append({"op": number, "start_ns": begin + 1, "duration_ns": length // 2, "pid": 1, "tid": 1,
+                        "iteration": number, "op_source": "recorded", **op})  # fmt: skip
         begin += length + gap
-    return traced(*work, ranges=marks)
+    calls = [{"name": "cudaLaunchKernel", "start_ns": row["start_ns"], "duration_ns": 1, "pid": 1, "tid": 1,
+              "correlation": row["correlation"]} for row in work] if op else []  # fmt: skip
+    return traced(*work, ranges=marks, ops=ops, api_calls=calls)
 
 
 def chains(gap: int) -> Profile:

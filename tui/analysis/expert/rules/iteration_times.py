@@ -16,7 +16,9 @@ from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
 from tui.analysis.expert.words import counted, duration, percent, real, these_alone, whole
 from tui.analysis.iterations.segments import iteration_at
-from tui.analysis.iterations.serving import steps_of_server
+from tui.analysis.iterations.serving import captured_tokens, steps_of_server
+from tui.analysis.ops.op_costs import op_instances
+from tui.analysis.roofline import op_work
 from tui.correlation.iteration_ranges import DECODE, MIXED, PREFILL
 
 if TYPE_CHECKING:
@@ -373,4 +375,113 @@ def decode_communication(case: Case) -> Verdict:
         .sort("total_ns", "name", descending=[True, False])
         .head(10),
         "kernels",
+    )
+
+
+@rule("I15", "graph-padding", Family.ITERATIONS, needs.shapes, server_steps, severity=Severity.INFO)
+def graph_padding(case: Case) -> Verdict:
+    """Graphs are captured for larger batches than the steps that replay them have."""
+    steps = _steps(case).drop_nulls("query_tokens").filter(pl.col("query_tokens") > 0)
+    captured = captured_tokens(case.profile).filter(pl.col("captured") > 1)
+    rows = steps.join(captured, on=["session", "iteration"]).with_columns(
+        (100 * (1 - pl.col("query_tokens") / pl.col("captured"))).clip(0).alias("padding_pct")
+    )
+    if rows.is_empty():
+        return CannotTell("the size that replayed graphs are captured for is not known: open the capture trace too")
+    wide = rows.filter(pl.col("padding_pct") >= case.limit("I15", "padding_pct"))
+    took, all_ns = whole(wide["duration_ns"].sum()), whole(rows["duration_ns"].sum())
+    share = 100 * took / all_ns if all_ns else 0.0
+    numbers = {"steps": wide.height, "steps_pct": share, "replaying": rows.height}
+    if share < case.limit("I15", "steps_pct"):
+        return Clean(f"steps whose graph is padded by much take {percent(share)} of the time of steps", numbers)
+    worst = wide.sort("padding_pct", descending=True).row(0, named=True)
+    return Found(
+        f"{counted(wide.height, 'step')} replay graphs for larger batches: {worst['query_tokens']} tokens in a graph "
+        f"for {worst['captured']}.",
+        "Capture sizes between (vLLM: --cuda-graph-sizes; SGLang: --cuda-graph-bs).",
+        numbers,
+        None,
+        "none: a padded batch takes longer only where it is not bound by reading weights",
+        wide.sort("padding_pct", descending=True).select(*_LOOK, "captured", "padding_pct").head(10),
+        "iterations",
+    )
+
+
+@rule("I16", "kv-bandwidth", Family.ITERATIONS, needs.shapes, server_steps)
+def kv_bandwidth(case: Case) -> Verdict:
+    """Attention of decode steps reads the cache of keys and values far below the memory bandwidth."""
+    decode = _steps(case, DECODE).select("session", "iteration").unique()
+    if decode.is_empty():
+        return CannotTell("no decode steps")
+    attention = op_work(case.profile).filter(pl.col("op").cast(pl.String).str.contains(r"(?i)attention|flash_attn"))
+    calls = attention.join(decode, on=["session", "iteration"], how="semi")
+    if calls.is_empty():
+        return CannotTell("bytes of attention not known: that needs shapes, and steps that sum up their requests")
+    if calls["roof_ns"].null_count():
+        return CannotTell("the peaks of this GPU are not known")
+    took, roof = whole(calls["gpu_ns"].sum()), real(calls["roof_ns"].sum())
+    of_steps = case.profile["activities"].join(decode, on=["session", "iteration"], how="semi")
+    share = 100 * took / max(whole(of_steps["duration_ns"].sum()), 1)
+    rate = real(calls["bytes"].sum()) / took / 1e3
+    numbers = {"roof_pct": 100 * roof / took, "attention_pct": share, "tb_per_s": rate}
+    if numbers["roof_pct"] >= case.limit("I16", "roof_pct") or share < case.limit("I16", "attention_pct"):
+        return Clean(
+            f"attention of decode steps runs at {percent(numbers['roof_pct'])} of the roof and takes {percent(share)} "
+            "of their GPU time",
+            numbers,
+        )
+    return Found(
+        f"Attention of decode steps reads its cache at {percent(numbers['roof_pct'])} of the memory bandwidth "
+        f"({rate:.3g} TB/s).",
+        "Use an attention kernel that splits long requests over the GPU (FlashInfer, FlashDecoding), larger blocks of "
+        "the cache, or more requests in a batch.",
+        numbers,
+        round(took - roof),
+        "GPU time of attention in decode steps above the roof, inferred",
+        calls.sort("gpu_ns", descending=True)
+        .select("iteration", "op", "gpu_ns", "roof_ns", "roof_pct", "tb_per_s")
+        .head(10),
+        "roofline",
+    )
+
+
+_SAMPLING: Final = r"^aten::(?:multinomial|exponential_|argmax|topk|sort|argsort|_?softmax|cumsum)$"
+"""Ops with which tokens are chosen."""
+
+
+@rule("I17", "cpu-sampling", Family.ITERATIONS, needs.launches_linked, needs.ops, server_steps)
+def cpu_sampling(case: Case) -> Verdict:
+    """Tokens are sampled on the CPU in and between steps."""
+    steps = _steps(case)
+    costs = op_instances(case.profile)
+    ops = case.profile["ops"].with_columns(
+        costs["launches"].alias("launched"), costs["gpu_total_ns"].fill_null(0).alias("on_gpu_ns")
+    )
+    first, last = whole(steps["start_ns"].min()), whole((steps["start_ns"] + steps["duration_ns"]).max())
+    name = pl.col("name").cast(pl.String)
+    sampling = ops.filter(
+        name.str.contains(_SAMPLING),
+        pl.col("start_ns").is_between(first, last),
+        pl.col("launched").fill_null(0) == 0,
+        pl.col("on_gpu_ns") == 0,
+        pl.col("duration_ns") >= case.limit("I17", "op_ns"),
+    )
+    took = whole(sampling["duration_ns"].sum())
+    share = 100 * took / max(last - first, 1)
+    numbers = {"ops": sampling.height, "cpu_ns": took, "cpu_pct": share}
+    if share < case.limit("I17", "cpu_pct"):
+        return Clean(f"sampling on the CPU takes {percent(share)} of the time of steps", numbers)
+    return Found(
+        f"Tokens are sampled on the CPU: {counted(sampling.height, 'op')} without GPU work take {percent(share)} of "
+        "the time of steps.",
+        "Keep logits on the GPU and sample there (FlashInfer's sampling, or torch on the GPU); copy only the chosen "
+        "tokens.",
+        numbers,
+        took,
+        "CPU time of ops that choose tokens and launch nothing",
+        sampling.group_by(name.alias("op"))
+        .agg(pl.len().alias("calls"), pl.col("duration_ns").sum().alias("total_ns"))
+        .sort("total_ns", "op", descending=[True, False])
+        .head(10),
+        "ops-and-kernels",
     )
