@@ -14,8 +14,8 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _MIN_ARGUMENTS: Final = 6
 """Template arguments are shown where there are so many cells for them."""
 
-PREFIXES: Final = ("autograd::engine::evaluate_function: ", "torch::autograd::", "autograd::")
-"""Common prefixes without information: names that do not fit are cut after them."""
+PREFIXES: Final = {"autograd::engine::evaluate_function: ": "engine: ", "torch::autograd::": "", "autograd::": ""}
+"""Common prefixes, and what stands for them where a name does not fit: the engine calls ops that are named alike."""
 _BOILERPLATE: Final = re.compile(r"at::native::|\(anonymous namespace\)::")
 """Namespaces that nearly all kernels of PyTorch are in."""
 
@@ -255,6 +255,9 @@ def without_prefix(name: str) -> str:
     """A name without what many begin with.
 
     >>> without_prefix("autograd::engine::evaluate_function: ConvolutionBackward0"), without_prefix("aten::add")
-    ('ConvolutionBackward0', 'aten::add')
+    ('engine: ConvolutionBackward0', 'aten::add')
     """
-    return next((name[len(prefix) :] for prefix in PREFIXES if name.startswith(prefix) and name != prefix), name)
+    for prefix, short in PREFIXES.items():
+        if name.startswith(prefix) and name != prefix:
+            return short + without_prefix(name[len(prefix) :])
+    return name

@@ -70,9 +70,9 @@ def test_names_that_differ_in_what_would_be_cut_are_distinguished() -> None:
     ops = [f"{way}{name}" for name in ("AddBackward0", "MulBackward0", "torch::autograd::AccumulateGrad")]
     shown = CellWriter(COLUMNS["op"], ColumnFacts(pl.Series(ops)), TableState(), is_pinned=True)
     assert [shown.fitted(op, 30) for op in ops] == [
-        "AddBackward0",
-        "MulBackward0",
-        "AccumulateGrad",
+        "engine: AddBackward0",
+        "engine: MulBackward0",
+        "engine: AccumulateGrad",
     ]
     assert shown.fitted("aten::add", 30) == "aten::add"
 
