@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import ProgressBar, Static
 
 from tui.fitting import bar, cell_width, clip, clip_middle, pad, whole_pieces
-from tui.fmt import brief_duration, count, size
+from tui.fmt import brief_duration, brief_size, count
 from tui.labels import Cutter
 from tui.text import plain
 from tui.textual_patches import skip_small_layouts
@@ -298,7 +298,7 @@ def state_words(progress: LoadProgress, received_s: float, seconds: float, *, is
     """
     is_over = is_past or _is_read(progress)
     rows = [f"{progress.rows:,} rows"] if progress.rows and progress.preview is None else []
-    pace = [size(progress.bytes_read), AT_END] if is_over else [*_amount(progress), *_speed(progress, received_s)]
+    pace = [brief_size(progress.bytes_read), AT_END] if is_over else [*_amount(progress), *_speed(progress, received_s)]
     return "   ".join([*pace, *rows, f"{seconds:.0f} s"])
 
 
@@ -311,8 +311,8 @@ def _share(progress: LoadProgress) -> float | None:
 
 
 def _amount(progress: LoadProgress) -> list[str]:
-    read = size(progress.bytes_read)
-    return [read if progress.bytes_total is None else f"{read} of {size(progress.bytes_total)}"]
+    read = brief_size(progress.bytes_read)
+    return [read if progress.bytes_total is None else f"{read} of {brief_size(progress.bytes_total)}"]
 
 
 def _speed(progress: LoadProgress, seconds: float) -> list[str]:
@@ -322,7 +322,7 @@ def _speed(progress: LoadProgress, seconds: float) -> list[str]:
     speed = progress.bytes_read / seconds
     left = (progress.bytes_total or 0) - progress.bytes_read
     is_known = left > 0 and (_share(progress) or 0) >= _LEAST_SHARE
-    return [f"{size(speed)}/s", *([f"about {_in_words(left / speed)} left"] if is_known else [])]
+    return [f"{brief_size(speed)}/s", *([f"about {_in_words(left / speed)} left"] if is_known else [])]
 
 
 def _in_words(seconds: float) -> str:
