@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+import pytest
+
+from tests.cli.running import TRACE as NVPROF_LOG
 from tests.cli.running import run
 from tests.profiles import SAMPLES
+from tests.pseudo_terminal import PROGRAM, Program
 from tests.screens.opening import press, until
 from tui.app import ProftuiApp, follow
 from tui.app.follow import News, Watch, lacks_end, stamps
@@ -18,8 +24,6 @@ from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
 
 TRACE = gzip.decompress((SAMPLES / "mlp_modules.pt.trace.json.gz").read_bytes())
 
@@ -43,6 +47,12 @@ def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> Non
         assert watch.news(watch.look(), 100 + second_s) is News.GROWING
     log.write_text("x" * 30)
     assert watch.news(watch.look(), 130) is News.COMPLETE, "a log that never rests is read all the same"
+    watch.mark_read(watch.look())
+    watch.rest(130, took_s=4)
+    log.write_text("x")
+    assert watch.news(watch.look(), 131) is News.GROWING
+    assert watch.news(watch.look(), 165) is News.GROWING, "a tenth of the time goes into reading, not more"
+    assert watch.news(watch.look(), 166) is News.COMPLETE
     assert lacks_end(str(tmp_path / "none.json")) is False
     assert stamps([str(tmp_path / "none")]) == {}
 
@@ -50,7 +60,7 @@ def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> Non
 async def test_a_folder_is_read_when_its_files_are_complete_and_the_view_stays(tmp_path: Path) -> None:
     app = ProftuiApp(OpenOptions(paths=(str(tmp_path),), follow=True, cache=False))
     path = tmp_path / "rank0.pt.trace.json"
-    with patch.multiple(follow, POLL_S=3600.0, SETTLED_S=0.01):
+    with patch.multiple(follow, POLL_S=3600.0, SETTLED_S=0.01, REST=0):
         async with app.run_test(size=(120, 40)) as pilot:
             shown, following = app.profile_session, app.loading_files.following
             assert following is not None
@@ -89,3 +99,37 @@ def test_follow_needs_a_file(capfd: pytest.CaptureFixture[str]) -> None:
     with patch("tui.cli.explore.terminal_of") as known:
         known.return_value.obstacle = ""
         assert run(capfd, "--follow", "-")[2].startswith("proftui: --follow needs a file or a folder\n")
+
+
+WRITER = """
+import sys, time
+path, head, row, number = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+with open(path, "a") as log:
+    log.write(head)
+    for place in range(number):
+        log.write(row.replace("353.98ms ", f"{400 + place}.00ms ", 1))
+        log.flush()
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.slow
+def test_a_job_writes_while_it_is_followed(tmp_path: Path) -> None:
+    """In a terminal, beside a process that writes its log row by row: what it wrote is shown when it rests."""
+    log = tmp_path / "run.log"
+    head, _, rest = NVPROF_LOG.partition("353.98ms")
+    row = "353.98ms" + rest.partition("\n")[0] + "\n"
+    writes = [sys.executable, "-c", WRITER, str(log)]
+    with Program([*PROGRAM, "--no-cache", "--follow", str(log)]) as program:
+        program.shows("read when there is more")
+        with subprocess.Popen([*writes, head, row, "40"]):
+            program.shows("following, read at ")
+            program.press(b"K")
+            program.shows("sorted by Total")
+        begun = len(program.output)
+        with subprocess.Popen([*writes, "", row, "60"]):
+            program.shows("new data is being written", since=begun)
+            # 40 and 60 rows of the one kernel, beside one of each other kind.
+            program.shows(" 100 ", since=begun)
+        program.press(b"Q")
+        assert program.ended() == 0

@@ -24,6 +24,8 @@ SETTLED_S: Final = 2.0
 """A file that has not changed for so long is complete, unless it is JSON whose end is missing."""
 LONGEST_S: Final = 30.0
 """A text that never rests is read so often all the same: its whole lines."""
+REST: Final = 9
+"""For so many times as long as reading took, nothing is read again: a growing text is read from its beginning."""
 _TEXTS: Final = (".log", ".txt", ".csv", ".out", ".err")
 """Endings of files whose whole lines can be read while they grow."""
 MAX_FILES: Final = 10_000
@@ -92,7 +94,16 @@ class Watch:
         self._paths, self._settled_s, self._longest_s = paths, settled_s, longest_s
         self._read: Stamps = {}
         self._seen: Stamps = {}
-        self._seen_s = self._began_s = 0.0
+        self._seen_s = self._began_s = self._not_before_s = 0.0
+
+    def rest(self, now_s: float, took_s: float) -> None:
+        """Read nothing for a while after a reading.
+
+        Args:
+            now_s: When that ended.
+            took_s: How long it took.
+        """
+        self._not_before_s = now_s + REST * took_s
 
     def mark_read(self, seen: Stamps) -> None:
         """The files are read as they are now, or were when they were looked at."""
@@ -121,7 +132,7 @@ class Watch:
             return News.GROWING
         rests = now_s - self._seen_s >= self._settled_s
         is_late = now_s - self._began_s >= self._longest_s and all(path.endswith(_TEXTS) for path in changed)
-        return News.COMPLETE if rests or is_late else News.GROWING
+        return News.COMPLETE if (rests or is_late) and now_s >= self._not_before_s else News.GROWING
 
 
 class Following:
@@ -147,6 +158,7 @@ class Following:
         self._is_reading, self._read_again = is_reading, read_again
         self._watch = Watch(paths, SETTLED_S, LONGEST_S)
         self._is_looking = False
+        self._reading_since_s = time.monotonic()
 
     def start(self) -> None:
         """Look at the files from now on; before they are read for the first time."""
@@ -155,6 +167,8 @@ class Following:
 
     def loaded(self) -> None:
         """The files have been read: say that they are followed."""
+        now_s = time.monotonic()
+        self._watch.rest(now_s, now_s - self._reading_since_s)
         self._say(f"following, read at {datetime.now().strftime('%H:%M:%S')}")
 
     def _say(self, words: str) -> None:
@@ -180,4 +194,5 @@ class Following:
             self._say("following: new data is being written")
         elif news is News.COMPLETE:
             self._watch.mark_read(now)
+            self._reading_since_s = time.monotonic()
             self._read_again()
