@@ -15,11 +15,11 @@ from tests.corpus import recording_file
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.groupings import by_shapes
-from tui.analysis.ops.op_attribution import classified_work, op_tree, work_by_op
+from tui.analysis.ops.op_attribution import PASSES, classified_work, op_tree, work_by_op
 from tui.analysis.ops.op_costs import by_name as recorded_by_name
 from tui.analysis.ops.op_costs import op_instances, op_overheads, recorded_ops, self_times
 from tui.analysis.ops.op_instances import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
-from tui.analysis.ops.op_trees import PASSES, by_path
+from tui.analysis.ops.op_trees import by_path
 from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import (
     OPS,
@@ -550,6 +550,10 @@ def training_ops() -> Profile:
         ("aten::_foreach_add_", "Optimizer.step#SGD.step", None, None, 4),
         ("aten::_foreach_norm", "", None, None, 1),
         ("aten::copy_", "", None, None, 5),
+        ("record_param_comms", f"{engine}torch::autograd::AccumulateGrad/c10d::allreduce_", "bprop", None, 8),
+        ("aten::copy_", "torch.distributed.ddp.reducer::copy_bucket_to_grad", None, None, 2),
+        ("c10d::_reduce_scatter_base_", "FSDP::post_backward_reduce", None, None, 3),
+        ("aten::_foreach_mul_", "", None, None, 1),
     ]
     ops = [
         {"op": at, "name": name, "group": group or None, "direction": way, "forward": forward, "start_ns": 100 * at,
@@ -563,7 +567,7 @@ def training_ops() -> Profile:
 def test_backward_stands_where_its_forward_ran() -> None:
     tree = by_path(training_ops())
     rows = {row["path"]: tuple(row[name] for name in PASSES) for row in tree.iter_rows(named=True)}
-    assert rows[""] == (13, 28, 10, 5, 12)
+    assert rows[""] == (13, 41, 10, 6, 12)
     assert rows["Net_0"] == (13, 26, 10, 0, 0)
     assert rows["Net_0/Linear_0"] == (10, 20, 10, 0, 0)
     assert rows["Net_0/aten::threshold_backward"] == (0, 6, 0, 0, 0)
@@ -571,7 +575,12 @@ def test_backward_stands_where_its_forward_ran() -> None:
     assert rows[f"(autograd engine, no forward op)/{engine}"] == (0, 2, 0, 0, 0)
     assert rows["Optimizer.step#SGD.step"] == (0, 0, 0, 4, 0)
     assert rows["aten::copy_"] == (0, 0, 0, 0, 5)
-    assert tree["gpu_self_ns"].sum() == 68
+    assert rows["(gradient clipping)"] == (0, 0, 0, 2, 0)
+    hooks = "(DDP and FSDP hooks)"
+    assert rows[hooks] == (0, 13, 0, 0, 0)
+    assert rows[f"{hooks}/torch.distributed.ddp.reducer::copy_bucket_to_grad"] == (0, 2, 0, 0, 0)
+    assert rows[f"{hooks}/FSDP::post_backward_reduce"] == (0, 3, 0, 0, 0)
+    assert tree["gpu_self_ns"].sum() == 82
 
 
 def test_without_backward_there_are_no_passes() -> None:
@@ -592,6 +601,7 @@ def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
     assert tree["gpu_ns"][0] == ops_by_name(made)["gpu_self_ns"].sum()
     if "bprop" in made["ops"]["direction"].cast(pl.String).to_list():
         assert tree.filter(pl.sum_horizontal(PASSES) != pl.col("gpu_ns")).is_empty()
-        backward = made["ops"].filter(pl.col("direction") == "bprop")["op"]
+        of_reducer = pl.col("group").cast(pl.String).str.contains("ddp.reducer::", literal=True).fill_null(False)
+        backward = made["ops"].filter((pl.col("direction") == "bprop") | of_reducer)["op"]
         launched = made["activities"].filter(pl.col("op").is_in(backward.implode()))["duration_ns"].sum()
         assert tree["backward_gpu_ns"][0] == launched

@@ -15,7 +15,7 @@ from tui.analysis.flop_formulas import PAGED, WRAPPERS, Call, UnknownWorkError, 
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.memory_formulas import model_of, work_of
-from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
+from tui.analysis.ops.op_attribution import PASSES, op_row_of_activities, op_tree, passes
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, ops, ops_spec
 from tui.analysis.tensor_core_use import with_verdicts
@@ -55,6 +55,7 @@ OP_WORK: Final = pl.Schema(
         "peak": NAME,
         "peak_flops_per_s": pl.Float64,
         "formula": NAME,
+        "is_recomputed": pl.Boolean,
         "line": pl.UInt32,
         "main_activity": pl.UInt32,
         "inner_row": pl.UInt32,
@@ -115,6 +116,7 @@ def op_work(profile: Profile) -> pl.DataFrame:
     - ``roof_ns`` is the least time that the GPU's peaks allow: the larger of FLOPs / peak and bytes / bandwidth.
       ``roof_pct`` is that as a share of ``gpu_ns``. ``bound`` is which of the two it is, ``peak`` the type whose peak
       counts. They are null where the peaks of the GPU are not known.
+    - ``is_recomputed``: a forward op that runs again during backward (activation checkpointing).
     - ``main_activity`` and ``inner_row`` are the launch that takes nearly all of its time and the op that launched it.
 
     Source of the model: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
@@ -125,14 +127,18 @@ def op_work(profile: Profile) -> pl.DataFrame:
     work = _work_of_calls(profile)
     owner = _counted_calls(recorded, work)
     rows = np.flatnonzero(owner == np.arange(recorded.height))
-    calls = recorded[rows].select(
-        "session",
-        pl.Series("row", rows, dtype=pl.UInt32),
-        pl.col("name").alias("op"),
-        "iteration",
-        pl.col("input_shapes").alias("shapes"),
-        pl.col("input_types").alias("types"),
-        "line",
+    calls = (
+        recorded[rows]
+        .select(
+            "session",
+            pl.Series("row", rows, dtype=pl.UInt32),
+            pl.col("name").alias("op"),
+            "iteration",
+            pl.col("input_shapes").alias("shapes"),
+            pl.col("input_types").alias("types"),
+            "line",
+        )
+        .with_columns(is_recomputed=(passes(profile)["pass"] == PASSES[2]).gather(pl.Series(rows)))
     )
     instances = op_instances(profile)
     return (
@@ -572,7 +578,9 @@ def iteration_rates(profile: Profile) -> pl.DataFrame:
 
     Columns: session, iteration, flops, peak_ns (null where the peak of a call with FLOPs is not known), gpus.
     """
-    with_flops = op_work(profile).filter(pl.col("flops") > 0, pl.col("iteration").is_not_null())
+    with_flops = op_work(profile).filter(
+        pl.col("flops") > 0, ~pl.col("is_recomputed"), pl.col("iteration").is_not_null()
+    )
     gpus = profile["activities"].group_by("session").agg(pl.col("device").n_unique().clip(1).alias("gpus"))
     peak_s = pl.col("flops") / pl.col("peak_flops_per_s")
     return (
@@ -622,12 +630,14 @@ class Roofline:
     covered_pct: float | None
     """Its share of the GPU time of the session."""
     flops: int
-    """Of all calls."""
+    """Of all calls; what activation checkpointing computes again is not counted again."""
     tflops_per_s: float | None
     """FLOPs per second of wall time, in 10^12."""
     mfu_pct: float | None
     """Model FLOPs utilization: the least time that the peaks allow for the FLOPs / wall time. None where a call with
     FLOPs has no known peak."""
+    hfu_pct: float | None
+    """Hardware FLOPs utilization: the same with what is computed again; None where nothing is."""
     gain_ns: int | None
     """GPU time above the roofline, of the calls whose roof is known."""
 
@@ -650,8 +660,10 @@ def rooflines(profile: Profile) -> list[Roofline]:
         gpus = max(own["device"].n_unique(), 1)
         wall_s = (ends - start) * gpus / 1e9 if isinstance(ends, int) and isinstance(start, int) else 0
         with_flops = rows.filter(pl.col("flops") > 0)
+        again = with_flops["is_recomputed"]
         peak_s = with_flops["flops"] / with_flops["peak_flops_per_s"]
-        flops = int(rows["flops"].sum())
+        is_known = wall_s and not peak_s.null_count()
+        flops = int(with_flops.filter(~again)["flops"].sum())
         known = rows.filter(pl.col("roof_ns").is_not_null())
         found.append(
             Roofline(
@@ -660,7 +672,8 @@ def rooflines(profile: Profile) -> list[Roofline]:
                 covered_pct=100 * int(rows["gpu_ns"].sum()) / gpu_ns if gpu_ns else None,
                 flops=flops,
                 tflops_per_s=flops / wall_s / 1e12 if wall_s and flops else None,
-                mfu_pct=100 * float(peak_s.sum()) / wall_s if wall_s and flops and not peak_s.null_count() else None,
+                mfu_pct=100 * float(peak_s.filter(~again).sum()) / wall_s if is_known and flops else None,
+                hfu_pct=100 * float(peak_s.sum()) / wall_s if is_known and again.any() else None,
                 gain_ns=round((known["gpu_ns"] - known["roof_ns"]).sum()) if known.height else None,
             )
         )

@@ -101,6 +101,8 @@ class RooflineScreen(ViewScreen):
             parts.append(f"{one.tflops_per_s:.3g} TFLOP/s over the wall time")
         if one.mfu_pct is not None:
             parts.append(f"MFU {brief_percent(one.mfu_pct)}")
+        if one.hfu_pct is not None:
+            parts.append(f"HFU {brief_percent(one.hfu_pct)} with recomputation")
         if one.gain_ns is not None:
             parts.append(f"{brief_duration(one.gain_ns)} above the roof")
         parts.append(f"{gpu.name}, inferred" if gpu is not None else NO_PEAKS)

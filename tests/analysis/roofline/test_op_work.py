@@ -232,6 +232,19 @@ def test_the_whole_of_a_session() -> None:
     assert whole.gain_ns == round(2000 - 1e9 * moved / 4.8e12)
 
 
+def test_what_is_computed_again_counts_for_the_hardware_alone() -> None:
+    again = "autograd::engine::evaluate_function: CheckpointFunctionBackward/CheckpointFunctionBackward/Linear_0"
+    ops = [
+        op("aten::mm", 0, **MM, direction="fprop", group="Linear_0"),
+        op("aten::mm", 1, **MM, direction="fprop", group=again),
+        op("aten::mm", 2, **MM, direction="bprop", forward=0, group="autograd::engine::evaluate_function: MmBackward0"),
+    ]
+    work = [launched(at, 2000, start_ns=2000 * at) for at in range(3)]
+    (whole,) = rooflines(profile(ops=ops, activities=work, devices=H200))
+    once = 100 * 2 * 1024 * 256 * 512 / 989.4e12 / 6e-6
+    assert (whole.mfu_pct, whole.hfu_pct) == (pytest.approx(2 * once), pytest.approx(3 * once))
+
+
 def test_the_calls_behind_a_shape() -> None:
     made = profile(
         ops=[op("aten::mm", 0, **MM), op("aten::mm", 1, **MM)],

@@ -13,7 +13,7 @@ from tui.analysis.gpu_time.timelines import GpuUse, WorkKind, gpu_uses, work_kin
 from tui.analysis.iterations.iteration_table import sources
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
-from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree
+from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree, passes
 from tui.analysis.ops.op_trees import (
     INFERRED,
     SEPARATOR,
@@ -24,7 +24,6 @@ from tui.analysis.ops.op_trees import (
     nodes_of_activities,
     of_activities,
     or_null,
-    passes,
     range_places,
     type_places,
 )

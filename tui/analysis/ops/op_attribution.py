@@ -204,3 +204,129 @@ def classified_work(profile: Profile) -> pl.DataFrame:
         pl.when(by_op_first).then("own_direction").otherwise("kernel_direction").alias("direction"),
         pl.when(by_op_first).then(None).otherwise("rule").alias("rule"),
     ).drop("own_type", "own_group", "own_direction", "kernel_direction")
+
+
+# --- passes -----------------------------------------------------------------------------------------------------------
+
+PASSES: Final = ("forward_gpu_ns", "backward_gpu_ns", "recompute_gpu_ns", "optimizer_gpu_ns", "outside_gpu_ns")
+"""The parts of the GPU time of a training step, which add up to all of it."""
+
+ENGINE: Final = "(autograd engine, no forward op)"
+"""The group of what autograd's engine does for no op: gradients are added up, hooks run."""
+HOOKS: Final = "(DDP and FSDP hooks)"
+"""The group of what distributed wrappers do during backward: gradients are reduced, parameters gathered."""
+CLIPPING: Final = "(gradient clipping)"
+"""The group of norms of gradients and their scaling, outside of the optimizer's step."""
+_OPTIMIZER: Final = r"(?:^|/)Optimizer\.(?:step|zero_grad)#"
+_HOOK: Final = (
+    r"(?:^|/)torch\.distributed\.ddp\.reducer::|(?:^|/)FSDP::(?:pre_backward|post_backward|root_post_backward)|"
+    r"(?:^|/)FullyShardedDataParallel\._(?:pre|post)_backward"
+)
+_COMMUNICATION: Final = r"(?:^|/)(?:c10d::|record_param_comms|nccl:)"
+_ACCUMULATE: Final = "torch::autograd::AccumulateGrad"
+_CLIPPING: Final = r"clip_grad|(?:^|/)aten::_foreach_norm(?:/|$)"
+_IN_ENGINE: Final = "autograd::engine::evaluate_function: "
+_CHECKPOINT: Final = r"CheckpointFunctionBackward"
+_MODULE_IN_ENGINE: Final = r"autograd::engine::evaluate_function: [^/]*(?:/[A-Za-z0-9_:]*Backward[0-9]*)?/(.*)$"
+"""What lies within an op of the engine: the modules of a forward that is computed again."""
+
+
+@once_per_profile("ops")
+def training_sessions(profile: Profile) -> pl.Series:
+    """Sessions with backward ops."""
+    return profile["ops"].filter(pl.col("direction") == "bprop")["session"].unique()
+
+
+@once_per_profile("ops")
+def passes(profile: Profile) -> pl.DataFrame:
+    """For each recorded op ``pass`` (one of `PASSES`) and ``around``: the modules, ranges or ops that it counts in."""
+    ops = profile["ops"]
+    own = ops.select(
+        pl.col("group").cast(pl.String).fill_null("").alias("group"),
+        pl.col("name").cast(pl.String),
+        pl.col("direction").cast(pl.String),
+        "forward",
+        pl.col("stack").cast(pl.String).str.contains("clip_grad").fill_null(False).alias("calls_clipping"),
+    )
+    texts = own["group"].unique()
+    # A forward that is computed again lies within the engine, in the checkpoint's backward or in modules of its own.
+    known = pl.DataFrame({"group": texts}).with_columns(
+        pl.col("group").str.contains(_IN_ENGINE, literal=True).alias("in_engine"),
+        pl.col("group").str.count_matches(_IN_ENGINE, literal=True).alias("engines"),
+        pl.col("group").str.contains(_OPTIMIZER).alias("in_optimizer"),
+        pl.col("group").str.contains(_HOOK).alias("in_hook"),
+        pl.col("group").str.contains(_CLIPPING).alias("in_clipping"),
+        pl.col("group").str.contains(_COMMUNICATION).alias("in_communication"),
+        pl.col("group").str.contains(_ACCUMULATE, literal=True).alias("in_accumulate"),
+        (
+            pl.col("group").str.contains(_CHECKPOINT) & ~pl.col("group").str.contains(_CHECKPOINT + r".*" + _IN_ENGINE)
+        ).alias("in_checkpoint"),
+        pl.col("group").str.extract(_MODULE_IN_ENGINE).fill_null("").alias("within"),
+    )
+    rows = own.join(known, on="group", how="left", maintain_order="left")
+    in_engine = pl.col("in_engine") | pl.col("name").str.starts_with(_IN_ENGINE)
+    again = (pl.col("in_checkpoint") | (pl.col("in_engine") & (pl.col("within") != ""))) & (
+        (pl.col("direction") == "fprop") & pl.col("forward").is_null()
+    )
+    name = pl.col("name")
+    optimizes = pl.col("in_optimizer") | name.str.contains(_OPTIMIZER)
+    reduces = pl.col("in_accumulate") & (pl.col("in_communication") | name.str.contains(_COMMUNICATION))
+    # The norms are followed by a product with each gradient.
+    scales = (name == "aten::_foreach_mul_") & (name == "aten::_foreach_norm").any()
+    clips = pl.col("in_clipping") | pl.col("calls_clipping") | name.str.contains(_CLIPPING) | scales
+    rows = rows.with_columns(
+        (pl.col("in_hook") | name.str.contains(_HOOK) | reduces).alias("hooks"),
+        (clips & ~optimizes & ~in_engine).alias("clips"),
+    )
+    rows = rows.with_columns(
+        pl.when(optimizes | pl.col("clips"))
+        .then(pl.lit("optimizer_gpu_ns"))
+        .when("hooks")
+        .then(pl.lit("backward_gpu_ns"))
+        .when(again)
+        .then(pl.lit("recompute_gpu_ns"))
+        .when((pl.col("direction") == "bprop") | in_engine)
+        .then(pl.lit("backward_gpu_ns"))
+        .when(pl.col("direction") == "fprop")
+        .then(pl.lit("forward_gpu_ns"))
+        .otherwise(pl.lit("outside_gpu_ns"))
+        .alias("pass"),
+        in_engine.alias("in_engine"),
+    )
+    # Modules of a recomputation are those of the forward whose path ends with them.
+    whole = known.filter(~pl.col("in_engine"), pl.col("group") != "").select("group")
+    ends = whole.with_columns(
+        pl.int_ranges(0, pl.col("group").str.count_matches("/", literal=True) + 1).alias("at")
+    ).explode("at")
+    ends = (
+        ends.with_columns(pl.col("group").str.split("/").list.slice("at").list.join("/").alias("within"))
+        .group_by("within")
+        .agg(pl.col("group").n_unique().alias("places"), pl.col("group").first().alias("known_place"))
+        .filter(pl.col("places") == 1)
+        .select("within", "known_place")
+    )
+    rows = rows.join(ends, on="within", how="left", maintain_order="left")
+    recomputed = pl.coalesce("known_place", "within")
+    rows = rows.with_columns(
+        pl.when(pl.col("pass") == "recompute_gpu_ns").then(recomputed).otherwise("group").alias("around")
+    )
+    # A forward op that others ran in is a group itself.
+    called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
+    inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
+    partner = inside.gather(own["forward"])
+    bare = pl.col("around").str.replace_all(_IN_ENGINE, "", literal=True)
+    own_group = pl.when("clips").then(pl.lit(CLIPPING)).otherwise(pl.lit(HOOKS))
+    around = (
+        pl.when(pl.col("clips") | pl.col("hooks"))
+        .then(pl.concat_str(own_group, pl.when(bare != "").then(bare), separator="/", ignore_nulls=True))
+        .when((pl.col("pass") == "backward_gpu_ns") & pl.lit(partner).is_not_null())
+        .then(pl.lit(partner))
+        .when((pl.col("pass") == "backward_gpu_ns") & pl.col("in_engine"))
+        .then(
+            pl.concat_str(
+                pl.lit(ENGINE), pl.when(pl.col("around") != "").then("around"), separator="/", ignore_nulls=True
+            )
+        )
+        .otherwise("around")
+    )
+    return rows.select("pass", around.alias("around"))

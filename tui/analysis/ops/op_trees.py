@@ -13,7 +13,14 @@ from tui.analysis.durations import total, total_of_parts
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.inferred_ops import inferred_instances, instance_of_activities
-from tui.analysis.ops.op_attribution import op_row_of_activities, op_tree, recorded_sessions
+from tui.analysis.ops.op_attribution import (
+    PASSES,
+    op_row_of_activities,
+    op_tree,
+    passes,
+    recorded_sessions,
+    training_sessions,
+)
 from tui.analysis.ops.op_costs import recorded_ops, self_times
 from tui.analysis.ops.op_instances import UNATTRIBUTED
 from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
@@ -36,9 +43,6 @@ SEPARATOR: Final = "\x1f"
 
 MAX_LEVELS: Final = 100
 """Deeper groups are merged into one row; real programs are a few dozen levels deep."""
-
-PASSES: Final = ("forward_gpu_ns", "backward_gpu_ns", "recompute_gpu_ns", "optimizer_gpu_ns", "outside_gpu_ns")
-"""The parts of the GPU time of a training step, which add up to all of it."""
 
 SUMMED: Final = (
     *("calls", "launches", "untimed_launches", "gpu_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns"),
@@ -375,7 +379,8 @@ def by_path(profile: Profile) -> pl.DataFrame:
     """Recorded ops in the modules, ranges or ops that they ran in; backward in those of its forward.
 
     Where autograd's sequence numbers tell the forward op of a backward op, it stands where that one ran, and so does
-    what is computed again for it (activation checkpointing). What the engine does for no op stands under `ENGINE`.
+    what is computed again for it (activation checkpointing). What the engine does for no op stands under `ENGINE`, what
+    distributed wrappers do in backward under `HOOKS`, gradient clipping under `CLIPPING` (`op_attribution.passes`).
     `PASSES` tell the parts of the GPU time, in sessions with backward ops.
     """
     ops = recorded_leaves(profile).hstack(passes(profile))
@@ -383,95 +388,6 @@ def by_path(profile: Profile) -> pl.DataFrame:
     trains = pl.col("session").is_in(training_sessions(profile).implode())
     ops = ops.with_columns(pl.when(trains).then(of_pass).alias(name) for name, of_pass in time.items())
     return _joined(profile, _by_place(ops, pl.col("around").str.replace_all("/", SEPARATOR, literal=True)), INFERRED)
-
-
-ENGINE: Final = "(autograd engine, no forward op)"
-"""The group of what autograd's engine does for no op: gradients are added up, hooks run."""
-_OPTIMIZER: Final = r"(?:^|/)Optimizer\.(?:step|zero_grad)#|(?:^|/)aten::_foreach_norm|clip_grad"
-_IN_ENGINE: Final = "autograd::engine::evaluate_function: "
-_CHECKPOINT: Final = r"CheckpointFunctionBackward"
-_MODULE_IN_ENGINE: Final = r"autograd::engine::evaluate_function: [^/]*(?:/[A-Za-z0-9_:]*Backward[0-9]*)?/(.*)$"
-"""What lies within an op of the engine: the modules of a forward that is computed again."""
-
-
-@once_per_profile(*_FRAMES)
-def training_sessions(profile: Profile) -> pl.Series:
-    """Sessions with backward ops."""
-    return profile["ops"].filter(pl.col("direction") == "bprop")["session"].unique()
-
-
-@once_per_profile(*_FRAMES)
-def passes(profile: Profile) -> pl.DataFrame:
-    """For each recorded op ``pass`` (one of `PASSES`) and ``around``: the modules, ranges or ops that it counts in."""
-    ops = profile["ops"]
-    own = ops.select(
-        pl.col("group").cast(pl.String).fill_null("").alias("group"),
-        pl.col("name").cast(pl.String),
-        pl.col("direction").cast(pl.String),
-        "forward",
-    )
-    texts = own["group"].unique()
-    # A forward that is computed again lies within the engine, in the checkpoint's backward or in modules of its own.
-    known = pl.DataFrame({"group": texts}).with_columns(
-        pl.col("group").str.contains(_IN_ENGINE, literal=True).alias("in_engine"),
-        pl.col("group").str.count_matches(_IN_ENGINE, literal=True).alias("engines"),
-        pl.col("group").str.contains(_OPTIMIZER).alias("in_optimizer"),
-        (
-            pl.col("group").str.contains(_CHECKPOINT) & ~pl.col("group").str.contains(_CHECKPOINT + r".*" + _IN_ENGINE)
-        ).alias("in_checkpoint"),
-        pl.col("group").str.extract(_MODULE_IN_ENGINE).fill_null("").alias("within"),
-    )
-    rows = own.join(known, on="group", how="left", maintain_order="left")
-    in_engine = pl.col("in_engine") | pl.col("name").str.starts_with(_IN_ENGINE)
-    again = (pl.col("in_checkpoint") | (pl.col("in_engine") & (pl.col("within") != ""))) & (
-        (pl.col("direction") == "fprop") & pl.col("forward").is_null()
-    )
-    rows = rows.with_columns(
-        pl.when(pl.col("in_optimizer") | pl.col("name").str.contains(_OPTIMIZER))
-        .then(pl.lit("optimizer_gpu_ns"))
-        .when(again)
-        .then(pl.lit("recompute_gpu_ns"))
-        .when((pl.col("direction") == "bprop") | in_engine)
-        .then(pl.lit("backward_gpu_ns"))
-        .when(pl.col("direction") == "fprop")
-        .then(pl.lit("forward_gpu_ns"))
-        .otherwise(pl.lit("outside_gpu_ns"))
-        .alias("pass"),
-        in_engine.alias("in_engine"),
-    )
-    # Modules of a recomputation are those of the forward whose path ends with them.
-    whole = known.filter(~pl.col("in_engine"), pl.col("group") != "").select("group")
-    ends = whole.with_columns(
-        pl.int_ranges(0, pl.col("group").str.count_matches("/", literal=True) + 1).alias("at")
-    ).explode("at")
-    ends = (
-        ends.with_columns(pl.col("group").str.split("/").list.slice("at").list.join("/").alias("within"))
-        .group_by("within")
-        .agg(pl.col("group").n_unique().alias("places"), pl.col("group").first().alias("known_place"))
-        .filter(pl.col("places") == 1)
-        .select("within", "known_place")
-    )
-    rows = rows.join(ends, on="within", how="left", maintain_order="left")
-    recomputed = pl.coalesce("known_place", "within")
-    rows = rows.with_columns(
-        pl.when(pl.col("pass") == "recompute_gpu_ns").then(recomputed).otherwise("group").alias("around")
-    )
-    # A forward op that others ran in is a group itself.
-    called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
-    inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
-    partner = inside.gather(own["forward"])
-    around = (
-        pl.when((pl.col("pass") == "backward_gpu_ns") & pl.lit(partner).is_not_null())
-        .then(pl.lit(partner))
-        .when((pl.col("pass") == "backward_gpu_ns") & pl.col("in_engine"))
-        .then(
-            pl.concat_str(
-                pl.lit(ENGINE), pl.when(pl.col("around") != "").then("around"), separator="/", ignore_nulls=True
-            )
-        )
-        .otherwise("around")
-    )
-    return rows.select("pass", around.alias("around"))
 
 
 @once_per_profile(*_FRAMES)
