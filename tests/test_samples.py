@@ -236,3 +236,32 @@ def test_every_figure_knows_its_line(name: str) -> None:
         lines = profile[frame]["line"]
         assert lines.null_count() == 0
         assert lines.is_empty() or lines.min() > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "format_name", "rows"),
+    [
+        ("gemm.ncu-rep", "ncu-report", {"activities": 2, "metrics": 8, "tool_findings": 2}),
+        ("hip_app.pftrace", "perfetto", {"activities": 2, "api_calls": 1}),
+        ("hip_app_results.json", "rocprofv3-json", {"activities": 2, "api_calls": 1, "ops": 1, "metrics": 1}),
+        ("jax_step.xplane.pb", "xplane", {"activities": 3, "api_calls": 2, "ops": 1}),
+        ("kernel_details.csv", "ascend-csv", {"activities": 2, "ranges": 1}),
+        ("key_averages.txt", "torch-table", {"summary": 6}),
+        ("matmul.hatchet", "proton", {"summary": 5, "metrics": 2}),
+        ("memory_snapshot.pickle", "torch-memory-snapshot", {"memory_events": 9, "memory_blocks": 8}),
+        ("trtexec.log", "tensorrt-log", {"layers": 2}),
+        ("trtexec_profile.json", "tensorrt-json", {"layers": 3}),
+        ("unitrace.log", "unitrace", {"activities": 3, "summary": 3, "metrics": 4}),
+    ],
+)
+def test_small_samples_of_further_formats(name: str, format_name: str, rows: dict[str, int]) -> None:
+    profile = sample(f"formats/{name}")
+
+    assert profile["sessions"]["format"].unique().to_list() == [format_name]
+    assert {frame: profile[frame].height for frame in rows} == rows
+
+
+def test_each_small_sample_is_known() -> None:
+    known = test_small_samples_of_further_formats.pytestmark[0].args[1]
+
+    assert sorted(path.name for path in (SAMPLES / "formats").iterdir()) == [name for name, _, _ in known]

@@ -126,7 +126,10 @@ def test_sarif_is_what_code_hosts_take() -> None:
     assert any(note["message"]["text"].startswith("U6 not applicable: ") for note in notes)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir() if path.suffix != ".md"))
+SAMPLE_NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.name not in ("README.md", "formats"))
+
+
+@pytest.mark.parametrize("name", SAMPLE_NAMES)
 def test_sarif_of_every_sample_is_valid_and_names_lines_only_where_there_are_some(name: str) -> None:
     is_text = not name.endswith(".sqlite.gz")
     results = sarif_of(as_shown(str(SAMPLES / name)))["results"]

@@ -30,7 +30,9 @@ RICH: Final = ("ddp_ranks", "resnet50_training.pt.trace.json.gz")
 AT_ALL_SIZES: Final = ("dashboard", "layers", "metrics", "tool-report")
 """Of every sample: the first view, and those that the rich samples lack."""
 DLPROF: Final = "dlprof_dldb"
-INPUTS: Final = (*sorted(path.name for path in SAMPLES.iterdir() if path.name != "README.md"), DLPROF)
+NO_INPUTS: Final = ("README.md", "formats")
+"""The small files of further formats are opened by the tests of samples."""
+INPUTS: Final = (*sorted(path.name for path in SAMPLES.iterdir() if path.name not in NO_INPUTS), DLPROF)
 
 ALWAYS: Final = {"op-types", "group-ops", "ops", "kernels", "issues"}
 WORK: Final = ALWAYS | {"gpus", "memory", "critical-path", "iterations", "kernels-by-iteration", "kernels-by-op", "api"}
