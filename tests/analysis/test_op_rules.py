@@ -273,3 +273,22 @@ def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, mon
     assert ops(made)["op"].to_list() == ["(unattributed: reason not recorded)", "aten::mm"]
     results = results_to_cache(made, with_iterations(made))
     assert results["rules"].rows() == [("",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "op_type"),
+    [
+        ("aclnnAdd_AddAiCore_Add", "elementwise"),
+        ("aclnnSWhere_SelectV2AiCore_SelectV2", "elementwise"),
+        ("aclnnCast_CastAiCore_Cast", "cast"),
+        ("trans_TransData_1", "layout"),
+        ("aclnnMean_ReduceMeanAiCore_ReduceMean", "reduction"),
+        ("aclnnInplaceCopy_TensorMoveAiCore_TensorMove", "copy"),
+        ("aclnnInplaceOne_OnesLikeAiCore_OnesLike", "fill"),
+        ("aclnnMatmul_MatMulCommon_MatMulV2", "gemm"),
+        ("hcom_broadcast__483_0", "communication"),
+        ("addPositions", UNKNOWN),
+    ],
+)
+def test_kernels_of_ascend(name: str, op_type: str) -> None:
+    assert classify(pl.Series([name]))["op_type"].to_list() == [op_type]
