@@ -159,7 +159,7 @@ def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
     joined = {
         "gpu": pl.concat([on_gpu, *found["gpu"]]).with_columns(_op_of_annotation()),
         "derived": pl.concat([on_gpu.select(*_OF_DERIVED), *found["derived"]]),
-        "host": pl.concat([empty, *found["host"]]).sort("start_ns", maintain_order=True),
+        "host": pl.concat([empty, *found.pop("host")]).sort("start_ns", maintain_order=True),
     }
     others = pl.concat([on_gpu.select("name", "thread", "start_ns", "duration_ns"), *found["other"]])
     return Space(
@@ -416,6 +416,8 @@ class XplaneLoader:
             )
         wire = Wire.read(source.chunks(), source.unpacked_size)
         space = read_space(wire, lambda _at: source.keep_going(0))
+        damaged = wire.damaged
+        del wire  # as large as the file
         if all(rows.is_empty() for rows in (space.events.gpu, space.events.host, space.accelerators)):
             raise ProftuiError(
                 f"{source.called}: no profile found: Protocol Buffers without an event of a plane", WHAT_OPENS
@@ -426,7 +428,7 @@ class XplaneLoader:
         if space.devices.height:
             collector.add_frame("devices", space.devices)
         _add_accelerators(space, collector)
-        _tell(space, wire, collector)
+        _tell(space, damaged, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
@@ -454,7 +456,7 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
         collector.issue("info", None, "", reason)
 
 
-def _tell(space: Space, wire: Wire, collector: Collector) -> None:
+def _tell(space: Space, damaged: int, collector: Collector) -> None:
     events = space.events
     for severity, text in space.messages:
         collector.issue(severity, None, text, "the profiler says so of its own work")
@@ -471,6 +473,6 @@ def _tell(space: Space, wire: Wire, collector: Collector) -> None:
     if events.gpu.is_empty() and space.accelerators.is_empty():
         reason = "no GPU work in the file: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)
-    if wire.damaged:
-        reason = f"the file is cut or damaged: {wire.damaged:,} messages end early; what could be read is shown"
+    if damaged:
+        reason = f"the file is cut or damaged: {damaged:,} messages end early; what could be read is shown"
         collector.issue("error", None, "", reason)
