@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -81,6 +82,7 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         assert "not below the folders" in await ask(client, "open", path=str(outside))
         assert "not below the folders" in await ask(client, "open", path=f"../../../../../{outside}")
         assert "no such view" in await ask(client, "table", path=LOG, view="nothing")
+        assert "from 1 to 1,000,000" in await ask(client, "table", path=LOG, view="kernels", limit=10**30)
         assert "did you mean" in (await ask(client, "sql", path=LOG, query="SELECT cals FROM kernels")).lower()
 
 
@@ -90,8 +92,12 @@ def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
     outside.write_text("x")
     (inside / "link.log").symlink_to(outside)
     profiles = mcp_server.Profiles([str(inside)])
-    for path in ("link.log", str(outside), "..", "s3://bucket/x", "-"):
+    for path in ("link.log", str(outside), "..", "s3://bucket/x", "-", "."):
         with pytest.raises(ProftuiError, match="not below the folders"):
+            profiles.files(path)
+    os.mkfifo(inside / "pipe")
+    for path, why in (("pipe", "neither a file nor a folder"), ("a\0b", "cannot be opened"), ("x" * 9000, "opened")):
+        with pytest.raises(ProftuiError, match=why):
             profiles.files(path)
     with pytest.raises(ProftuiError, match="no such folder"):
         mcp_server.Profiles([str(tmp_path / "nowhere")])

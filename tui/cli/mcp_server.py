@@ -29,7 +29,7 @@ from tui.analysis.found_profiles import (
 from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.cli.arguments import command_parser
 from tui.cli.selected_tables import selected_table, table_report
-from tui.loaders.registry import inputs, load
+from tui.loaders.registry import load
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.output.json_document import Bounds, JsonTable, document, head, schema_of, source_facts
@@ -51,6 +51,10 @@ MAX_BYTES: Final = 40_000
 """Bytes of an answer, unless more are asked for."""
 ROWS: Final = 50
 """Rows of a table, unless more are asked for."""
+MOST_ROWS: Final = 1_000_000
+"""Rows of a table at most."""
+_LONGEST_SHOWN: Final = 200
+"""Characters of a path in an error."""
 INSTRUCTIONS: Final = (
     "GPU profiles (PyTorch, Nsight Systems, nvprof, ...). `profiles` lists them; then `open` one, `summary` and "
     "`findings`; `explain` says why a finding was made; `table` and `sql` give the rows behind it; `diff` compares two "
@@ -96,10 +100,18 @@ class Profiles:
     def _file(self, path: str) -> str:
         if "://" in path or path == "-":
             raise ProftuiError(f"{path}: not below the folders of this server")
-        joined = next((str(folder / path) for folder in self._folders if (folder / path).exists()), path)
-        self._check(joined, path)
-        for file in inputs(joined):
-            self._check(file, path)
+        try:
+            joined = next((str(folder / path) for folder in self._folders if (folder / path).exists()), path)
+            self._check(joined, path)
+            # What a folder holds is read, too: of that a link alone can lead elsewhere.
+            for entry in Path(joined).iterdir() if Path(joined).is_dir() else ():
+                if entry.is_symlink():
+                    self._check(str(entry), path)
+            is_opened = Path(joined).is_dir() or Path(joined).is_file() or not Path(joined).exists()
+        except (OSError, ValueError) as error:
+            raise ProftuiError(f"{path[:_LONGEST_SHOWN]}: cannot be opened ({error})") from error
+        if not is_opened:
+            raise ProftuiError(f"{path}: is neither a file nor a folder")
         return joined
 
     def listed(self, folder: str) -> FoundProfiles:
@@ -293,8 +305,8 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def _at_least_one(number: int) -> int:
-    if number < 1:
-        raise ProftuiError(f"limit {number}: expected a number from 1")
+    if not 1 <= number <= MOST_ROWS:
+        raise ProftuiError(f"limit {number}: expected a number from 1 to {MOST_ROWS:,}")
     return number
 
 
