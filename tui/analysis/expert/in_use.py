@@ -24,6 +24,7 @@ _FOREACH: Final = r"(?i)multi_tensor_apply|_foreach"
 _CHANNELS_LAST: Final = r"(?i)channels_last"
 _WORKERS: Final = r"_MultiProcessingDataLoaderIter"
 _NO_WORKERS: Final = r"_SingleProcessDataLoaderIter"
+_SERVERS: Final = r"(?i)\b(?:vllm|sglang|sgl_kernel)::"
 
 
 class InUse:
@@ -57,6 +58,11 @@ class InUse:
         case = self._case
         regions = any(case.names(frame, _COMPILED_OPS).len() for frame in ("ops", "ranges"))
         return regions or self._has_kernels(_COMPILED_KERNELS)
+
+    @cached_property
+    def inference_server(self) -> bool:
+        """Whether ops or kernels of an inference server ran."""
+        return self._case.names("ops", _SERVERS).len() > 0 or self._has_kernels(_SERVERS)
 
     @cached_property
     def half_precision(self) -> bool:

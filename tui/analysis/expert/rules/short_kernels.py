@@ -71,13 +71,20 @@ def short_kernels(case: Case) -> Verdict:
             f"{percent(of_time)} of GPU time",
             numbers,
         )
+    before = _idle_before(case, short) if case.span_ns else None
+    if before is not None and case.of_wall(before) < case.limit("A2", "idle_pct"):
+        return Clean(
+            f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {duration(short)}, "
+            f"but the GPU idles for {percent(case.of_wall(before))} of the {case.wall_words} before them",
+            numbers,
+        )
     by_name = ranked(by_name, "launches", "total_ns")
     return Found(
         f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {duration(short)}{how}: "
         f"{percent(of_time)} of GPU time{most_often(by_name, 'launches')}.",
         larger_kernels(case),
         numbers,
-        _idle_before(case, short) if case.span_ns else None,
+        before,
         f"the idle time before them, without gaps of {duration(case.limit('U2', 'gap_ns'))} or more (U2)"
         f"{case.together_words}"
         if case.span_ns
