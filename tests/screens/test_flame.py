@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from tests.screens.opening import app_of, opened, press
 from tests.snapshots import screen_text
 from tui.screens.copied_command import copied_command
@@ -21,6 +23,15 @@ async def test_a_story_in_the_flame() -> None:
         assert "260 ms  34.5% of GPU time" in screen_text(pilot.app)
         await press(pilot, "enter")
         assert chart.zoomed == chart.cursor
+        view = app_of(pilot).view_screen
+        assert view is not None
+        *_words, row = shlex.split(copied_command(view))
+        within = view_table(view.profile, "flame", keys=[row.removeprefix("--row=")]).rows
+        zoomed = chart.current
+        assert zoomed is not None
+        assert within["node"].to_list()[:3] == ["all", "conv1", "convolution backward data"]
+        assert within.filter(what="kernel")["gpu_ns"].sum() == zoomed["gpu_ns"]
+        assert within["parent"].to_list() == [-1, 0, 1, *[2] * (within.height - 3)]
         await press(pilot, "slash", *"conv", "enter")
         assert "730 ms, 96.9% of GPU time" in screen_text(pilot.app)
         await press(pilot, "n")
@@ -29,8 +40,6 @@ async def test_a_story_in_the_flame() -> None:
         assert "96.9% of GPU time" not in screen_text(pilot.app)
         await press(pilot, "z", "b")
         assert "Flame ▸ by type" in screen_text(pilot.app)
-        view = app_of(pilot).view_screen
-        assert view is not None
         command = copied_command(view)
         assert command.endswith("caffe_conv1.nvprof.log --view flame --group-by type")
         tops = view_table(view.profile, "flame", group_by="type").rows.filter(level=1)

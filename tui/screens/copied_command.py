@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui.analysis.compare.headline import HEADLINE
+from tui.analysis.ops.flame import FLAME
 from tui.analysis.ops.op_trees import first_tree
 from tui.model.errors import CommandError
 from tui.model.forest import NONE
@@ -110,6 +111,9 @@ def _report(screen: ViewScreen) -> list[str]:
             raise CommandError("No command prints growth in the flame.")
         if screen.grouping.name != first_tree(screen.profile).name:
             words += ["--group-by", screen.grouping.name]
+        rows = screen.chart.rows
+        if rows is not None and screen.chart.zoomed != NONE:
+            words.append(f"--row={row_keys(rows.slice(screen.chart.zoomed, 1), FLAME.key)[0]}")
     if report in (*REPORTS, "findings", "notes") and report != "timeline":
         words += _table(screen, report)
     return [*words, *_input(screen)]

@@ -64,6 +64,8 @@ def view_table(
     chains = _chains(profile, report, group_by)
     if not chains:
         raise ProftuiError(f"--view {report} is no table", "without --table, --filter, --sort and --columns")
+    if report == "flame" and len(keys) == 1:
+        return _zoomed(profile, chains[0][0], keys[0])
     chain, place = _place(chains, report, name, len(keys))
     if len(keys) != place:
         above = ", ".join(level.name for level in chain[:place])
@@ -78,6 +80,18 @@ def view_table(
         above_rows[level.name] = parent_row(level.rows(profile, above_rows), _spec(level, profile), key)
     level = chain[place]
     return ViewTable(level.name, _spec(level, profile), level.rows(profile, above_rows))
+
+
+def _zoomed(profile: Profile, level: Level, key: str) -> ViewTable:
+    """A node of the flame with all above and below it."""
+    from tui.analysis.ops.flame import around
+    from tui.output.json_document import row_keys
+
+    rows, spec = level.rows(profile, {}), _spec(level, profile)
+    found = (row_keys(rows, spec.key) == key).arg_true()
+    if found.is_empty():
+        raise ProftuiError(f"--row {key}: no such row in {spec.title}", "the JSON of the table has the key of each row")
+    return ViewTable(level.name, spec, around(rows, found[0]))
 
 
 def table_names(profile: Profile, report: str) -> list[list[str]]:

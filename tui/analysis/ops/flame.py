@@ -56,6 +56,21 @@ FLAME: Final = TableSpec(
 )
 
 
+def around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
+    """A node with all that lies above and below it, as the chart draws them when it is zoomed into.
+
+    Args:
+        rows: Of `flame_by`.
+        row: The place of the node.
+    """
+    starts, times = rows["offset_ns"].to_numpy(), rows["gpu_ns"].to_numpy()
+    first, last = starts[row], starts[row] + times[row]
+    keep = (starts < last) & (starts + times > first)
+    places = np.append(np.cumsum(keep) - 1, NONE)
+    parents = places[rows["parent"].to_numpy()]
+    return rows.with_columns(pl.Series("parent", parents, dtype=rows.schema["parent"])).filter(pl.Series(keep))
+
+
 @dataclass(frozen=True, slots=True)
 class FlameGrouping:
     """What the GPU time can be grouped by."""
