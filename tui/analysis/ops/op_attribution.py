@@ -313,7 +313,8 @@ def passes(profile: Profile) -> pl.DataFrame:
     # A forward op that others ran in is a group itself.
     called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
     inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
-    partner = inside.gather(own["forward"])
+    forward = pl.Series(rows_of_ops(own["forward"], ops))
+    partner = inside.gather(forward.set(forward == NONE, None).cast(pl.UInt32))
     bare = pl.col("around").str.replace_all(_IN_ENGINE, "", literal=True)
     own_group = pl.when("clips").then(pl.lit(CLIPPING)).otherwise(pl.lit(HOOKS))
     around = (
