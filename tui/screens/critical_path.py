@@ -142,16 +142,17 @@ class PathStrip(Widget):
         return Content.assemble(*(_LOOKS[kind] if kind in named else _OTHER for kind in most))
 
     def _named(self, width: int) -> Mapping[PathKind, str]:
-        """The kinds that the legend has room for, the largest first, and its words: figures, else names alone."""
+        """The kinds that the legend has room for, the largest first, and its words: times, else shares, else names."""
         whole = sum(self._sums)
         kinds = sorted((kind for kind in PathKind if self._sums[kind]), key=lambda one: -self._sums[one])
         names = {kind: f" {TITLES[kind]}" for kind in kinds}
-        figures = {
-            kind: f" {TITLES[kind]} {brief_duration(self._sums[kind])} {brief_percent(100 * self._sums[kind] / whole)}"
-            for kind in kinds
-        }
-        choices = [{kind: (figures if place < full else names)[kind] for place, kind in enumerate(kinds)}
-                   for full in range(len(kinds), -1, -1)]  # fmt: skip
+        percents = {kind: brief_percent(100 * self._sums[kind] / whole) for kind in kinds}
+        shares = {kind: f"{names[kind]} {percents[kind]}" for kind in kinds}
+        choices = [{kind: f"{names[kind]} {brief_duration(self._sums[kind])} {percents[kind]}" for kind in kinds}]
+        choices += [
+            {kind: (shares if place < known else names)[kind] for place, kind in enumerate(kinds)}
+            for known in range(len(kinds), -1, -1)
+        ]
         fewer = [{kind: names[kind] for kind in kinds[:shown]} for shown in range(len(kinds) - 1, 0, -1)]
         for words in (*choices, *fewer):
             entries = [*words.values(), *([] if len(words) == len(kinds) else [_OTHER_WORDS])]

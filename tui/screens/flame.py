@@ -48,7 +48,8 @@ class FlameScreen(ViewScreen):
         "GPU time to scale: the whole at the top, below it groups, ops and kernels, each as wide as its time.\n"
         "b changes what it is grouped by, enter zooms in, _ zooms out. / highlights a name everywhere and says its "
         "share.\n"
-        "The sums are those of Group Ops. c colors growth against the comparison (d)."
+        "The sums are those of Group Ops: backward ops count where their forward op ran. c colors growth against the\n"
+        "comparison (d)."
     )
 
     def __init__(self) -> None:

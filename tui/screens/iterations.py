@@ -322,8 +322,8 @@ class KeyPicker(Dialog[str]):
         present: The key that cuts it now.
     """
 
-    TITLE_TEXT = "Iterations: rounds of a loop, or from one end of a name to the next"
-    KEYS = "type to filter  up down select  enter choose  ctrl+r no key  esc cancel"
+    TITLE_TEXT = "What ends an iteration"
+    KEYS = "type to filter  up down select  enter choose  ctrl+r as recorded  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "leave", "Leave"),
         ("down", "step(1)", "Down"),
@@ -348,7 +348,7 @@ class KeyPicker(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """What is the key now, the line to type in, and the candidates."""
-        now = f"Now {plain(self._present)}" if self._present else "No key: iterations are as recorded, else as found"
+        now = f"Now {plain(self._present)}" if self._present else "Now as recorded, or as found by the loop of launches"
         yield Static(now, id="present", markup=False)
         yield PlainLine(placeholder="part of a name", id="typed", compact=True)
         yield TablePane(KEY_CHOICES, id="keys", title="Keys")
