@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tui import runtime
-from tui.runtime import BLOCK_BYTES, COLUMN_BYTES, keep_freed_memory, release_freed_memory, use_one_arena
+from tui.runtime import BLOCK_BYTES, keep_freed_memory, release_freed_memory, use_one_arena
 
 MIB = 1 << 20
 of_glibc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc alone keeps it")
@@ -45,8 +45,8 @@ def test_blocks_lie_where_those_before_them_lay() -> None:
 @of_glibc
 def test_memory_is_kept_until_all_who_need_it_have_ended() -> None:
     before = used_bytes()
-    with keep_freed_memory(COLUMN_BYTES):
-        with keep_freed_memory(COLUMN_BYTES):
+    with keep_freed_memory(8 * BLOCK_BYTES):
+        with keep_freed_memory(8 * BLOCK_BYTES):
             np.ones(25 * MIB)
             assert used_bytes() > before + 150 * MIB
         assert used_bytes() > before + 150 * MIB
@@ -56,7 +56,7 @@ def test_memory_is_kept_until_all_who_need_it_have_ended() -> None:
 
 
 def test_work_that_fails_keeps_nothing() -> None:
-    with pytest.raises(ValueError, match="damaged"), keep_freed_memory(COLUMN_BYTES):
+    with pytest.raises(ValueError, match="damaged"), keep_freed_memory(8 * BLOCK_BYTES):
         raise ValueError("damaged")
     assert not runtime._kept
 
@@ -65,5 +65,5 @@ def test_an_unknown_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(runtime.ctypes, "CDLL", None)
     use_one_arena()
-    with keep_freed_memory(COLUMN_BYTES):
+    with keep_freed_memory(8 * BLOCK_BYTES):
         np.ones(1)

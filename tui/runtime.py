@@ -29,7 +29,11 @@ _FIRST: Final = 4096
 
 
 def disable_slow_avx512() -> None:
-    """Have numpy sort with AVX2 on a processor that takes six times as long with AVX-512: before numpy is imported."""
+    """Have numpy sort with AVX2 on AMD's Zen 4, which takes six times as long with AVX-512: before numpy is imported.
+
+    Other processors keep AVX-512: six sorts of five million numbers take a Xeon (Emerald Rapids) 0.76 s with it and
+    1.17 s without.
+    """
     try:
         descriptor = os.open(_CPUINFO, os.O_RDONLY)
     except OSError:  # no Linux
@@ -68,8 +72,6 @@ def environment_changes(env: Mapping[str, str], processor: str) -> dict[str, str
 
 BLOCK_BYTES: Final = 32 << 20
 """Pieces up to this size are kept while a file is read in blocks."""
-COLUMN_BYTES: Final = 256 << 20
-"""Blocks up to this size are kept while columns of millions of rows are computed."""
 
 _KEEP_FREED, _FROM_SYSTEM, _HEAPS = -1, -3, -8
 """What ``mallopt`` of glibc calls them: M_TRIM_THRESHOLD, M_MMAP_THRESHOLD and M_ARENA_MAX."""
@@ -82,13 +84,20 @@ _kept: list[int] = []
 
 
 def use_one_arena() -> None:
-    """Let all threads take memory from one place: what one of them freed the next one uses. Before any begins."""
+    """Let all threads take memory from one place: what one of them freed the next one uses. Before any begins.
+
+    Gain: the dashboard of five million launches takes 3.83 s of processor time with it and 4.04 s without (medians of
+    six runs); of one million launches its peak memory is 525 MB with it and 591 MB without.
+    """
     _set_options({_HEAPS: 1})
 
 
 @contextmanager
 def keep_freed_memory(largest_bytes: int) -> Iterator[None]:
     """Within it freed memory is used again by what comes next; when the last one leaves, it is given back.
+
+    The system clears memory before it hands it out again. Gain: reading a million rows of nvprof's text takes 1.07 s of
+    processor time with it and 1.15 s without (medians of six runs each).
 
     Args:
         largest_bytes: The largest piece that is kept; twice as much is kept in all.
@@ -140,9 +149,8 @@ class GarbageCollection:
 
     Reason: left to itself Python looks through the hundred thousand objects of all views while the next frame is drawn.
 
-    Gain: of 300 row steps with six views open, the slowest hundredth takes 82 and 77 ms of processor time with it, 183
-    and 210 ms without; collections take 0.5 and 0.4 s in all, without it 1.6 and 1.9 s (runs in turns at 120x40, on a
-    loaded machine).
+    Gain: of 600 row steps with eight views open, the slowest takes 36 ms of processor time with it and 270 ms without,
+    and all together, with what follows them, 4.8 s with it and 7.7 s without (runs in turns).
 
     Checked with CPython 3.11 to 3.13.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets._footer import FooterKey
 
 from tests.screens.opening import opened, press
 from tests.snapshots import screen_text
@@ -74,3 +75,15 @@ async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
 async def test_the_log_has_keys_of_its_own() -> None:
     async with opened("caffe_conv1.nvprof.log", size=(80, 24), view="log") as pilot:
         assert foot(pilot) == ["/ find", "i parsed as", "m views", "? help", "q back"]
+
+
+async def test_the_footer_keeps_its_widgets_where_other_keys_work() -> None:
+    """A new widget takes several times as long as one that shows another key."""
+    async with opened(TORCH, size=(80, 24), view="ops-and-kernels") as pilot:
+        before = list(pilot.app.screen.query(FooterKey))
+        await press(pilot, "i")
+        after = list(pilot.app.screen.query(FooterKey))
+        assert len(after) == 5
+        assert after == before[:5]
+        await press(pilot, "i")
+        assert list(pilot.app.screen.query(FooterKey))[:5] == after

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -38,7 +37,6 @@ from tui.cache.spill import low_memory
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.profile import column_view
-from tui.runtime import COLUMN_BYTES, keep_freed_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -338,16 +336,14 @@ def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
     >>> list(in_two_threads([lambda: "a", lambda: "b"]))
     ['a', 'b']
     """
-    # Two at once take the memory of two, and so does what is kept: not of an input that memory may not hold.
-    may_take = not low_memory()
-    pool = ThreadPoolExecutor(2 if may_take else 1, "analysis")
-    with keep_freed_memory(COLUMN_BYTES) if may_take else nullcontext():
-        try:
-            futures: list[Future[Any]] = [pool.submit(make) for make in makers]
-            for future in futures:
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    # Two at once take the memory of two: not of an input that memory may not hold.
+    pool = ThreadPoolExecutor(1 if low_memory() else 2, "analysis")
+    try:
+        futures: list[Future[Any]] = [pool.submit(make) for make in makers]
+        for future in futures:
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 GAPS: Final = 5

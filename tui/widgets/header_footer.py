@@ -126,16 +126,23 @@ class KeyFooter(Footer):
     def compose(self) -> ComposeResult:
         """The chosen keys, in their order."""
         self._shown = self._chosen() if self._bindings_ready else []
-        for binding, enabled, tooltip in self._shown:
-            key = self.app.get_key_display(binding)
-            yield FooterKey(
-                binding.key,
-                key,
-                binding.description,
-                binding.action,
-                disabled=not enabled,
-                tooltip=tooltip,
-            ).data_bind(compact=Footer.compact)
+        for one in self._shown:
+            yield self._key(one)
+
+    def _key(self, one: tuple[Binding, bool, str]) -> FooterKey:
+        binding, enabled, tooltip = one
+        key = self.app.get_key_display(binding)
+        made = FooterKey(binding.key, key, binding.description, binding.action, disabled=not enabled, tooltip=tooltip)
+        return made.data_bind(compact=Footer.compact)
+
+    def _change(self, widget: FooterKey, one: tuple[Binding, bool, str]) -> None:
+        """Have a widget show another key: a new one takes several times as long."""
+        binding, enabled, tooltip = one
+        widget.key, widget.key_display = binding.key, self.app.get_key_display(binding)
+        widget.description, widget.action, widget._disabled = binding.description, binding.action, not enabled
+        widget.tooltip = tooltip or None
+        widget.set_class(not enabled, "-disabled")
+        widget.refresh(layout=True)
 
     def _chosen(self) -> list[tuple[Binding, bool, str]]:
         """The keys to show, and whether each works."""
@@ -161,8 +168,15 @@ class KeyFooter(Footer):
 
     async def _look(self) -> None:
         self._looks = False
-        if self.is_attached and self._chosen() != self._shown:
-            await self.recompose()
+        if not self.is_attached or (chosen := self._chosen()) == self._shown:
+            return
+        widgets = list(self.query_children(FooterKey))
+        before, self._shown = self._shown, chosen
+        for place, (widget, one) in enumerate(zip(widgets, chosen, strict=False)):
+            if place >= len(before) or before[place] != one:
+                self._change(widget, one)
+        await self.remove_children(widgets[len(chosen) :])
+        await self.mount_all(self._key(one) for one in chosen[len(widgets) :])
 
 
 HINT: Final = ", . parts"
