@@ -368,6 +368,9 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     text = Diff(compared, than_pct=5.0).verdict()
     assert "GPU idle 1.62 ms to 26.4 ms per iteration: GPU work shrank, the time was lost between kernels" in text
     assert not any("grew most" in line for line in text)
+    assert "also longer by more than 5%: average iteration (+27.34%), 95th percentile (+60.06%)" in text
+    faster = Diff(sides(now, before, ("amp", "fp32")), than_pct=5.0).verdict()
+    assert any(line.startswith("shrank most per iteration: kernel batch_norm_collect_statistics") for line in faster)
     other = sides(now, before, ("amp", "fp32"))
     assert verdict_sentence(other, headline(other)).startswith(
         "IMPROVEMENT -19% (median iteration, 41 ms to 33.2 ms). "

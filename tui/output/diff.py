@@ -93,7 +93,8 @@ def verdict(
     if judgment.others:
         longer = ", ".join(f"{figure.words} ({figure_cells(figure)[3]})" for figure in judgment.others)
         lines.append(f"also longer by more {than}: {longer}")
-    cause = _idle(judgment, sides, figures) or _grown(sides, tables)
+    is_faster = (judgment.figure.delta_pct or 0) <= -UNCHANGED_PCT
+    cause = _idle(judgment, sides, figures) or _changed_most(sides, tables, is_faster=is_faster)
     return (*lines, *filter(None, (cause, _evened_out(sides, tables))))
 
 
@@ -147,17 +148,19 @@ def _evened_out(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) 
     return f"of kernels, copies and memsets {more} more{per}, {less} less"
 
 
-def _grown(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
-    """What takes longest of what takes longer, of each kind; empty where nothing does."""
+def _changed_most(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]], *, is_faster: bool) -> str:
+    """What grew most of each kind, or shrank most where the whole is faster; empty where nothing did."""
     words = []
     for spec, rows in tables:
         if spec.name in _GROWING:
-            for row in rows.filter(rows["delta_ns"] > 0).head(1).iter_rows(named=True):
+            delta = rows["delta_ns"]
+            for row in rows.filter(delta < 0 if is_faster else delta > 0).head(1).iter_rows(named=True):
                 name = shorten_symbol(plain(row[spec.pinned]), MAX_NAME)
-                of = row["change"] or f"{format_value(ColumnKind.PERCENT, row['delta_pct'])} more"
+                share = f"{format_value(ColumnKind.PERCENT, abs(row['delta_pct'] or 0))} {'less' * is_faster or 'more'}"
                 what = row.get("kind") or _GROWING[spec.name]
-                words.append(f"{what} {name} by {duration(row['delta_ns'])} ({of})")
-    return f"grew most{' per iteration' * sides.per_iteration}: {'; '.join(words)}" if words else ""
+                words.append(f"{what} {name} by {duration(abs(row['delta_ns']))} ({row['change'] or share})")
+    did = "shrank most" if is_faster else "grew most"
+    return f"{did}{' per iteration' * sides.per_iteration}: {'; '.join(words)}" if words else ""
 
 
 ROWS: Final = 15

@@ -392,6 +392,8 @@ MIN_SPREAD: Final = 4
 """The minimum number of iterations for a middle half."""
 DEFAULT_PCT: Final = 5.0
 """By how much a candidate may be slower where no limit is given."""
+MATTERS_PCT: Final = 1.0
+"""Of other times, those that grew by less than this share of the judged one are not named."""
 UNCHANGED_PCT: Final = 1.0
 """A smaller difference is no change."""
 _POINTS: Final = 3.0
@@ -454,7 +456,8 @@ def judged(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
         for figure in figures
         if figure.kind is ColumnKind.DURATION and (figure.baseline, figure.candidate) != own
     ]
-    longer = tuple(figure for figure in others if (figure.delta_pct or 0) > than_pct)
+    least = abs(known[0].baseline or 0) * MATTERS_PCT / 100
+    longer = tuple(one for one in others if (one.delta_pct or 0) > than_pct and (one.delta or 0) >= least)
     return Judgment(known[0], than_pct, longer)
 
 
