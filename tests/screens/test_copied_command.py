@@ -32,6 +32,7 @@ INPUTS: Final = (
     "tracking_four_runs.nvprof.log",
     "gemm.ncu.csv",
 )
+SMALL: Final = "mlp_modules.pt.trace.json.gz"
 UNLIKE: Final = {"aggregated", "key", "#"}
 """Columns that the screen alone has, or the command alone."""
 
@@ -140,8 +141,7 @@ async def test_rows_as_they_were_arranged(capfd: pytest.CaptureFixture[str]) -> 
         same(printed(capfd, command), rows, command)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("given", INPUTS)
+@pytest.mark.parametrize("given", [SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in INPUTS)])
 async def test_every_table_of_every_view(given: str, capfd: pytest.CaptureFixture[str]) -> None:
     found: list[tuple[str, Printed]] = []
     async with opened(given) as pilot:
