@@ -346,7 +346,9 @@ def _explanation(profile: Profile, rule: str) -> str:
         "link": known_rule.link or None,
     }
     table = JsonTable(rows, ("rule", "session", "filter"))
-    text = document({**head("explain", profile, view="findings"), "about": about}, {"rows": table}, Bounds(ROWS, MAX_BYTES))
+    text = document(
+        {**head("explain", profile, view="findings"), "about": about}, {"rows": table}, Bounds(ROWS, MAX_BYTES)
+    )
     content = json.loads(text)
     for row in content["rows"]:
         row |= {name: json.loads(row[name]) for name in _OBJECTS if row.get(name)}
