@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -154,6 +158,52 @@ def test_the_same_work_before_gives_ops_that_are_inferred() -> None:
         ("aten::x2", "graph repeat (inferred)"),
     ]
     assert [row[1] for row in rows[:3]] == ["aten::x0", "aten::x1", "aten::x2"]
+
+
+def test_annotations_of_graph_nodes_name_their_kernels() -> None:
+    made = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
+    nodes = pl.Series("graph_node", [41, 42, 41, 42], dtype=pl.Int64)
+    work = made["activities"].with_columns(nodes)
+    found = with_replayed_ops(replace(made, frames={**made.frames, "activities": work}), {41: "layers.0.wq", 7: "x"})
+    assert [(row[1], row[-2], row[-1]) for row in named(found)] == [
+        ("layers.0.wq", 0, "graph node annotation"),
+        (None, None, "launched outside any op"),
+        ("layers.0.wq", 1, "graph node annotation"),
+        (None, None, "launched outside any op"),
+    ]
+    assert found["sessions"].equals(made["sessions"])
+    assert found["ops"]["op"].to_list() == list(range(found["ops"].height))
+    assert found["ops"].filter(pl.col("session") == 0).select("op_source", "start_ns").unique().rows() == [
+        ("graph", None)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["json", "pickle", "unsafe", "damaged", "other rank"])
+def test_annotations_beside_a_trace(tmp_path: Path, kind: str) -> None:
+    call_ = {"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    work = {"ph": "X", "cat": "kernel", "name": GEMM, "pid": 0, "tid": 7, "ts": 5, "dur": 2}
+    arguments = {"correlation": 3, "device": 0, "stream": 7, "context": 1, "graph node id": 4294967297}
+    events = [{**call_, "args": {"correlation": 3}}, {**work, "args": arguments}]
+    trace = tmp_path / "rank0.pt.trace.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    nodes = {4294967297: [{"name": "outer"}, {"name": "layers.0.wq"}], "no number": ["x"], 5: 6}
+    if kind == "json":
+        (tmp_path / "kernel_annotations.json").write_text(json.dumps(nodes))
+    elif kind == "pickle":
+        (tmp_path / "rank0_annotations.pkl").write_bytes(pickle.dumps(nodes))
+    elif kind == "unsafe":
+        (tmp_path / "annotations.pkl").write_bytes(pickle.dumps(Path))
+    elif kind == "damaged":
+        (tmp_path / "annotations.pkl").write_bytes(pickle.dumps(nodes)[:-9])
+    else:
+        (tmp_path / "rank1_annotations.pkl").write_bytes(pickle.dumps(nodes))
+    made, errors = load((str(trace),))
+    assert made is not None
+    assert not errors
+    is_read = kind in ("json", "pickle")
+    assert made["ops"]["name"].cast(pl.String).to_list() == (["layers.0.wq"] if is_read else [])
+    said = [reason for reason in made["issues"]["reason"].to_list() if "nnotations" in reason or "nodes" in reason]
+    assert len(said) == (kind != "other rank"), said
 
 
 def test_without_graphs_nothing_changes() -> None:

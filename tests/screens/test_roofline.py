@@ -23,6 +23,9 @@ async def test_the_plot_the_table_and_the_calls() -> None:
         await press(pilot, "enter")
         top = pane.current_row
         assert top is not None
+        details = str(screen.details(pane, top))
+        assert "At 70% of the roof" in details
+        assert "an iteration" in details
         assert screen.query_one(LinkedTables).pane(1).model.shown_frame().height == top["calls"]
 
 

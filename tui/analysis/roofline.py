@@ -63,6 +63,9 @@ OP_WORK: Final = pl.Schema(
 )
 """Columns of `op_work`."""
 
+ROOF_SHARE: Final = 0.7
+"""What a well tuned op reaches of the roof: gains are counted up to there."""
+
 MAIN_SHARE: Final = 0.9
 """A launch that takes this share of the time of its call has the work of the call."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,11 +26,14 @@ GRAPH_LAUNCH: Final = r"(?i)graphlaunch"
 _BEGIN, _END = r"(?i)StreamBeginCapture", r"(?i)StreamEndCapture"
 _NODE: Final = r"(?i)LaunchKernel|LaunchCooperativeKernel|Memcpy\w*Async|Memset\w*Async"
 
+BY_ANNOTATION: Final = "graph node annotation"
 BY_CAPTURE: Final = "graph capture"
 BY_REPEAT: Final = "graph repeat (inferred)"
 NO_CAPTURE: Final = "graph replay: capture not recorded"
 SEVERAL: Final = "graph replay: several captures fit"
 """How the op of a replayed kernel was found (``op_join``), or why it has none."""
+
+_NONE: Final[Mapping[int, str]] = MappingProxyType({})
 
 _SOURCE: Final = "graph"
 """The ``op_source`` of ops that a graph replays."""
@@ -56,10 +61,11 @@ def has_capture(profile: Profile) -> bool:
     return bool(profile["api_calls"]["name"].unique().cast(pl.String).str.contains(_END).any())
 
 
-def with_replayed_ops(profile: Profile) -> Profile:
+def with_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NONE) -> Profile:
     """The same profile; kernels that graphs replay have the ops, modules and shapes of their capture.
 
-    The n-th launch of a kernel in a capture is the n-th of it in a replay. A capture belongs to a replay where both
+    Where annotations name the nodes of a graph, the kernels of these nodes belong to an op of that name. Else the n-th
+    launch of a kernel in a capture is the n-th of it in a replay. A capture belongs to a replay where both
     have the same kernels as often; where the calls of the capture do not name their kernels, where both have as many
     nodes, and the replay runs in one stream. Of several equal captures (pieces of equal layers) the first belongs to
     the first replay of an iteration, and so on. Without a capture, the latest work before the replay that launched the
@@ -67,14 +73,52 @@ def with_replayed_ops(profile: Profile) -> Profile:
 
     Each replay has ops of its own: with shapes, modules and iteration, and without times on the CPU, where they did
     not run. Kernels whose graph is not known say so in ``op_join``.
+
+    Args:
+        profile: What was read.
+        annotations: Names by graph node id.
     """
     replays = _replays(profile)
     if replays.is_empty():
         return profile
     codes = _Codes()
     captures = [one for session in _sessions(profile) for one in _captures(profile, session, codes)]
-    found = _matched(profile, replays, captures, codes)
-    return _with_ops(profile, replays, found)
+    key = ["session", "correlation"]
+    named = replays.filter(pl.col("graph_node").is_in(list(annotations)).fill_null(False)).select(key).unique()
+    if named.is_empty():
+        return _with_ops(profile, replays, _matched(profile, replays, captures, codes))
+    others = replays.join(named, on=key, how="anti", maintain_order="left")
+    found = _matched(profile, others, captures, codes) if others.height else []
+    names = sorted(set(annotations.values()))
+    first, session = profile["ops"].height, profile["sessions"].height
+    row_of = {node: first + names.index(name) for node, name in annotations.items()}
+    of_named = replays.join(named, on=key, how="semi", maintain_order="left")
+    for _, part in of_named.group_by(key, maintain_order=True):
+        ops = np.array([row_of.get(node, -1) for node in part["graph_node"].to_list()], np.int64)
+        sequence = _Sequence((), ops, BY_ANNOTATION)
+        found.append((part["row"].cast(pl.Int64).to_numpy(), sequence, np.arange(part.height), BY_ANNOTATION))
+    # The names are ops of a session of their own until each replay has copies of them.
+    made = _with_ops(_with_names(profile, names, session), replays, found)
+    kept = {"ops": made["ops"].filter(pl.col("session") < session), "sessions": profile["sessions"]}
+    return replace(made, frames={**made.frames, **kept})
+
+
+def _with_names(profile: Profile, names: Sequence[str], session: int) -> Profile:
+    """The profile with a session of ops that have these names, and nothing else."""
+    ops, schema = profile["ops"], FRAMES["ops"]
+    rows = pl.DataFrame(
+        {
+            "session": pl.Series([session] * len(names), dtype=pl.UInt32),
+            "op": pl.Series(range(ops.height, ops.height + len(names)), dtype=pl.UInt32),
+            "name": pl.Series(names, dtype=pl.String).cast(NAME),
+        }
+    )
+    of_names = rows.select(
+        pl.col(name) if name in rows.columns else pl.lit(None, dtype).alias(name) for name, dtype in schema.items()
+    )
+    last = profile["sessions"].tail(1).with_columns(pl.lit(session, pl.UInt32).alias("session"))
+    frames = {"ops": pl.concat([ops, of_names]), "sessions": pl.concat([profile["sessions"], last])}
+    return replace(profile, frames={**profile.frames, **frames})
 
 
 def _sessions(profile: Profile) -> list[int]:
@@ -95,10 +139,10 @@ def _replays(profile: Profile) -> pl.DataFrame:
         return launches.with_columns(row=pl.lit(0)).clear()
     return (
         profile["activities"]
-        .select("session", "correlation", "iteration", "kind", "name", "start_ns", "stream", "op_join")
+        .select("session", "correlation", "iteration", "kind", "name", "start_ns", "stream", "op_join", "graph_node")
         .with_row_index("row")
         .filter(pl.col("start_ns").is_not_null(), pl.col("kind") != "graph")
-        .filter(~pl.col("op_join").cast(pl.String).is_in([BY_CAPTURE, BY_REPEAT]).fill_null(False))
+        .filter(~pl.col("op_join").cast(pl.String).is_in([BY_ANNOTATION, BY_CAPTURE, BY_REPEAT]).fill_null(False))
         .join(launches, on=["session", "correlation"], how="semi")
         .sort("session", "start_ns", maintain_order=True)
     )

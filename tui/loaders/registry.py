@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +21,7 @@ from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.input_issues import file_kind
 from tui.loaders.kineto.kineto_loader import KinetoLoader
-from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT
+from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT, DamagedPickleError, UnsafePickleError, load_pickle
 from tui.loaders.multi_file.load_together import load_together, profile_files, with_issues
 from tui.loaders.ncu import NCU_CSV
 from tui.loaders.ncu.ncu_report import NcuReportLoader
@@ -146,16 +149,80 @@ def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
             try:
                 if file not in profile.sources and is_profile(file):
                     captures.append(load_one(file, cache=cache))
-                    words = "the capture of CUDA graphs: gives ops to the kernels that they replay"
+                    words = f"the capture of CUDA graphs{_size_of(file)}: gives ops to the kernels that they replay"
                     issues.append({"severity": "info", "text": file, "reason": words})
             except ProftuiError as error:
                 issues.append({"severity": "warning", "text": file, "reason": str(error)})
-    together = with_replayed_ops(joined([profile, *captures]))
+    annotations, used = _annotations_beside(profile)
+    issues += used
+    together = with_replayed_ops(joined([profile, *captures]), annotations)
     height = profile["sessions"].height
     own = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
            for name, rows in together.frames.items()}  # fmt: skip
     own["issues"] = profile["issues"]
     return with_issues(replace(profile, frames=own), issues)
+
+
+MAX_DETAILS: Final = 1 << 24
+"""Bytes that are read of a list beside a trace."""
+_ANNOTATIONS: Final = re.compile(r"annotations?.*\.(?:pkl|pickle|json)$", re.IGNORECASE)
+_RANK: Final = re.compile(r"rank[_-]?([0-9]+)", re.IGNORECASE)
+
+
+def _size_of(capture: str) -> str:
+    """What a graph is captured for, as the server writes it into a list beside the traces; empty where it does not."""
+    path = Path(capture)
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+        details = path.parent / "execution_details.json"
+        for one in json.loads(details.read_bytes()) if details.stat().st_size <= MAX_DETAILS else ():
+            if one["file"] == path.name:
+                return f" for a batch of {int(one['batch_size'])} ({str(one['mode'])[:40]})"
+    return ""
+
+
+def _annotations_beside(profile: Profile) -> tuple[dict[int, str], list[dict[str, str]]]:
+    """Names of graph nodes by id, which PyTorch records at capture, from files beside a trace; and what was read.
+
+    A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
+    than the trace is left out, and of several traces none is used.
+    """
+    found: dict[int, str] = {}
+    issues: list[dict[str, str]] = []
+    if len(profile.sources) != 1 or profile.sources[0] == STANDARD_INPUT:
+        return found, issues
+    trace = Path(profile.sources[0])
+    ranks = set(_RANK.findall(trace.name))
+    files: list[Path] = []
+    with suppress(OSError):
+        files = sorted(trace.parent.iterdir())
+    for file in files:
+        if not _ANNOTATIONS.search(file.name) or not file.is_file() or set(_RANK.findall(file.name)) - ranks:
+            continue
+        try:
+            names = _names_of_nodes(file)
+        except (OSError, ValueError, RecursionError, UnsafePickleError, DamagedPickleError) as error:
+            issues.append({"severity": "warning", "text": str(file), "reason": f"annotations not read: {error}"})
+            continue
+        if names:
+            found |= names
+            issues.append({"severity": "info", "text": str(file), "reason": "names of CUDA graph nodes"})
+    return found, issues
+
+
+def _names_of_nodes(file: Path) -> dict[int, str]:
+    """The names in a file of annotations; the innermost one of each node."""
+    if file.stat().st_size > MAX_DETAILS:
+        raise ValueError(f"larger than {MAX_DETAILS} bytes")
+    data = file.read_bytes()
+    rows = json.loads(data) if file.suffix.lower() == ".json" else load_pickle(data)
+    names = {}
+    for node, given in rows.items() if isinstance(rows, dict) else ():
+        own = given if isinstance(given, list) else [given]
+        texts = [one.get("name") or one.get("module_fqn") if isinstance(one, dict) else one for one in own]
+        known = [text for text in texts if isinstance(text, str) and text]
+        if known and re.fullmatch(r"[0-9]{1,19}", str(node)) and int(node) < 1 << 63:
+            names[int(node)] = known[-1][:1000]
+    return names
 
 
 def load_one(

@@ -13,6 +13,7 @@ from tui.analysis.capabilities import why_none
 from tui.analysis.devices import Peaks, peaks_by_device
 from tui.analysis.needs import SHAPES
 from tui.analysis.roofline import (
+    ROOF_SHARE,
     ROOFLINE,
     ROOFLINE_CALLS,
     calls_of_shape,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from textual.app import RenderResult
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
+    from tui.widgets.details import Details, Line
     from tui.widgets.table.pane import TablePane
 
 NO_PEAKS = "The GPU's peaks are not known: name it with --gpu, or add it to gpus.toml in ~/.config/proftui."
@@ -114,6 +115,7 @@ class RooflineScreen(ViewScreen):
         if pane.spec is not ROOFLINE:
             return first
         lines = [("Formula", row["formula"] or "", "inferred")]
+        lines += _what_if(self.profile, row)
         for peaks in {one.name: one for one in peaks_by_device(self.profile).values()}.values():
             peak = peaks.flops_per_s.get(row["peak"] or "")
             if peak is not None:
@@ -121,6 +123,25 @@ class RooflineScreen(ViewScreen):
             if peaks.bytes_per_s is not None:
                 lines.append(("Memory bandwidth", f"{peaks.bytes_per_s / 1e12:g} TB/s", peaks.name))
         return below(first, [("How it is inferred", lines)])
+
+
+def _what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
+    """What the calls would save at `ROOF_SHARE` of the roof; of float32 whose peak is not known, both shares."""
+    iterations = calls_of_shape(profile, row)["iteration"].drop_nulls().n_unique()
+    if row["roof_pct"] is not None:
+        roof_ns = row["gpu_ns"] - row["gain_ns"]
+        saved_ns = max(round(row["gpu_ns"] - roof_ns / ROOF_SHARE), 0)
+        each = f"{brief_duration(saved_ns / iterations)} an iteration" if iterations > 1 else ""
+        return [(f"At {100 * ROOF_SHARE:g}% of the roof", f"{brief_duration(saved_ns)} less", each)]
+    if row["tflops_per_s"] is None or "float32" not in (row["types"] or ""):
+        return []
+    peaks = next(iter(peaks_by_device(profile).values()), None)
+    known = {} if peaks is None else peaks.flops_per_s
+    return [
+        (f"Of the {name} peak", brief_percent(100 * row["tflops_per_s"] * 1e12 / known[name]), "kernel's type unknown")
+        for name in ("fp32", "tf32")
+        if name in known
+    ]
 
 
 def _roofs(gpu: Peaks | None, used: list[str]) -> list[tuple[str, float, float]]:

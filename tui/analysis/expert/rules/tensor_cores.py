@@ -10,7 +10,7 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, duration, percent, ranked, real, total
-from tui.analysis.roofline import op_work_by_shape
+from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
     eligible_kernels_by_name,
@@ -22,9 +22,6 @@ from tui.text import number_in
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
-
-ROOF_SHARE: Final = 0.7
-"""What a well tuned op reaches of the roof: gains are counted up to there."""
 
 _HALF: Final = "half of the time of eligible kernels: tensor cores are at least twice as fast"
 _DOUBLE: Final = r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:const )?double\b|\bdouble\s*(?:const\s*)?\*"
