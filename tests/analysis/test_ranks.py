@@ -55,7 +55,7 @@ def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() 
         "Rank 1 is the straggler: it arrives last at the long collectives in 3 of 3 iterations; "
         "other ranks wait up to 9 ms for it"
     )
-    assert verdict.how == "by durations: the rank that arrives last spends the least time in a collective"
+    assert verdict.how == "judged by durations, as the rank that arrives last spends the least time in a collective"
 
 
 def test_clocks_of_ranks_are_not_compared() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LONG_PCT: Final = 1.0
 """Only collectives that take more than this share of a mean iteration on some rank identify the straggler, and only
 where another rank is in them longer by as much."""
-HOW: Final = "by durations: the rank that arrives last spends the least time in a collective"
+HOW: Final = "judged by durations, as the rank that arrives last spends the least time in a collective"
 """How the straggler is found, in words."""
 
 TURN: Final = ("iteration", "communicator", "turn")
