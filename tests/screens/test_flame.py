@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
+
 from tests.screens.opening import app_of, opened, press
 from tests.snapshots import screen_text
+from tui.model.errors import CommandError
 from tui.screens.copied_command import copied_command
+from tui.screens.flame import FlameScreen
 from tui.screens.view_tables import view_table
 from tui.widgets.charts.flame import FlameChart
 
@@ -50,6 +54,17 @@ async def test_a_story_in_the_flame() -> None:
         screen = app_of(pilot).view_screen
         assert screen is not None
         assert screen.VIEW in ("ops-and-kernels", "kernels")
+
+
+async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> None:
+    async with opened("mlp_modules.pt.trace.json.gz", view="flame") as pilot:
+        view = app_of(pilot).view_screen
+        assert isinstance(view, FlameScreen)
+        with pytest.raises(CommandError, match="the flame is grouped by module, caller, range, layer, type, iteration"):
+            view.choose_grouping("by")
+        for text, name in (("Iteration and", "iteration"), ("t", "type")):
+            view.choose_grouping(text)
+            assert view.grouping.name == name
 
 
 async def test_without_colors_edges_tell_nodes_apart() -> None:

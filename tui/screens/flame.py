@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, grouping_named, matching, with_growth
-from tui.analysis.ops.op_trees import first_tree
+from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, matching, with_growth
 from tui.fitting import clip
 from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import ColumnKind
-from tui.model.errors import CommandError
 from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, ViewScreen
+from tui.screens.group_ops import GroupingChoice
 from tui.screens.help import LEGEND
 from tui.screens.kernels import no_kernels
 from tui.text import plain
@@ -34,10 +33,8 @@ if TYPE_CHECKING:
     import polars as pl
     from textual.widget import Widget
 
-    from tui.analysis.ops.flame import FlameGrouping
+    from tui.analysis.ops.op_trees import TreeGrouping
     from tui.model.profile import Profile
-
-NAMES: Final = tuple(one.name for one in GROUPINGS)
 
 
 class FlameScreen(ViewScreen):
@@ -54,7 +51,7 @@ class FlameScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._chosen: FlameGrouping | None = None
+        self._groupings = GroupingChoice(self, GROUPINGS, "the flame")
         self.compares = False
         """Whether growth against the comparison is colored."""
         self._text = ""
@@ -75,23 +72,19 @@ class FlameScreen(ViewScreen):
         return self.query_one(FlameChart)
 
     @property
-    def grouping(self) -> FlameGrouping:
+    def grouping(self) -> TreeGrouping:
         """What it is grouped by."""
-        if self._chosen is not None and not self._chosen.why_not(self.profile):
-            return self._chosen
-        return grouping_named(first_tree(self.profile).name)
+        return self._groupings.current
 
     def populate(self) -> None:
         """Fill the chart."""
         grouping = self.grouping
-        self.query_one("#groupings", TabBar).show(
-            NAMES.index(grouping.name), [not one.why_not(self.profile) for one in GROUPINGS]
-        )
+        self._groupings.show(self.query_one("#groupings", TabBar))
         self.query_one("#comparing", NoteLine).show(WORKING)
         self.run_worker(partial(self._make, self.profile, grouping), thread=True, exclusive=True, group="flame")
         self.focus_table()
 
-    def _make(self, profile: Profile, grouping: FlameGrouping) -> None:
+    def _make(self, profile: Profile, grouping: TreeGrouping) -> None:
         worker = get_current_worker()
         rows, note = self._rows(profile, grouping)
         empty = no_kernels(profile) if rows.is_empty() else ""
@@ -104,7 +97,7 @@ class FlameScreen(ViewScreen):
             self.chart.show(rows, empty)
             self._find(self._text)
 
-    def _rows(self, profile: Profile, grouping: FlameGrouping) -> tuple[pl.DataFrame, str]:
+    def _rows(self, profile: Profile, grouping: TreeGrouping) -> tuple[pl.DataFrame, str]:
         sides = self.explorer.comparison.sides
         if not self.compares or sides is None:
             return flame_by(profile, grouping.name), ""
@@ -166,7 +159,7 @@ class FlameScreen(ViewScreen):
 
     def group_by(self, name: str) -> None:
         """Group by one of `GROUPINGS`."""
-        self._chosen = grouping_named(name)
+        self._groupings.choose(name)
         self.populate()
         self.show_crumbs()
 
@@ -176,27 +169,15 @@ class FlameScreen(ViewScreen):
         Raises:
             CommandError: Nothing is called so, or this input cannot be grouped by it.
         """
-        found = next((one for one in GROUPINGS if text and one.name.startswith(text.lower())), None)
-        if found is None:
-            raise CommandError(f"the flame is grouped by {', '.join(NAMES)}, not {text or 'nothing'}")
-        if reason := found.why_not(self.profile):
-            raise CommandError(f"{found.title}: {reason}")
-        self.group_by(found.name)
+        self.group_by(self._groupings.named(text))
 
     def action_next_grouping(self) -> None:
         """Group by the next thing."""
-        fed = [one.name for one in GROUPINGS if not one.why_not(self.profile)]
-        chosen = fed[(fed.index(self.grouping.name) + 1) % len(fed)]
-        if chosen == self.grouping.name:
-            self.explorer.say(f"Only the grouping {self.grouping.title} applies.")
-        self.group_by(chosen)
+        self.group_by(self._groupings.after(1))
 
     @on(TabBar.Chosen)
     def _grouping_clicked(self, event: TabBar.Chosen) -> None:
-        try:
-            self.choose_grouping(NAMES[event.place])
-        except CommandError as error:
-            self.explorer.say(str(error), severity="warning")
+        self._groupings.click(event.place)
 
     def action_color_growth(self) -> None:
         """Color growth against the comparison, or kinds of work."""

@@ -22,7 +22,7 @@ from tui.widgets.panel import NoteLine
 from tui.widgets.table.tree import TreePane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from textual.widget import Widget
 
@@ -32,7 +32,77 @@ if TYPE_CHECKING:
     from tui.widgets.table.pane import TablePane
 
 
-NAMES = tuple(tree.name for tree in TREES)
+class GroupingChoice:
+    """By what a view is grouped: what the user chose, or what suits the input.
+
+    Args:
+        screen: The view.
+        groupings: All that there are, named as in `TREES`.
+        what: What is grouped, as ``the tree``.
+    """
+
+    def __init__(self, screen: ViewScreen, groupings: Sequence[TreeGrouping], what: str) -> None:
+        self._screen, self._groupings, self._what = screen, groupings, what
+        self.chosen: TreeGrouping | None = None
+        """What the user wants; None: what suits the input."""
+
+    @property
+    def current(self) -> TreeGrouping:
+        """By what it is grouped."""
+        profile = self._screen.profile
+        if self.chosen is not None and not self.chosen.why_not(profile):
+            return self.chosen
+        return self._of_name(first_tree(profile).name)
+
+    def choose(self, name: str) -> None:
+        """Group by the grouping of a name."""
+        self.chosen = self._of_name(name)
+
+    def applies(self, name: str) -> bool:
+        """Whether there is a grouping of this name, and the input can be grouped by it."""
+        return any(one.name == name for one in self._applicable())
+
+    def named(self, text: str) -> str:
+        """The name of the grouping that a person means.
+
+        Raises:
+            CommandError: Nothing is called so, or this input cannot be grouped by it.
+        """
+        found = find_tree(text, self._groupings)
+        if found is None:
+            names = ", ".join(one.name for one in self._groupings)
+            raise CommandError(f"{self._what} is grouped by {names}, not {text or 'nothing'}")
+        if reason := found.why_not(self._screen.profile):
+            raise CommandError(f"{found.title}: {reason}")
+        return found.name
+
+    def after(self, step: int) -> str:
+        """The name of the grouping so many steps on, among those that apply."""
+        fed, current = [one.name for one in self._applicable()], self.current
+        chosen = fed[(fed.index(current.name) + step) % len(fed)]
+        if chosen == current.name:
+            others = [one for one in self._groupings if one.name not in fed]
+            reasons = "; ".join(f"{one.title}: {one.why_not(self._screen.profile)}" for one in others)
+            self._screen.explorer.say(f"Only the grouping {current.title} applies; {reasons}")
+        return chosen
+
+    def click(self, place: int) -> None:
+        """Group by the tab at a place."""
+        try:
+            self._screen.choose_grouping(self._groupings[place].name)
+        except CommandError as error:
+            self._screen.explorer.say(str(error), severity="warning")
+
+    def show(self, tabs: TabBar) -> None:
+        """Show in the tabs by what it is grouped, and what applies."""
+        names, fed = [one.name for one in self._groupings], self._applicable()
+        tabs.show(names.index(self.current.name), [one in fed for one in self._groupings])
+
+    def _applicable(self) -> list[TreeGrouping]:
+        return [one for one in self._groupings if not one.why_not(self._screen.profile)]
+
+    def _of_name(self, name: str) -> TreeGrouping:
+        return next(one for one in self._groupings if one.name == name)
 
 
 def made(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
@@ -65,8 +135,7 @@ class GroupOpsScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._chosen: TreeGrouping | None = None
-        """What the user wants it grouped by; None: what suits the input."""
+        self._groupings = GroupingChoice(self, TREES, "the tree")
         self._background = RowsInBackground(self)
 
     def compose_body(self) -> Iterable[Widget]:
@@ -83,13 +152,11 @@ class GroupOpsScreen(ViewScreen):
     @property
     def grouping(self) -> TreeGrouping:
         """By what the tree is grouped."""
-        if self._chosen is not None and not self._chosen.why_not(self.profile):
-            return self._chosen
-        return first_tree(self.profile)
+        return self._groupings.current
 
     def populate(self) -> None:
         """Fill the tree."""
-        chosen = self._chosen
+        chosen = self._groupings.chosen
         if not self._background.are_made(
             chosen.name if chosen is not None else "", lambda profile: made(profile, chosen)
         ):
@@ -98,8 +165,7 @@ class GroupOpsScreen(ViewScreen):
             return
         profile, grouping = self.profile, self.grouping
         rows = grouping.tree(profile)
-        fed = [not tree.why_not(profile) for tree in TREES]
-        self.query_one("#groupings", TabBar).show(NAMES.index(grouping.name), fed)
+        self._groupings.show(self.query_one("#groupings", TabBar))
         self.query_one("#coverage", NoteLine).show(coverage_note(profile))
         self.pane.model.excluded_sessions = replayed_sessions(profile)
         self.pane.show(rows, empty=no_kernels(profile) if rows.is_empty() else "")
@@ -110,7 +176,7 @@ class GroupOpsScreen(ViewScreen):
     def group_by(self, name: str) -> None:
         """Group by one of `TREES`."""
         if name != self.grouping.name:
-            self._chosen = next(tree for tree in TREES if tree.name == name)
+            self._groupings.choose(name)
             self.populate()
             self.show_crumbs()
             self.explorer.navigator.visit(self.place())
@@ -121,35 +187,19 @@ class GroupOpsScreen(ViewScreen):
         Raises:
             CommandError: Nothing is called so, or this input cannot be grouped by it.
         """
-        tree = find_tree(text)
-        if tree is None:
-            raise CommandError(f"the tree is grouped by {', '.join(NAMES)}, not {text or 'nothing'}")
-        if reason := tree.why_not(self.profile):
-            raise CommandError(f"{tree.title}: {reason}")
-        self.group_by(tree.name)
+        self.group_by(self._groupings.named(text))
 
     def action_next_grouping(self) -> None:
         """Group by the next thing."""
-        self._step_grouping(1)
+        self.group_by(self._groupings.after(1))
 
     def action_previous_grouping(self) -> None:
         """Group by the thing before."""
-        self._step_grouping(-1)
-
-    def _step_grouping(self, step: int) -> None:
-        fed = [tree.name for tree in TREES if not tree.why_not(self.profile)]
-        chosen = fed[(fed.index(self.grouping.name) + step) % len(fed)]
-        if chosen == self.grouping.name:
-            others = "; ".join(f"{tree.title}: {tree.why_not(self.profile)}" for tree in TREES if tree.name not in fed)
-            self.explorer.say(f"Only the grouping {self.grouping.title} applies; {others}")
-        self.group_by(chosen)
+        self.group_by(self._groupings.after(-1))
 
     @on(TabBar.Chosen)
     def _grouping_clicked(self, event: TabBar.Chosen) -> None:
-        try:
-            self.choose_grouping(NAMES[event.place])
-        except CommandError as error:
-            self.explorer.say(str(error), severity="warning")
+        self._groupings.click(event.place)
 
     # --- to a place and from it --------------------------------------------------------------------------------------
 
@@ -200,6 +250,6 @@ class GroupOpsScreen(ViewScreen):
 
     def restore(self, place: Place) -> None:
         """Return to the grouping, too."""
-        if place.level in NAMES and not next(tree for tree in TREES if tree.name == place.level).why_not(self.profile):
+        if place.level is not None and self._groupings.applies(place.level):
             self.group_by(place.level)
         super().restore(place)

@@ -18,6 +18,7 @@ from tui.analysis.ops.op_trees import (
     INFERRED,
     SEPARATOR,
     TREES,
+    TreeGrouping,
     caller_places,
     first_tree,
     layer_places,
@@ -72,19 +73,11 @@ def around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class FlameGrouping:
+class FlameGrouping(TreeGrouping):
     """What the GPU time can be grouped by."""
 
-    name: str
-    """As ``module``."""
-    title: str
-    """As ``by module or range``."""
-    tree: Callable[[Profile], pl.DataFrame]
-    """As `op_trees.op_forest`."""
     places: Callable[[Profile], tuple[pl.Series, pl.Series]]
     """For each activity the place and the name of its op in the tree; null where that is unknown."""
-    why_not: Callable[[Profile], str]
-    """Why it is not available here; empty where it is."""
 
 
 def _of_ops(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Profile], tuple[pl.Series, pl.Series]]:
@@ -160,28 +153,23 @@ _PLACES: Final = {
 }
 
 GROUPINGS: Final = (
-    *(FlameGrouping(tree.name, tree.title, tree.tree, _PLACES[tree.name], tree.why_not) for tree in TREES),
+    *(FlameGrouping(tree.name, tree.title, tree.tree, tree.why_not, _PLACES[tree.name]) for tree in TREES),
     FlameGrouping(
         "iteration",
         "by iteration and phase",
         lambda profile: of_activities(profile, _iteration_places(profile)),
-        _of_launches(_iteration_places),
         _no_iterations,
+        _of_launches(_iteration_places),
     ),
     FlameGrouping(
         "stack",
         "by CPU call stack",
         lambda profile: of_activities(profile, _stack_places(profile)),
-        _of_launches(_stack_places),
         _no_stacks,
+        _of_launches(_stack_places),
     ),
 )
 """What the flame view can group by: the trees of Group Ops, iterations and call stacks."""
-
-
-def grouping_named(name: str) -> FlameGrouping:
-    """The grouping of a name."""
-    return next(one for one in GROUPINGS if one.name == name)
 
 
 def flame(profile: Profile) -> pl.DataFrame:

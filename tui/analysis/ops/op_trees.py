@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -583,8 +583,8 @@ TREES: Final = (
 """What ops can be grouped by in a tree; the first one with data is shown first."""
 
 
-def find_tree(text: str) -> TreeGrouping | None:
-    """The tree that a person means by the beginning of its name or of its title.
+def find_tree(text: str, among: Sequence[TreeGrouping] = TREES) -> TreeGrouping | None:
+    """The one that a person means by the beginning of its name or of its title.
 
     >>> [tree.name for tree in map(find_tree, ("module or range", "Range", "nvtx", "t")) if tree]
     ['module', 'range', 'range', 'type']
@@ -592,7 +592,7 @@ def find_tree(text: str) -> TreeGrouping | None:
     True
     """
     wanted = text.lower()
-    names = ((name, tree) for tree in TREES for name in (tree.name, tree.title.removeprefix("by ").lower()))
+    names = ((name, tree) for tree in among for name in (tree.name, tree.title.removeprefix("by ").lower()))
     return next((tree for name, tree in names if wanted and name.startswith(wanted)), None)
 
 
