@@ -63,3 +63,20 @@ def test_screens_and_widgets_know_the_app_by_its_protocols_alone(folder: str) ->
                 assert node.attr in TEXTUAL, f"{where}: {ast.unparse(node)} is not of Textual's App"
             if isinstance(node, ast.ImportFrom):
                 assert not (node.module or "").startswith("tui.app"), f"{where} imports {node.module}"
+
+
+def workers_without_description(path: Path) -> list[str]:
+    return [
+        f"{path.name}:{node.lineno}"
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in function.decorator_list
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "work"
+        if "description" not in {keyword.arg for keyword in node.keywords}
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_workers_have_a_description(folder: str) -> None:
+    """Textual writes out all arguments of a worker without one: the lanes of a timeline are long arrays."""
+    assert [found for path in files(folder) for found in workers_without_description(path)] == []

@@ -619,7 +619,7 @@ class ViewScreen(Screen[None]):
         if request == self._detail_request:
             make()
 
-    @work(thread=True, exclusive=True, group="details")
+    @work(thread=True, exclusive=True, group="details", description="details")
     def _make_in_thread(
         self,
         request: int,

@@ -240,7 +240,7 @@ class CompareScreen(ViewScreen):
         pane.focus_table()
         self.show_crumbs()
 
-    @work(thread=True, exclusive=True, group="compare")
+    @work(thread=True, exclusive=True, group="compare", description="compare")
     def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
         gpu = self.explorer.options.gpu
         rows = PARTS[place].rows(sides, CompareOptions(tolerant, gpu))

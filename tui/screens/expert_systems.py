@@ -314,7 +314,7 @@ class ExpertSystemsScreen(ViewScreen):
             self.call_later(self._find_path, self.profile, row)
         return finding_details(row, known or ())
 
-    @work(thread=True, exclusive=True, group="path")
+    @work(thread=True, exclusive=True, group="path", description="path")
     def _find_path(self, profile: Profile, row: Mapping[str, Any]) -> None:
         lines = path_lines(profile, row)
         self.app.call_from_thread(self._take_path, profile, row, lines)

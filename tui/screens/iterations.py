@@ -104,7 +104,7 @@ class IterationsScreen(ViewScreen):
             self._fill(profile)
         self._pane.focus_table()
 
-    @work(thread=True, exclusive=True, group="iterations")
+    @work(thread=True, exclusive=True, group="iterations", description="iterations")
     def _work_out(self, profile: Profile) -> None:
         # Its result is cached for as long as the profile is there.
         iterations_with_uses(profile)
@@ -361,7 +361,7 @@ class KeyPicker(Dialog[str]):
         self.query_one(Input).focus()
         self._look()
 
-    @work(thread=True, exclusive=True, group="keys")
+    @work(thread=True, exclusive=True, group="keys", description="keys")
     def _look(self) -> None:
         rows = key_choices(self._profile)
         self.app.call_from_thread(self._found, rows)

@@ -461,7 +461,7 @@ class LogScreen(ViewScreen):
             return
         self._search(self.log_view.cursor_line, direction, include_start=False)
 
-    @work(thread=True, exclusive=True, group="log-search")
+    @work(thread=True, exclusive=True, group="log-search", description="log-search")
     def _search(self, start: int, direction: int, *, include_start: bool) -> None:
         """Look for the text in a thread, a page at a time, round the end to where it began."""
         worker = get_current_worker()

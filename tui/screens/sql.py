@@ -217,7 +217,7 @@ class SqlScreen(ViewScreen):
         assert self.tables is not None
         self._compute(text, self.tables)
 
-    @work(thread=True, exclusive=True, group="sql")
+    @work(thread=True, exclusive=True, group="sql", description="sql")
     def _compute(self, text: str, tables: SqlTables) -> None:
         worker = get_current_worker()
         began = time.monotonic()

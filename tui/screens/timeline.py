@@ -173,7 +173,7 @@ class TimelineScreen(ViewScreen):
             self.lanes.redraw()
         super().show_failure(words)
 
-    @work(thread=True, exclusive=True, group="lanes")
+    @work(thread=True, exclusive=True, group="lanes", description="lanes")
     def _make_lanes(self, profile: Profile, session: int | None) -> None:
         shown = shown_lanes(profile, session)
         self.app.call_from_thread(self._take_if_wanted, profile, shown)
@@ -265,7 +265,7 @@ class TimelineScreen(ViewScreen):
             known is not None and known[0] is looked_at[0] and known[1] is looked_at[1] and known[2:] == looked_at[2:]
         )
 
-    @work(thread=True, exclusive=True, group="top work")
+    @work(thread=True, exclusive=True, group="top work", description="top work")
     def _work_out_top(self, profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> None:
         rows = top_of_gpus(profile, shown, first_ns, last_ns)
         self.app.call_from_thread(self._take_top, shown, rows)
@@ -530,7 +530,7 @@ class TimelineScreen(ViewScreen):
         self._needle, self._found_at = PATH, None
         self._search(self.profile, shown, PATH, whole=False, is_path=True)
 
-    @work(thread=True, exclusive=True, group="timeline-find")
+    @work(thread=True, exclusive=True, group="timeline-find", description="timeline-find")
     def _search(self, profile: Profile, shown: Shown, text: str, whole: bool, is_path: bool = False) -> None:
         hits = find_critical_path(profile, shown) if is_path else find_name(profile, shown, text, whole=whole)
         self.app.call_from_thread(self._found, shown, text, hits)

@@ -182,7 +182,7 @@ class ExportDialog(Dialog[str]):
         self._say("writing…")
         self._write(rows, all_columns, path, self._format.value, overwrite=self._overwrites == text)
 
-    @work(thread=True, exclusive=True, group="export")
+    @work(thread=True, exclusive=True, group="export", description="export")
     def _write(self, rows: str, all_columns: bool, path: Path, format_name: str, *, overwrite: bool) -> None:
         # Putting millions of rows in order takes a while, too.
         frame = self._frame_of(rows, all_columns)
