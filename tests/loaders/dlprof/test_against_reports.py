@@ -264,6 +264,25 @@ def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> 
     assert work.filter(pl.col("kind") != "kernel")["duration_ns"].sum() == value("All Kernels", "Memory: GPU Time")
 
 
+def test_the_figures_in_the_docs(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
+    kinds = profile["activities"].group_by(pl.col("kind").cast(pl.String)).agg(pl.len(), pl.col("duration_ns").sum())
+    assert sorted(kinds.rows()) == [("kernel", 51, 308_960), ("memcpy", 16, 34_016), ("memset", 4, 9_024)]
+    ops = op_instances(profile)
+    assert ops.height == 32
+    sums = ops.select("gpu_ns", "overhead_ns", "idle_ns").sum().row(0)
+    assert sums == (339_839, 126_772_072, 2_242_874)
+    theirs = report("op_type").select(
+        pl.col("Total GPU Time (ns)", "Total CPU Overhead (ns)", "Total GPU Idle (ns)").cast(pl.Int64)
+    )
+    assert theirs.sum().row(0) == sums
+    kernels = report("kernel").select(pl.col("Total GPU Time (ns)", "Total API Time (ns)").cast(pl.Int64))
+    assert (kernels.height, *kernels.sum().row(0)) == (41, 308_960, 270_597)
+    launched = launches(profile).filter(pl.col("kind") == "kernel")
+    assert launched["api_ns"].sum() == 270_597
+    assert launched.select("name", "op").n_unique() == 41
+    assert report("group_op").height == 48
+
+
 def test_the_advice_of_the_expert_systems_report(profile: Profile, report: Callable[[str], pl.DataFrame]) -> None:
     theirs = report("expert_systems").rows()
     ours = profile["tool_findings"].select("problem", "recommendation").rows()
