@@ -77,7 +77,7 @@ def test_advice_and_commands() -> None:
     ]
     assert advice_lines([OccupancyAdvice(50.0, 4, registers=64)], waves=1.5)[0][0] == "50.00%"
     assert advice_lines([OccupancyAdvice(50.0, 4, registers=64)], waves=0.4) == [
-        ("", "only a larger grid would: all blocks of this one are on the GPU at once", "")
+        ("", "only a larger grid helps: all blocks of this one fit on the GPU at once", "")
     ]
     assert advice_lines([], waves=0.4) == next_lines(None) == []
     assert next_lines(ProfilingCommand(None, "why")) == [("none", "why", "")]

@@ -325,7 +325,7 @@ def _other_trees(profile: Profile) -> str:
     if not others:
         return ""
     words = "tree" if len(others) == 1 else "trees"
-    return f" Other {words}: {', '.join(others)} (b in Group Ops of the explorer)."
+    return f" Other {words}: {', '.join(others)} (. in Group Ops)."
 
 
 def _per_session(profile: Profile) -> str:

@@ -33,6 +33,7 @@ from tui.widgets.details import (
     next_lines,
     row_details,
     sections,
+    sentence_case,
     slow_lines,
     variant_lines,
     whole_value,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 NAME_CELLS = 48
 """Cells that the name of a neighbor may take."""
+ARGUMENTS = "Arguments"
 ARGUMENT_CELLS = 24
 """Cells that the name of an argument may take."""
 
@@ -83,8 +85,7 @@ def launch_details(
         gains: What would be gained without it.
         further: The command that profiles it in depth.
     """
-    what = _what(config, has_log=has_log)
-    blocks = [(f"{short_name(config.name)}  {config.kind}", what)]
+    blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config))]
     # What was asked for stands first: where there is little room, the rest is below the edge.
     if config.kind == "kernel":
         blocks.append(("Launch config", _launch(config)))
@@ -92,39 +93,46 @@ def launch_details(
         blocks.append(("CUDA graph", [("kernels", "unknown", config.occupancy_reason or "")]))
     else:
         blocks.append(("Transfer", _transfer(config)))
-    blocks.append(("Launched by", _origin(origin)))
     if config.kind == "kernel":
         blocks += [
             ("Theoretical occupancy", _occupancy(config)),
             ("To raise the occupancy", advice_lines(advice, config.waves)),
-            ("Tensor cores", _tensor_cores(origin)),
         ]
+    blocks.append(("Launched by", [*_origin(origin), *_record(config, has_log=has_log)]))
+    if config.kind == "kernel":
+        blocks.append(("Tensor cores", _tensor_cores(origin)))
     if measured is not None:
         blocks.append(("Measured by Nsight Compute", _measured(measured)))
     if origin.arguments:
-        blocks.append(("Arguments", _arguments(origin.arguments)))
+        blocks.append((ARGUMENTS, _arguments(origin.arguments)))
     blocks.append(("If it were", gain_lines(gains)))
     if config.kind == "kernel":
         blocks.append(("To profile it in depth", next_lines(further)))
     blocks.append(("Neighbors on the stream", [_neighbour("before", before), _neighbour("after", after)]))
     blocks.append(("Full name", [("", config.name, "")]))
-    return sections(blocks)
+    return sections((title, lines if title == ARGUMENTS else sentence_case(lines)) for title, lines in blocks)
 
 
-def _what(config: LaunchConfig, *, has_log: bool) -> list[Line]:
-    goes = "the input has none" if config.line is None else "L goes there" if has_log else "of the input"
+def _what(config: LaunchConfig) -> list[Line]:
     where = config.device_name or ("unknown" if config.device is None else "")
     return [
         ("duration", duration(config.duration_ns), ""),
         ("start", whole_value(ColumnKind.TIME, config.start_ns), ""),
         ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
+    ]
+
+
+def _record(config: LaunchConfig, *, has_log: bool) -> list[Line]:
+    """Where the input has it."""
+    goes = "the input has none" if config.line is None else "L goes there" if has_log else ""
+    return [
         (
             "correlation",
             _number(config.correlation),
             "" if config.correlation is not None else "the input does not say",
         ),
-        ("source line", _number(config.line), goes),
+        ("input line", _number(config.line), goes),
     ]
 
 
@@ -146,11 +154,11 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
             ),
         ]
         if origin.delay_ns is not None:
-            lines.append(("delay", duration(origin.delay_ns), "from the begin of the call to the begin on the GPU"))
+            lines.append(("delay", duration(origin.delay_ns), "from the start of the call to the start on the GPU"))
     elif origin.call_reason:
         lines.append(("call", "unknown", origin.call_reason))
     if origin.op is not None:
-        found = {"launch": "its launch lies in the op", "external id": "by the profiler's id of the op"}
+        found = {"launch": "launched within it", "external id": "by the profiler's id of the op"}
         lines.append(("op", origin.op, found.get(origin.op_join or "", "as recorded")))
         if origin.op_path:
             lines.append(("op within", origin.op_path.replace("/", " / "), ""))
@@ -386,7 +394,7 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
         near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - known.median_ns).abs(), "activity")
         further = profiling_command(profile, near["activity"][0])
         blocks.append(("To profile a typical launch in depth", next_lines(further)))
-    return below(first, blocks)
+    return below(first, [(title, sentence_case(lines)) for title, lines in blocks])
 
 
 def _distribution(rows: pl.DataFrame) -> list[Line]:

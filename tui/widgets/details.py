@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -60,6 +61,15 @@ class Details:
             first, *rest = line[indent:].wrap(width - indent)
             wrapped += [line[:indent] + first, *(part.pad_left(indent) for part in rest)]
         return wrapped
+
+
+def sentence_case(lines: Sequence[Line]) -> list[Line]:
+    """Lines whose labels begin with a capital, behind their indentation.
+
+    >>> sentence_case([("call took", "3 ms", ""), ("  by warps", "4", "")])
+    [('Call took', '3 ms', ''), ('  By warps', '4', '')]
+    """
+    return [(re.sub("^ *[a-z]", lambda found: found[0].upper(), label), value, note) for label, value, note in lines]
 
 
 def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
@@ -310,7 +320,7 @@ def next_lines(known: ProfilingCommand | None) -> list[Line]:
 def advice_lines(advice: Sequence[OccupancyAdvice], waves: float | None = None) -> list[Line]:
     """What would raise the occupancy of a launch; nothing does whose blocks are all on the GPU at once."""
     if advice and waves is not None and waves <= 1:
-        return [("", "only a larger grid would: all blocks of this one are on the GPU at once", "")]
+        return [("", "only a larger grid helps: all blocks of this one fit on the GPU at once", "")]
     lines: list[Line] = []
     for change in advice:
         parts = []
