@@ -90,7 +90,7 @@ async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: st
 
 
 async def test_details_show_shapes_and_types_of_the_calls_of_an_op(trace: str) -> None:
-    async with opened(trace, size=(200, 50), view="ops-and-kernels") as pilot:
+    async with opened(trace, size=(200, 60), view="ops-and-kernels") as pilot:
         await press(pilot, "j", "i")
         text = screen_text(pilot.app)
         for reported in (

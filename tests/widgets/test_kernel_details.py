@@ -9,7 +9,18 @@ from tui.analysis.durations import DurationSpread, SlowPart, spread, variants
 from tui.analysis.estimated_savings import Saving
 from tui.analysis.launch_config import ProfilingCommand
 from tui.analysis.occupancy import OccupancyAdvice
-from tui.widgets.details import advice_lines, below, gain_lines, next_lines, sections, slow_lines, variant_lines
+from tui.model.columns import columns
+from tui.model.table_spec import TableSpec
+from tui.widgets.details import (
+    advice_lines,
+    below,
+    gain_lines,
+    next_lines,
+    row_details,
+    sections,
+    slow_lines,
+    variant_lines,
+)
 
 
 def gain(device: int = 0, iterations: int | None = None) -> Saving:
@@ -82,6 +93,12 @@ def test_advice_and_commands() -> None:
     assert advice_lines([], waves=0.4) == next_lines(None) == []
     assert next_lines(ProfilingCommand(None, "why")) == [("none", "why", "")]
     assert next_lines(ProfilingCommand("ncu ./app", "note")) == [("command", "ncu ./app", ""), ("", "note", "")]
+
+
+def test_a_rate_has_the_unit_of_its_title() -> None:
+    spec = TableSpec("ops", "Ops", columns("op", "tflops_per_s"), key=("op",), pinned="op")
+    shown = row_details(spec, {"op": "aten::mm", "tflops_per_s": 0.17}, frame_columns=["op", "tflops_per_s"])
+    assert [line.plain for _, line in shown.lines] == ["Op       aten::mm", "TFLOP/s  0.17"]
 
 
 def test_blocks_without_lines_leave_the_details_as_they_are() -> None:

@@ -159,6 +159,9 @@ def row_details(
             text = metric(value, row.get("unit"))
         else:
             text = whole_value(column.kind, value)
+            if column.kind is ColumnKind.RATIO and "/" in column.title:
+                # The title is its unit: ``TFLOP/s``.
+                text = text.removesuffix("×")
         lines.append((column.title, text, ""))
     return sections([("", [*lines[:1], *more, *lines[1:]])])
 
