@@ -256,7 +256,7 @@ def test_savings_of_the_work_behind_a_finding() -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]) -> None:
     async with opened(TRAINING, size=size, view="expert-systems") as pilot:
-        await press(pilot, "j", *(["i"] if size[0] < DETAILS_FROM else []))
+        await press(pilot, *(["i"] if size[0] < DETAILS_FROM else []))
         await settled(pilot)
         text = screen_text(pilot.app)
         assert "opens the longest gaps" in text
