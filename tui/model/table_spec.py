@@ -64,6 +64,8 @@ class Column:
     """Its texts are paths with a line: they are cut at the front."""
     sign: str = ""
     """What its heading on a screen shows after the title, in addition to the unit."""
+    is_unit_in_title: bool = False
+    """Its heading names the unit of its values, as ``TFLOP/s``: no sign follows them."""
     only_above_zero: bool = False
     """It is informative only where a row has a value above 0."""
     compared_with: tuple[str, ...] = ()

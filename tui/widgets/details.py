@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui.analysis.launch_config import ProfilingCommand
     from tui.analysis.occupancy import OccupancyAdvice
     from tui.analysis.ops.op_instances import ArgumentValues, OpCalls
-    from tui.model.table_spec import TableSpec
+    from tui.model.table_spec import Column, TableSpec
 
 Line = tuple[str, str, str]
 """Label, value, note (dim)."""
@@ -131,6 +131,12 @@ def whole_value(kind: ColumnKind, value: object) -> str:
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
 
 
+def _column_value(column: Column, value: object) -> str:
+    """A value of a column by itself."""
+    text = whole_value(column.kind, value)
+    return text.removesuffix("×") if column.is_unit_in_title else text
+
+
 def row_details(
     spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str], more: Sequence[Line] = ()
 ) -> Details:
@@ -158,10 +164,7 @@ def row_details(
         elif column.kind is ColumnKind.MEASURE:
             text = metric(value, row.get("unit"))
         else:
-            text = whole_value(column.kind, value)
-            if column.kind is ColumnKind.RATIO and "/" in column.title:
-                # The title is its unit: ``TFLOP/s``.
-                text = text.removesuffix("×")
+            text = _column_value(column, value)
         lines.append((column.title, text, ""))
     return sections([("", [*lines[:1], *more, *lines[1:]])])
 
@@ -362,7 +365,7 @@ def op_details(spec: TableSpec, row: Mapping[str, Any], calls: OpCalls, *, kerne
         kernels_ns: GPU time of the launches in it, each counted once.
     """
     costs = [
-        (column.title, whole_value(column.kind, row[column.name]), "")
+        (column.title, _column_value(column, row[column.name]), "")
         for column in spec.columns
         if row[column.name] is not None and column.name != "op_source"
     ]

@@ -418,9 +418,13 @@ ROOFLINE: Final = (
         "Bytes that one call must move at least once between memory and chip, inferred from shapes and types.",
         8,
     ),
-    Column("tflops_per_s", "TFLOP/s", K.RATIO, "10^12 FLOPs per second of GPU time. Inferred.", 3),
-    Column("tb_per_s", "TB/s", K.RATIO, "10^12 bytes per second of GPU time. Inferred.", 4),
-    Column("flops_per_byte", "FLOP/B", K.RATIO, "Arithmetic intensity: FLOPs per byte. Inferred.", 6),
+    Column(
+        "tflops_per_s", "TFLOP/s", K.RATIO, "10^12 FLOPs per second of GPU time. Inferred.", 3, is_unit_in_title=True
+    ),
+    Column("tb_per_s", "TB/s", K.RATIO, "10^12 bytes per second of GPU time. Inferred.", 4, is_unit_in_title=True),
+    Column(
+        "flops_per_byte", "FLOP/B", K.RATIO, "Arithmetic intensity: FLOPs per byte. Inferred.", 6, is_unit_in_title=True
+    ),
     Column(
         "roof_pct",
         "Of roof %",
@@ -461,6 +465,7 @@ ROOFLINE: Final = (
         K.RATIO,
         "10^12 FLOPs of its ops with a formula per second of its time. Inferred.",
         6,
+        is_unit_in_title=True,
     ),
     Column("formula", "Formula", K.TEXT, "The formula of FLOPs or bytes, and its inputs.", 9),
 )

@@ -179,6 +179,7 @@ TABLES: Final = (
             f"{means} of calls with a formula, in the {title.lower()}. Inferred.",
             priority,
             compared_with=(f"a_{name}", f"b_{name}"),
+            is_unit_in_title=kind is K.RATIO,
         )
         for name, of, kind, means, priority in (
             ("roof_pct", "of roof %", K.PERCENT, "Least time that the GPU's peaks allow / GPU time", 6),
