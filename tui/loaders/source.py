@@ -57,7 +57,7 @@ PIECE: Final = 1 << 20
 
 _ZSTD_INPUT: Final = 512
 """A zstd block of four bytes can hold 128 KiB, so a small input bounds the output."""
-_GZIP_INPUT: Final = 1 << 14
+_GZIP_INPUT: Final = 1 << 17
 """Where a stream is damaged, the last so many bytes before are lost with it."""
 _GZIP_FORMAT: Final = 31
 """``wbits`` of zlib: the largest window, with the header and checksum of gzip."""

@@ -479,7 +479,7 @@ def most_workers(size: int | None) -> int:
     if shared is not None and shared <= 1:
         return 0
     cores = shared or available_cores()
-    # This process assembles what they decode.
-    wanted = cores if cores <= _FEW_CORES else cores - 1
+    # This process assembles what they decode, and two cores of a large machine are often one with two threads.
+    wanted = cores if cores <= _FEW_CORES else cores * 3 // 4
     enough = wanted if size is None else 1 + size // _PAYS_BYTES
     return max(1, min(wanted, enough, memory_for_loading() // _WORKER_BYTES))
