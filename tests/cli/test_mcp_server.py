@@ -86,7 +86,7 @@ async def test_an_agent_finds_the_rows_behind_a_finding(tmp_path: Path, monkeypa
         assert "did you mean" in (await ask(client, "sql", path=LOG, query="SELECT cals FROM kernels")).lower()
 
 
-def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
+def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside.log"
     inside.mkdir()
     outside.write_text("x")
@@ -95,6 +95,10 @@ def test_links_that_lead_elsewhere_are_not_followed(tmp_path: Path) -> None:
     for path in ("link.log", str(outside), "..", "s3://bucket/x", "-", "."):
         with pytest.raises(ProftuiError, match="not below the folders"):
             profiles.files(path)
+    looked_into: list[str] = []
+    monkeypatch.setattr("tui.analysis.found_profiles.format_of_path", looked_into.append)
+    assert profiles.listed(".").profiles == ()
+    assert looked_into == []
     os.mkfifo(inside / "pipe")
     for path, why in (("pipe", "neither a file nor a folder"), ("a\0b", "cannot be opened"), ("x" * 9000, "opened")):
         with pytest.raises(ProftuiError, match=why):

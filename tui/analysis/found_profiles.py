@@ -124,13 +124,20 @@ class FoundProfiles:
     """What was not looked at, in words; empty where all was."""
 
 
-def find_profiles(folder: str, go_on: Callable[[], bool] = lambda: True, *, lists_opened: bool = True) -> FoundProfiles:
+def find_profiles(
+    folder: str,
+    go_on: Callable[[], bool] = lambda: True,
+    *,
+    lists_opened: bool = True,
+    may_read: Callable[[str], bool] = lambda _path: True,
+) -> FoundProfiles:
     """The profiles in a folder and below it, and those opened before wherever they are.
 
     Args:
         folder: Where to look; empty: only those opened before.
         go_on: Asked between two files; False ends the search.
         lists_opened: Whether those opened before elsewhere are listed too.
+        may_read: Whether a path may be opened; one that may not is left out.
     """
     opened = opened_files()
     candidates, left_out = _candidates(folder) if folder else ([], "")
@@ -143,6 +150,8 @@ def find_profiles(folder: str, go_on: Callable[[], bool] = lambda: True, *, list
         if not go_on():
             left_out = "search stopped"
             break
+        if not may_read(path):
+            continue
         before = opened.get(path)
         known = before is not None and (before.size, before.modified_ns) == (bytes_, modified_ns)
         figures = before.figures if before is not None and known else None

@@ -117,8 +117,8 @@ class Profiles:
     def listed(self, folder: str) -> FoundProfiles:
         """The profiles in a folder and below, without what a link leads to elsewhere."""
         folders = map(str, self._folders) if folder in ("", ".") else self.files(folder)
-        found = [find_profiles(one, lists_opened=False) for one in folders]
-        profiles = [one for each in found for one in each.profiles if self._is_below(one.path)]
+        found = [find_profiles(one, lists_opened=False, may_read=self._is_below) for one in folders]
+        profiles = [one for each in found for one in each.profiles]
         return FoundProfiles(tuple(profiles), "; ".join(each.left_out for each in found if each.left_out))
 
     def _check(self, file: str, given: str) -> None:

@@ -323,7 +323,7 @@ class KeyPicker(Dialog[str]):
     """
 
     TITLE_TEXT = "What ends an iteration"
-    KEYS = "type to filter  up down select  enter choose  ctrl+r as recorded  esc cancel"
+    KEYS = "type to filter  up down  enter choose  ctrl+r as recorded  esc cancel"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "leave", "Leave"),
         ("down", "step(1)", "Down"),
