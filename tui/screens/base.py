@@ -459,6 +459,14 @@ class ViewScreen(Screen[None]):
         """Whether the details are a part of the view, and are left with it."""
         return self._has_opened_details and self.app.size.width >= DETAILS_FROM
 
+    def on_detail_pane_covered(self) -> None:
+        """Details that opened unasked do not stand in the way of the table."""
+        detail = self.query_one(DetailPane)
+        if self._has_opened_details and detail.is_open:
+            self._has_opened_details = False
+            detail.close()
+            self.focus_table()
+
     def on_detail_pane_uncovered(self) -> None:
         """The details lie beside the table again, which they hid in a narrower terminal."""
         self.focus_table()

@@ -185,6 +185,9 @@ class DetailPane(VerticalScroll):
     DetailPane.-open { display: block; }
     """
 
+    class Covered(Message):
+        """The pane hides the tables, for which there is no room beside it any more."""
+
     class Uncovered(Message):
         """The pane hides the tables no longer: they can have the keys again."""
 
@@ -202,6 +205,7 @@ class DetailPane(VerticalScroll):
         if self.screen.has_class("-narrow"):
             if self.screen.focused is None:
                 self.focus()
+            self.post_message(self.Covered())
         elif self.screen.focused in (None, self):
             self.post_message(self.Uncovered())
 
