@@ -199,6 +199,7 @@ class TooSmallScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [("Q,ctrl+q", "app.quit", "Quit")]
     DEFAULT_CSS = """
     TooSmallScreen {
+        overflow: hidden;
         align: center middle;
         background: $background;
         Static { width: auto; max-width: 100%; text-align: center; }
