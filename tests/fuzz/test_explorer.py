@@ -169,7 +169,8 @@ def test_no_sequence_of_keys_ends_the_explorer(tmp_path: Path, monkeypatch: pyte
     run_state_machine_as_test(
         Keys,
         settings=settings(
-            max_examples=20,
+            # Of `make test-all`: thousands of steps.
+            max_examples=max(20, settings().max_examples),
             stateful_step_count=60,
             deadline=None,
             # A shorter sequence is not looked for: each try opens the explorer again.
