@@ -14,9 +14,9 @@ from tui.analysis.found_profiles import find_profiles
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops.op_costs import recorded_ops
 from tui.loaders.chrome_trace.read_trace import read_trace
+from tui.loaders.input_file import InputFile
 from tui.loaders.kineto.events import WANTED
 from tui.loaders.registry import load, load_one
-from tui.loaders.source import Source
 from tui.model.profile import Profile, joined
 from tui.model.schema import NAME
 from tui.tables import table
@@ -160,7 +160,7 @@ def home(path: str) -> tuple[int, float]:
 
 def read_trace_events(path: str) -> int:
     """Read all events of a trace with the arguments that a load asks for."""
-    return read_trace(Source.open(path), WANTED).complete.height
+    return read_trace(InputFile.open(path), WANTED).complete.height
 
 
 def parse_with_orjson(path: str) -> tuple[int, float]:

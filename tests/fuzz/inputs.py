@@ -24,7 +24,7 @@ from tests.loaders import (
     test_unitrace,
 )
 from tests.loaders.dlprof import twin as dlprof
-from tests.loaders.ncu import test_ncu_report
+from tests.loaders.ncu import test_ncu_report_file
 from tests.loaders.nsys import test_folder
 from tests.loaders.nsys import twin as nsys
 from tests.loaders.nvprof import nvprof_database_build as nvprof_db
@@ -65,7 +65,7 @@ def _made() -> dict[str, bytes]:
         "snapshot.pickle": pickle.dumps(test_memory_snapshot.snapshot(), 4),
         "host.xplane.pb": test_xplane.WHOLE,
         "trace.pftrace": test_perfetto.INCREMENTAL + test_perfetto.BODY,
-        "report.ncu-rep": test_ncu_report.REPORT,
+        "report.ncu-rep": test_ncu_report_file.REPORT,
         "run.hatchet": json.dumps(test_proton.TREE).encode(),
         "trtexec.log": (test_tensorrt.NAME_LAST + test_tensorrt.NAME_FIRST + test_tensorrt.SEVEN).encode(),
         "trtexec.json": test_tensorrt.EXPORTED.encode(),

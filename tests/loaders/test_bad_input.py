@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from tests.corpus import corpus_files
 from tests.loaders.damage import sample
+from tui.loaders.input_file import InputFile
 from tui.loaders.registry import LOADERS, load_one
-from tui.loaders.source import Source
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(TRACE)
 
-    source = Source.open(str(path))
+    source = InputFile.open(str(path))
     with path.open("a") as file:
         file.write("more\n")
     profile = LOADERS[0].load(source)

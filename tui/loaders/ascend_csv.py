@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tui.loaders.collector import Session, Value
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
 
@@ -362,7 +362,7 @@ class AscendCommunicationLoader:
         """Certain by the first two keys and the name of the figures."""
         return 0.9 if _HEAD.match(head) and _INFO.encode() in head else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the times.
 
         Raises:

@@ -24,7 +24,7 @@ from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.sqlite.database import Database
 
 FORMAT: Final = Format(
@@ -57,7 +57,7 @@ class _AscendDatabase:
             or database.has("API", "startNs", "endNs", "name")
         )
 
-    def read(self, database: Database, collector: Collector, source: Source) -> None:
+    def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add the recording as one session.
 
         Raises:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tui.cache.entry import Identity
     from tui.cache.frame_files import FrameSpool
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 TOP: Final = 12
@@ -245,7 +245,7 @@ class Loader(Protocol):
     def probe(self, head: bytes, name: str) -> float:
         """Its confidence, 0 to 1, that it can read an input with these first bytes (64 KiB, decompressed)."""
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the input.
 
         Raises:

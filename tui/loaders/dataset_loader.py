@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui.cache.frame_files import FrameSpool
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
 
 
 LAYOUT: Final = 1
@@ -451,7 +451,7 @@ class DatasetLoader:
         """No confidence: no single file of a dataset is a profile."""
         return 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Refuse a single file of a dataset.
 
         Raises:

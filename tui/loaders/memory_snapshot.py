@@ -27,7 +27,7 @@ from tui.model.schema import NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 _PLAIN: Final = (
@@ -416,7 +416,7 @@ class MemorySnapshotLoader:
             return 0.0
         return 0.97 if any(key in head for key in _KEYS) else 0.3
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the snapshot.
 
         Raises:
@@ -454,7 +454,7 @@ Bytes of the trace are as requested. Of ``memory_events``, ``allocated_bytes`` f
 """
 
 
-def _unpickled(data: bytes, source: Source) -> tuple[Any, str]:
+def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
     """What the pickle holds, and why that is not all of it, or empty."""
     try:
         return load_pickle(data), ""

@@ -21,37 +21,37 @@ from tui.loaders.perfetto_tracks import (
     learn_tracks,
     tracks,
 )
-from tui.loaders.protobuf import Integers, Kind, Parts, Wire
+from tui.loaders.protobuf_wire import FieldKind, Integers, Spans, WireReader
 from tui.loaders.text.section import by_value
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
-_STAGE: Final = {**dict.fromkeys((1, 2, 5, 11, 13, 14, 19, 20), Kind.INT), 17: Kind.PART, 21: Kind.PART}
+_STAGE: Final = {**dict.fromkeys((1, 2, 5, 11, 13, 14, 19, 20), FieldKind.INT), 17: FieldKind.SPAN, 21: FieldKind.SPAN}
 _SPECS, _KERNELS, _NAMES = 24, 1000, 2
-_XYZ: Final = dict.fromkeys((1, 2, 3), Kind.INT)
+_XYZ: Final = dict.fromkeys((1, 2, 3), FieldKind.INT)
 
 
 def render_stages(packets: Packets) -> pl.DataFrame:
     """Stages as activities: name, start_ns, duration_ns, device, context, stream, correlation, pid, grid and block."""
     wire = packets.wire
-    rows, begins, ends = packets.of(STAGE)
+    rows, begins, ends = packets.with_field(STAGE)
     fields = wire.messages(begins, ends, _STAGE)
     state = packets.state[rows]
 
     def named(number: int, field: int, part: int = 2) -> pl.Series:
         return packets.named(number, state, fields.ints(field), fields.has(field), part)
 
-    own = pl.Series(wire.texts(*fields.parts(17).first(fields.count)), dtype=pl.String).cast(NAME)
+    own = pl.Series(wire.texts(*fields.spans(17).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
     keys = zip(state.tolist(), fields.ints(5).tolist(), strict=True)
-    launch = wire.messages(*_first(fields.parts(21), fields.count), {1: Kind.PART, 2: Kind.PART})
+    launch = wire.messages(*_first(fields.spans(21), fields.count), {1: FieldKind.SPAN, 2: FieldKind.SPAN})
     shapes = {}
     for shape, number in (("grid", 1), ("block", 2)):
-        sizes = wire.messages(*_first(launch.parts(number), launch.count), _XYZ)
+        sizes = wire.messages(*_first(launch.spans(number), launch.count), _XYZ)
         for position, axis in enumerate("xyz", 1):
             shapes[f"{shape}_{axis}"] = pl.select(
                 pl.when(pl.Series(sizes.has(position))).then(pl.Series(sizes.ints(position)))
@@ -78,30 +78,30 @@ def render_stages(packets: Packets) -> pl.DataFrame:
     )
 
 
-def _first(parts: Parts, count: int) -> tuple[Integers, Integers]:
+def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
     """Where one message of each owner begins and ends; one of no length where there is none."""
-    begins, ends = parts.first(count)
+    begins, ends = parts.last_by_owner(count)
     return np.maximum(begins, 0), np.maximum(ends, 0)
 
 
 def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Counters of GPUs that are declared (device, id, metric, description), and samples of them (value)."""
     wire = packets.wire
-    _, begins, ends = packets.of(COUNTERS)
-    events = wire.messages(begins, ends, {1: Kind.PART, 2: Kind.PART, 3: Kind.INT})
-    heads = events.parts(1)
-    specs = wire.messages(heads.begin, heads.end, {1: Kind.PART}).parts(1)
-    described = wire.messages(specs.begin, specs.end, {1: Kind.INT, 2: Kind.PART, 3: Kind.PART})
+    _, begins, ends = packets.with_field(COUNTERS)
+    events = wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.INT})
+    heads = events.spans(1)
+    specs = wire.messages(heads.begin, heads.end, {1: FieldKind.SPAN}).spans(1)
+    described = wire.messages(specs.begin, specs.end, {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.SPAN})
     declared = pl.DataFrame(
         {
             "device": events.ints(3)[heads.owner[specs.owner]],
             "id": described.ints(1),
-            "metric": pl.Series(wire.texts(*described.parts(2).first(described.count)), dtype=pl.String),
-            "description": pl.Series(wire.texts(*described.parts(3).first(described.count)), dtype=pl.String),
+            "metric": pl.Series(wire.texts(*described.spans(2).last_by_owner(described.count)), dtype=pl.String),
+            "description": pl.Series(wire.texts(*described.spans(3).last_by_owner(described.count)), dtype=pl.String),
         }
     )
-    parts = events.parts(2)
-    values = wire.messages(parts.begin, parts.end, {1: Kind.INT, 2: Kind.INT, 3: Kind.DOUBLE})
+    parts = events.spans(2)
+    values = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.DOUBLE})
     samples = pl.DataFrame(
         {
             "device": events.ints(3)[parts.owner],
@@ -164,9 +164,9 @@ class PerfettoLoader:
         """Sure by the numbers of the fields of the first packets."""
         if not head.startswith(b"\x0a"):
             return 0.0
-        wire = Wire.of(head)
+        wire = WireReader.from_bytes(head)
         numbers: set[int] = set()
-        begins, ends = wire.split(0, wire.size).of(PACKET)
+        begins, ends = wire.split(0, wire.size).positions(PACKET)
         for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:4]:
             packet = wire.split(begin, end)
             numbers |= {*packet.numbers.tolist(), *packet.ints}
@@ -175,7 +175,7 @@ class PerfettoLoader:
         known = len(numbers & _FIELDS_OF_PACKETS) / len(numbers)
         return 0.96 if known == 1 else 0.6 if known > 0.5 else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the trace.
 
         Raises:
@@ -188,9 +188,9 @@ class PerfettoLoader:
         for packets in reader.read(source.chunks()):
             learn_tracks(packets, made)
             events.add(packets)
-            if len(packets.fields.parts(STAGE)) or not stages:
+            if len(packets.fields.spans(STAGE)) or not stages:
                 stages.append(render_stages(packets))
-            if len(packets.fields.parts(COUNTERS)) or not gpu:
+            if len(packets.fields.spans(COUNTERS)) or not gpu:
                 gpu.append(gpu_samples(packets))
             if not source.keep_going(events.held):
                 break

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import zstandard
 
-from tui.loaders.protobuf import Fields, Integers, Kind, Messages, Wire
+from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireReader
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ PACKET: Final = 1
 CLOCKS, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 6, 8, 10, 11, 12, 13
 COMPRESSED, COUNTERS, STAGE, CLOCK, DEFAULTS, TRACK, ZSTD = 50, 52, 53, 58, 59, 60, 133
 _PACKET: Final = {
-    **dict.fromkeys((TIME, SEQUENCE, FLAGS, CLOCK), Kind.INT),
-    **dict.fromkeys((CLOCKS, EVENT, INTERNED, COUNTERS, STAGE, DEFAULTS, TRACK), Kind.PART),
+    **dict.fromkeys((TIME, SEQUENCE, FLAGS, CLOCK), FieldKind.INT),
+    **dict.fromkeys((CLOCKS, EVENT, INTERNED, COUNTERS, STAGE, DEFAULTS, TRACK), FieldKind.SPAN),
 }
 _CLEARED, _NEEDS_STATE = 1, 2
 _BOOT_CLOCK: Final = 6
@@ -39,12 +39,16 @@ _FIRST_OWN_CLOCK: Final = 64
 _FLOWS: Final = (47, 48, 36, 42)
 """What joins an event to others: flows that go on and that end here, and the same as older writers say them."""
 _EVENT: Final = {
-    **dict.fromkeys((9, 10, 11, 30, 3, *_FLOWS[2:]), Kind.INT),
-    **dict.fromkeys(_FLOWS[:2], Kind.FIXED),
-    44: Kind.DOUBLE,
-    **dict.fromkeys((4, 22, 23), Kind.PART),
+    **dict.fromkeys((9, 10, 11, 30, 3, *_FLOWS[2:]), FieldKind.INT),
+    **dict.fromkeys(_FLOWS[:2], FieldKind.FIXED),
+    44: FieldKind.DOUBLE,
+    **dict.fromkeys((4, 22, 23), FieldKind.SPAN),
 }
-_ANNOTATION: Final = {**dict.fromkeys((1, 2, 3, 4, 17), Kind.INT), 5: Kind.DOUBLE, **dict.fromkeys((6, 10), Kind.PART)}
+_ANNOTATION: Final = {
+    **dict.fromkeys((1, 2, 3, 4, 17), FieldKind.INT),
+    5: FieldKind.DOUBLE,
+    **dict.fromkeys((6, 10), FieldKind.SPAN),
+}
 _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 1000
 _NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS), (2,)), _KERNELS: (2, 3)}
 """Fields of ``InternedData``, and which parts of their entries are names."""
@@ -96,7 +100,7 @@ def _varint(value: int) -> bytes:
     return bytes((*out, value))
 
 
-def _windows(content: Iterable[bytes]) -> Iterator[tuple[Wire, Fields]]:
+def _windows(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
     """A message of any length in pieces of whole fields."""
     held = bytearray()
     wanted = _WINDOW
@@ -104,7 +108,7 @@ def _windows(content: Iterable[bytes]) -> Iterator[tuple[Wire, Fields]]:
         held += piece
         if len(held) < wanted:
             continue
-        wire = Wire.of(bytes(held))
+        wire = WireReader.from_bytes(bytes(held))
         fields = wire.split(0, wire.size, goes_on=True)
         if wire.damaged:
             yield wire, fields
@@ -115,7 +119,7 @@ def _windows(content: Iterable[bytes]) -> Iterator[tuple[Wire, Fields]]:
         yield wire, fields
         del held[: fields.end]
         wanted = _WINDOW
-    wire = Wire.of(bytes(held))
+    wire = WireReader.from_bytes(bytes(held))
     yield wire, wire.split(0, wire.size)
 
 
@@ -123,7 +127,7 @@ def _windows(content: Iterable[bytes]) -> Iterator[tuple[Wire, Fields]]:
 class Packets:
     """Some packets of a trace, a row each; those that need a state which was never given are left out of `usable`."""
 
-    wire: Wire
+    wire: WireReader
     fields: Messages
     state: Integers
     """Numbers the states of all sequences: what a packet refers to by number is that of its own."""
@@ -137,9 +141,9 @@ class Packets:
     tracks: pl.DataFrame
     """The track of events that name none: state and default."""
 
-    def of(self, number: int) -> tuple[Integers, Integers, Integers]:
-        """The usable packets that have a message of a number: their rows, and where the messages begin and end."""
-        begin, end = self.fields.parts(number).first(self.fields.count)
+    def with_field(self, number: int) -> tuple[Integers, Integers, Integers]:
+        """The usable packets that have a field: their rows, and the begin and end of the field in each."""
+        begin, end = self.fields.spans(number).last_by_owner(self.fields.count)
         rows = self.usable[begin[self.usable] >= 0]
         return rows, begin[rows], end[rows]
 
@@ -188,20 +192,20 @@ class PacketReader:
         """The packets of a trace, with what compressed ones hold in their place."""
         for wire, fields in _windows(content):
             self._read += wire.size
-            begins, ends = fields.of(PACKET)
-            packed = wire.messages(begins, ends, {COMPRESSED: Kind.PART, ZSTD: Kind.PART})
-            if len(packed.parts(COMPRESSED)) or len(packed.parts(ZSTD)):
+            begins, ends = fields.positions(PACKET)
+            packed = wire.messages(begins, ends, {COMPRESSED: FieldKind.SPAN, ZSTD: FieldKind.SPAN})
+            if len(packed.spans(COMPRESSED)) or len(packed.spans(ZSTD)):
                 for inner, found in _windows(self._pieces(wire, begins, ends, packed)):
-                    yield self._packets(inner, *found.of(PACKET))
+                    yield self._packets(inner, *found.positions(PACKET))
                     self.damaged += inner.damaged
             else:
                 yield self._packets(wire, begins, ends)
             self.damaged += wire.damaged
 
-    def _pieces(self, wire: Wire, begins: Integers, ends: Integers, packed: Messages) -> Iterator[bytes]:
+    def _pieces(self, wire: WireReader, begins: Integers, ends: Integers, packed: Messages) -> Iterator[bytes]:
         inner: dict[int, tuple[int, int, int]] = {}
         for number in (COMPRESSED, ZSTD):
-            parts = packed.parts(number)
+            parts = packed.spans(number)
             places = zip(parts.owner.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
             inner |= {owner: (number, begin, end) for owner, begin, end in places}
         limit = max(_MOST_UNPACKED, _MOST_RATIO * self._read)
@@ -215,7 +219,7 @@ class PacketReader:
             self._unpacked += len(piece)
             yield piece
 
-    def _packets(self, wire: Wire, begins: Integers, ends: Integers) -> Packets:
+    def _packets(self, wire: WireReader, begins: Integers, ends: Integers) -> Packets:
         fields = wire.messages(begins, ends, _PACKET)
         self._forget_states()
         flags = fields.ints(FLAGS)
@@ -264,8 +268,8 @@ class PacketReader:
         self._processes = {key: pid for key, pid in self._processes.items() if key[0] in codes}
         self._clocks = {code: clock for code, clock in self._clocks.items() if code in codes}
 
-    def _learn_defaults(self, wire: Wire, fields: Messages, state: Integers) -> None:
-        begin, end = fields.parts(DEFAULTS).first(fields.count)
+    def _learn_defaults(self, wire: WireReader, fields: Messages, state: Integers) -> None:
+        begin, end = fields.spans(DEFAULTS).last_by_owner(fields.count)
         rows = np.flatnonzero(begin >= 0)
         if not len(rows):
             return
@@ -276,17 +280,17 @@ class PacketReader:
 
     def _learn_names(self, packets: Packets) -> None:
         wire = packets.wire
-        owner, begins, ends = packets.of(INTERNED)
+        owner, begins, ends = packets.with_field(INTERNED)
         if not len(owner):
             return
-        tables = wire.messages(begins, ends, dict.fromkeys((*_NAMED, _CONTEXTS), Kind.PART))
+        tables = wire.messages(begins, ends, dict.fromkeys((*_NAMED, _CONTEXTS), FieldKind.SPAN))
         for number, names in _NAMED.items():
-            parts = tables.parts(number)
+            parts = tables.spans(number)
             if not len(parts):
                 continue
-            entries = wire.messages(parts.begin, parts.end, {1: Kind.INT, **dict.fromkeys(names, Kind.PART)})
+            entries = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, **dict.fromkeys(names, FieldKind.SPAN)})
             for name in names:
-                texts = wire.texts(*entries.parts(name).first(entries.count))
+                texts = wire.texts(*entries.spans(name).last_by_owner(entries.count))
                 found = pl.DataFrame(
                     {
                         "state": packets.state[owner[parts.owner]],
@@ -298,12 +302,12 @@ class PacketReader:
                 self._names[number, name] = pl.concat([*known, found]).unique(
                     ["state", "iid"], keep="last", maintain_order=True
                 )
-        parts = tables.parts(_CONTEXTS)
-        entries = wire.messages(parts.begin, parts.end, {1: Kind.INT, 2: Kind.INT})
+        parts = tables.spans(_CONTEXTS)
+        entries = wire.messages(parts.begin, parts.end, {1: FieldKind.INT, 2: FieldKind.INT})
         keys = zip(packets.state[owner[parts.owner]].tolist(), entries.ints(1).tolist(), strict=True)
         self._processes.update(zip(keys, entries.ints(2).tolist(), strict=True))
 
-    def _times(self, wire: Wire, fields: Messages, sequence: Integers, state: Integers) -> Integers:
+    def _times(self, wire: WireReader, fields: Messages, sequence: Integers, state: Integers) -> Integers:
         """Times of packets in nanoseconds of the trace's clock.
 
         A packet's clock is told by itself, else by the defaults of its state. An incremental clock adds up what
@@ -342,22 +346,22 @@ class PacketReader:
 
 
 def _values(
-    wire: Wire, state: Integers, begin: Integers, end: Integers, number: int, within: int | None
+    wire: WireReader, state: Integers, begin: Integers, end: Integers, number: int, within: int | None
 ) -> pl.DataFrame:
     if within is not None:
-        inner = wire.messages(begin, end, {within: Kind.PART}).parts(within)
+        inner = wire.messages(begin, end, {within: FieldKind.SPAN}).spans(within)
         state, begin, end = state[inner.owner], inner.begin, inner.end
-    fields = wire.messages(begin, end, {number: Kind.INT})
+    fields = wire.messages(begin, end, {number: FieldKind.INT})
     has = fields.has(number)
     return pl.DataFrame({"state": state[has], "value": fields.ints(number)[has]}).unique("state", keep="last")
 
 
-def _snapshots(wire: Wire, fields: Messages) -> pl.DataFrame:
+def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
     """Snapshots of clocks: row of the packet, shot (its number), clock, at, boot (the trace's clock), incremental."""
-    begin, end = fields.parts(CLOCKS).first(fields.count)
+    begin, end = fields.spans(CLOCKS).last_by_owner(fields.count)
     at = np.flatnonzero(begin >= 0)
-    parts = wire.messages(begin[at], end[at], {1: Kind.PART}).parts(1)
-    clocks = wire.messages(parts.begin, parts.end, dict.fromkeys((1, 2, 3, 4), Kind.INT))
+    parts = wire.messages(begin[at], end[at], {1: FieldKind.SPAN}).spans(1)
+    clocks = wire.messages(parts.begin, parts.end, dict.fromkeys((1, 2, 3, 4), FieldKind.INT))
     told = pl.DataFrame(
         {
             "row": at[parts.owner],
@@ -381,12 +385,12 @@ Tracks = dict[int, dict[str, Any]]
 def learn_tracks(packets: Packets, made: Tracks) -> None:
     """Add what packets tell of tracks."""
     wire = packets.wire
-    _, begins, ends = packets.of(TRACK)
+    _, begins, ends = packets.with_field(TRACK)
     if not len(begins):
         return
-    parts = dict.fromkeys((2, 3, 4, 8, 10, 13), Kind.PART)
-    fields = wire.messages(begins, ends, {1: Kind.INT, 5: Kind.INT, **parts})
-    names = [wire.texts(*fields.parts(number).first(fields.count)) for number in (2, 10, 13)]
+    parts = dict.fromkeys((2, 3, 4, 8, 10, 13), FieldKind.SPAN)
+    fields = wire.messages(begins, ends, {1: FieldKind.INT, 5: FieldKind.INT, **parts})
+    names = [wire.texts(*fields.spans(number).last_by_owner(fields.count)) for number in (2, 10, 13)]
     process = _of_part(wire, fields, 3, (1,))
     thread = _of_part(wire, fields, 4, (1, 2))
     process_names, thread_names = (_texts_of(wire, fields, *place) for place in ((3, 6), (4, 5)))
@@ -418,20 +422,20 @@ def tracks(made: Tracks) -> pl.DataFrame:
     return pl.DataFrame(list(made.values()), schema=schema)
 
 
-def _of_part(wire: Wire, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
+def _of_part(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
     """Numbers of a message within others; None where there is none."""
-    begin, end = fields.parts(number).first(fields.count)
-    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, Kind.INT))
+    begin, end = fields.spans(number).last_by_owner(fields.count)
+    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
     return [
         [value if has else None for value, has in zip(inner.ints(one).tolist(), inner.has(one).tolist(), strict=True)]
         for one in wanted
     ]
 
 
-def _texts_of(wire: Wire, fields: Messages, number: int, text: int) -> list[str | None]:
-    begin, end = fields.parts(number).first(fields.count)
-    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), {text: Kind.PART})
-    return wire.texts(*inner.parts(text).first(inner.count))
+def _texts_of(wire: WireReader, fields: Messages, number: int, text: int) -> list[str | None]:
+    begin, end = fields.spans(number).last_by_owner(fields.count)
+    inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), {text: FieldKind.SPAN})
+    return wire.texts(*inner.spans(text).last_by_owner(inner.count))
 
 
 _SLICE: Final = ("track", "name", "category", "start_ns", "duration_ns", "flow", *NUMBERS[:-2])
@@ -456,7 +460,7 @@ class TrackEvents:
 
     def add(self, packets: Packets) -> None:
         """Add what packets tell."""
-        rows, begins, ends = packets.of(EVENT)
+        rows, begins, ends = packets.with_field(EVENT)
         if not len(rows):
             return
         new = _events(packets, rows, begins, ends, self._count)
@@ -535,8 +539,8 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
     wire = packets.wire
     fields = wire.messages(begins, ends, _EVENT)
     state = packets.state[rows]
-    own = pl.Series(wire.texts(*fields.parts(23).first(fields.count)), dtype=pl.String).cast(NAME)
-    category = pl.Series(wire.texts(*fields.parts(22).first(fields.count)), dtype=pl.String).cast(NAME)
+    own = pl.Series(wire.texts(*fields.spans(23).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
+    category = pl.Series(wire.texts(*fields.spans(22).last_by_owner(fields.count)), dtype=pl.String).cast(NAME)
     flow = np.select([fields.has(number) for number in _FLOWS], [fields.ints(number) for number in _FLOWS])
     has_flow = np.logical_or.reduce([fields.has(number) for number in _FLOWS])
     return (
@@ -586,13 +590,13 @@ def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 def _annotations(packets: Packets, fields: Messages, state: Integers) -> Mapping[str, pl.Series]:
     """The wanted annotations of events, by name."""
     wire = packets.wire
-    parts = fields.parts(4)
+    parts = fields.spans(4)
     notes = wire.messages(parts.begin, parts.end, _ANNOTATION)
-    own = pl.Series(wire.texts(*notes.parts(10).first(notes.count)), dtype=pl.String)
+    own = pl.Series(wire.texts(*notes.spans(10).last_by_owner(notes.count)), dtype=pl.String)
     interned = packets.named(_ARGUMENTS, state[parts.owner], notes.ints(1), notes.has(1)).cast(pl.String)
     names = own.zip_with(own.is_not_null(), interned)
     value = np.where(notes.has(3), notes.ints(3), notes.ints(4))
-    texts = pl.Series(wire.texts(*notes.parts(6).first(notes.count)), dtype=pl.String)
+    texts = pl.Series(wire.texts(*notes.spans(6).last_by_owner(notes.count)), dtype=pl.String)
     columns = {}
     for name in NUMBERS:
         hit = np.flatnonzero((names == name).fill_null(False).to_numpy())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui.loaders.collector import Value
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 FORMAT: Final = Format(
@@ -57,7 +57,7 @@ class ProtonLoader:
             return 0.0
         return 0.9 if b'"frame"' in head and b'"metrics"' in head else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the tree.
 
         Raises:

@@ -20,7 +20,7 @@ from tui.model.errors import ProftuiError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
 
 
 STANDARD_INPUT: Final = "-"
@@ -177,7 +177,7 @@ LARGEST_BYTES: Final = 2 << 30
 """The largest document that is read: as Python objects it takes several times its size."""
 
 
-def read_bytes(source: Source) -> bytes:
+def read_bytes(source: InputFile) -> bytes:
     """Read a whole input.
 
     Raises:
@@ -196,7 +196,7 @@ def read_bytes(source: Source) -> bytes:
     return bytes(data)
 
 
-def read_json(source: Source) -> Any:
+def read_json(source: InputFile) -> Any:
     """Read a whole input as JSON.
 
     Raises:

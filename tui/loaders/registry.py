@@ -19,12 +19,13 @@ from tui.loaders.base import Report, keep_going
 from tui.loaders.caffe import CAFFE
 from tui.loaders.dataset_loader import DATASET, is_address, is_dataset
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
+from tui.loaders.input_file import InputFile
 from tui.loaders.input_issues import file_kind
 from tui.loaders.kineto.kineto_loader import KinetoLoader
 from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT, DamagedPickleError, UnsafePickleError, load_pickle
 from tui.loaders.multi_file.load_together import load_together, profile_files, with_issues
 from tui.loaders.ncu import NCU_CSV
-from tui.loaders.ncu.ncu_report import NcuReportLoader
+from tui.loaders.ncu.ncu_report_file import NcuReportLoader
 from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
@@ -35,7 +36,6 @@ from tui.loaders.proton import ProtonLoader
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.rocprof import ROCPD, ROCPROF_CSV, ROCPROF_DATABASE, ROCPROFV3_CSV
 from tui.loaders.rocprof.rocprofv3_json import Rocprofv3JsonLoader
-from tui.loaders.source import Source
 from tui.loaders.sqlite.database import DatabaseLoader
 from tui.loaders.temp_folders import clear_abandoned_temp_folders
 from tui.loaders.tensorrt import TENSORRT_LOG, TensorRtJsonLoader
@@ -257,7 +257,7 @@ def load_one(
         return profile
 
     def read() -> Profile:
-        source = Source.open(path, stream=stream, report=report)
+        source = InputFile.open(path, stream=stream, report=report)
         return (named or _most_confident(source)).load(source, report)
 
     return (
@@ -309,7 +309,7 @@ def _read_here(wanted: Wanted, report: Report, *, format_in: str | None, cache: 
 
 def is_profile(path: str) -> bool:
     """Whether a file begins like a profile; a text must have its first table within the probed bytes."""
-    source = Source.open(path)
+    source = InputFile.open(path)
     return file_kind(source.head) is None and max(_confidences(source))[0] >= _LIKELY
 
 
@@ -319,7 +319,7 @@ def head_of(path: str) -> bytes:
     Raises:
         ProftuiError: It cannot be opened.
     """
-    return Source.open(path).head
+    return InputFile.open(path).head
 
 
 def recognized_format(path: str) -> str:
@@ -332,7 +332,7 @@ def recognized_format(path: str) -> str:
         return DATASET.formats[0].name
     if is_parquetdir(Path(path)):
         return NSYS_FOLDER.formats[0].name
-    source = Source.open(path)
+    source = InputFile.open(path)
     if file_kind(source.head) is not None:
         return ""
     confidence, index = max(_confidences(source), key=lambda pair: pair[0])
@@ -348,7 +348,7 @@ def recognized_format(path: str) -> str:
     return loader.formats[0].name
 
 
-def _confidences(source: Source) -> list[tuple[float, int]]:
+def _confidences(source: InputFile) -> list[tuple[float, int]]:
     """The confidence of each loader with its index in `LOADERS`; the rest are skipped once one is certain."""
     found = []
     # Text is probed last: it is searched for the cues of many formats.
@@ -359,7 +359,7 @@ def _confidences(source: Source) -> list[tuple[float, int]]:
     return sorted(found, key=lambda pair: pair[1])
 
 
-def _most_confident(source: Source) -> Loader:
+def _most_confident(source: InputFile) -> Loader:
     kind = file_kind(source.head)
     if kind is not None:
         raise ProftuiError(f"{source.called}: is {kind.title}, which this version does not open", kind.hint)

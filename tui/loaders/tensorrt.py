@@ -18,7 +18,7 @@ from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Value
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Line
     from tui.loaders.text.section import Section
     from tui.model.profile import Profile
@@ -215,7 +215,7 @@ class TensorRtJsonLoader:
         """Certain by the first element, the number of iterations."""
         return 0.95 if _HEAD.match(head) else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the profile.
 
         Raises:

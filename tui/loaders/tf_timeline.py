@@ -21,7 +21,7 @@ from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 FORMAT: Final = Format(
@@ -57,7 +57,7 @@ class TfTimelineLoader:
         """Certain by the names of processes, which precede all events."""
         return 0.95 if looks_like_trace(head) and _SURE.search(head) else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the timeline.
 
         Raises:

@@ -21,7 +21,7 @@ from tui.text import number_in
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import Trace
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 WANTED: Final = (
@@ -464,7 +464,7 @@ class XlaTraceLoader:
         """Sure by the names of processes and threads, which stand before all events."""
         return 0.9 if looks_like_trace(head) and _SURE.search(head) else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the trace.
 
         Raises:

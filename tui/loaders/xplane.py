@@ -15,7 +15,7 @@ import polars as pl
 
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.protobuf import Fields, Integers, Kind, Messages, Wire
+from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireReader
 from tui.loaders.xla_trace import LAUNCH, XlaEvents, convert
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import NAME
@@ -23,17 +23,24 @@ from tui.model.schema import NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 _SPACE_PLANES, _SPACE_ERRORS, _SPACE_WARNINGS, _SPACE_HOSTS = 1, 2, 3, 4
 _PLANE_NAME, _PLANE_LINES, _PLANE_EVENTS, _PLANE_STATS, _PLANE_OWN = 2, 3, 4, 5, 6
-_ENTRY: Final = {1: Kind.INT, 2: Kind.PART}
+_ENTRY: Final = {1: FieldKind.INT, 2: FieldKind.SPAN}
 _LINE_ID, _LINE_NAME, _LINE_TIME, _LINE_EVENTS, _LINE_SHOWN = 1, 2, 3, 4, 11
-_EVENT: Final = {1: Kind.INT, 2: Kind.INT, 3: Kind.INT, 4: Kind.PART}
-_STAT: Final = {1: Kind.INT, 2: Kind.DOUBLE, 3: Kind.INT, 4: Kind.INT, 5: Kind.PART, 7: Kind.INT}
-_EVENT_TYPE: Final = {2: Kind.PART, 4: Kind.PART, 5: Kind.PART}
-_STAT_TYPE: Final = {2: Kind.PART}
+_EVENT: Final = {1: FieldKind.INT, 2: FieldKind.INT, 3: FieldKind.INT, 4: FieldKind.SPAN}
+_STAT: Final = {
+    1: FieldKind.INT,
+    2: FieldKind.DOUBLE,
+    3: FieldKind.INT,
+    4: FieldKind.INT,
+    5: FieldKind.SPAN,
+    7: FieldKind.INT,
+}
+_EVENT_TYPE: Final = {2: FieldKind.SPAN, 4: FieldKind.SPAN, 5: FieldKind.SPAN}
+_STAT_TYPE: Final = {2: FieldKind.SPAN}
 
 _AT_ONCE: Final = 1 << 18
 """Events that are read at once: their columns fit into memory beside those already made."""
@@ -92,7 +99,7 @@ class Space:
 class _Plane:
     """The names that events of a plane refer to by number."""
 
-    wire: Wire
+    wire: WireReader
     events: Messages
     """Types of events."""
     event_ids: Integers
@@ -106,7 +113,7 @@ class _Plane:
         return [[number for number, name in self.stats.items() if name == wanted] for wanted in names]
 
 
-def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
+def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
     """Read an XSpace.
 
     Args:
@@ -118,11 +125,11 @@ def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
     devices: list[dict[str, Any]] = []
     origin_ns = None
     python_calls = 0
-    for begin, end in zip(*(positions.tolist() for positions in space.of(_SPACE_PLANES)), strict=True):
+    for begin, end in zip(*(positions.tolist() for positions in space.positions(_SPACE_PLANES)), strict=True):
         if not keep_going(begin):
             break
         parts = wire.split(begin, end, keep_going)
-        name = next(iter(wire.texts(*parts.of(_PLANE_NAME))), None) or ""
+        name = next(iter(wire.texts(*parts.positions(_PLANE_NAME))), None) or ""
         plane = _plane(wire, parts)
         if gpu := _GPU.search(name):
             devices.append({"device": int(gpu[1]), **_facts(plane, parts)})
@@ -150,7 +157,7 @@ def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
     said = [
         (severity, str(text))
         for number, severity in ((_SPACE_ERRORS, "error"), (_SPACE_WARNINGS, "warning"))
-        for text in wire.texts(*space.of(number))
+        for text in wire.texts(*space.positions(number))
     ]
     empty = pl.DataFrame(schema=_SCHEMA)
     on_gpu = empty.with_columns(
@@ -166,7 +173,7 @@ def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
         XlaEvents(**joined, python_calls=python_calls, far=0),
         others,
         pl.DataFrame(devices, schema=_DEVICES) if devices else pl.DataFrame(schema=_DEVICES),
-        [str(host) for host in wire.texts(*space.of(_SPACE_HOSTS))],
+        [str(host) for host in wire.texts(*space.positions(_SPACE_HOSTS))],
         said,
         origin_ns,
     )
@@ -200,15 +207,15 @@ _DEVICES: Final = {
 }
 
 
-def _plane(wire: Wire, parts: Fields) -> _Plane:
+def _plane(wire: WireReader, parts: Fields) -> _Plane:
     """The names of a plane: a map is a list of entries with a key and a value."""
-    types = wire.messages(*parts.of(_PLANE_EVENTS), _ENTRY)
-    events = wire.messages(*types.parts(2).first(types.count), _EVENT_TYPE)
-    names = wire.texts(*events.parts(2).first(events.count))
-    shown = wire.texts(*events.parts(4).first(events.count))
-    stat_entries = wire.messages(*parts.of(_PLANE_STATS), _ENTRY)
-    stats = wire.messages(*stat_entries.parts(2).first(stat_entries.count), _STAT_TYPE)
-    stat_names = wire.texts(*stats.parts(2).first(stats.count))
+    types = wire.messages(*parts.positions(_PLANE_EVENTS), _ENTRY)
+    events = wire.messages(*types.spans(2).last_by_owner(types.count), _EVENT_TYPE)
+    names = wire.texts(*events.spans(2).last_by_owner(events.count))
+    shown = wire.texts(*events.spans(4).last_by_owner(events.count))
+    stat_entries = wire.messages(*parts.positions(_PLANE_STATS), _ENTRY)
+    stats = wire.messages(*stat_entries.spans(2).last_by_owner(stat_entries.count), _STAT_TYPE)
+    stat_names = wire.texts(*stats.spans(2).last_by_owner(stats.count))
     return _Plane(
         wire,
         events,
@@ -220,8 +227,8 @@ def _plane(wire: Wire, parts: Fields) -> _Plane:
 
 def _own_stats(plane: _Plane, parts: Fields) -> dict[str, int | float | str | None]:
     """The stats of a plane itself, by name."""
-    stats = plane.wire.messages(*parts.of(_PLANE_OWN), _STAT)
-    texts = plane.wire.texts(*stats.parts(5).first(stats.count))
+    stats = plane.wire.messages(*parts.positions(_PLANE_OWN), _STAT)
+    texts = plane.wire.texts(*stats.spans(5).last_by_owner(stats.count))
     found: dict[str, int | float | str | None] = {}
     for row, number in enumerate(stats.ints(1).tolist()):
         value: int | float | str | None = texts[row]
@@ -254,14 +261,14 @@ def _facts(plane: _Plane, parts: Fields) -> dict[str, Any]:
 
 
 def _lines(
-    wire: Wire, plane: _Plane, parts: Fields, keep_going: Callable[[int], bool]
+    wire: WireReader, plane: _Plane, parts: Fields, keep_going: Callable[[int], bool]
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """The lines of a plane: what each is called, and its events; a long line comes in pieces."""
-    for begin, end in zip(*(positions.tolist() for positions in parts.of(_PLANE_LINES)), strict=True):
+    for begin, end in zip(*(positions.tolist() for positions in parts.positions(_PLANE_LINES)), strict=True):
         line = wire.split(begin, end, keep_going)
-        names = (*wire.texts(*line.of(_LINE_SHOWN)), *wire.texts(*line.of(_LINE_NAME)))
+        names = (*wire.texts(*line.positions(_LINE_SHOWN)), *wire.texts(*line.positions(_LINE_NAME)))
         name = next((text for text in names if text), "")
-        begins, ends = line.of(_LINE_EVENTS)
+        begins, ends = line.positions(_LINE_EVENTS)
         for first in range(0, len(begins), _AT_ONCE):
             piece = slice(first, first + _AT_ONCE)
             at_ns, tid = line.ints.get(_LINE_TIME, 0), line.ints.get(_LINE_ID, 0)
@@ -307,9 +314,9 @@ def _named(names: Sequence[str | None], codes: npt.NDArray[np.integer[Any]]) -> 
 
 def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Series]:
     """The wanted stats of events; what an event does not have itself is that of its type."""
-    parts = events.parts(4)
+    parts = events.spans(4)
     own = plane.wire.messages(parts.begin, parts.end, _STAT)
-    of_types = plane.events.parts(5)
+    of_types = plane.events.spans(5)
     shared = plane.wire.messages(of_types.begin, of_types.end, _STAT)
     columns = {}
     for column, names in (*_TEXTS.items(), *_NUMBERS.items()):
@@ -362,7 +369,7 @@ def _codes(plane: _Plane, stats: Messages, hit: Integers, vocabulary: dict[str, 
     said = [vocabulary.setdefault(plane.stats.get(ref, ""), len(vocabulary)) for ref in refs.tolist()]
     codes[is_ref] = np.array(said, np.int64)[positions]
     own = hit[~is_ref]
-    texts = plane.wire.texts(*(ends[own] for ends in stats.parts(5).first(stats.count)))
+    texts = plane.wire.texts(*(ends[own] for ends in stats.spans(5).last_by_owner(stats.count)))
     numbers = _ints(stats, own).tolist()
     codes[~is_ref] = [
         vocabulary.setdefault(str(number) if text is None else text, len(vocabulary))
@@ -402,7 +409,7 @@ class XplaneLoader:
         is_plane = re.match(_PLANE, head) is not None and head[:1] == b"\x0a"
         return 0.9 if is_plane and (name.endswith(".xplane.pb") or _LATER.search(head)) else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the space.
 
         Raises:
@@ -414,7 +421,7 @@ class XplaneLoader:
                 f"{source.called}: was copied as text, which replaced bytes: it cannot be read",
                 "copy it again as a binary file",
             )
-        wire = Wire.read(source.chunks(), source.unpacked_size)
+        wire = WireReader.from_chunks(source.chunks(), source.unpacked_size)
         space = read_space(wire, lambda _at: source.keep_going(0))
         damaged = wire.damaged
         del wire  # as large as the file

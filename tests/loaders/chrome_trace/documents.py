@@ -9,7 +9,7 @@ from unittest.mock import patch
 from tui.loaders.chrome_trace.decoder import Decoder
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Trace
 from tui.loaders.chrome_trace.read_trace import read_trace
-from tui.loaders.source import Source
+from tui.loaders.input_file import InputFile
 
 ARGS = (
     Arg("correlation", ("correlation",), ArgKind.INTEGER),
@@ -40,7 +40,7 @@ def read(document: str | bytes, *, chunk: int = 1 << 20, decodes: bool = True) -
         decodes: False to read all of it the tolerant way.
     """
     content = document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
-    source = Source.open("trace.json", stream=Trickle(content, chunk))
+    source = InputFile.open("trace.json", stream=Trickle(content, chunk))
     if decodes:
         return read_trace(source, ARGS, make_pool=None)
     with patch.object(Decoder, "decode", lambda self, data: None):

@@ -14,7 +14,7 @@ import pytest
 
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tui.loaders.chrome_trace.read_trace import read_trace
-from tui.loaders.source import Source
+from tui.loaders.input_file import InputFile
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def test_something_else_is_an_error_that_names_the_file(document: str) -> None:
 
 def test_a_gzip_that_ends_early_gives_what_it_holds() -> None:
     packed = gzip.compress(json.dumps({"traceEvents": [kernel(name=f"k{n}") for n in range(5000)]}).encode())
-    source = Source.open("trace.json.gz", stream=io.BytesIO(packed[: len(packed) // 2]))
+    source = InputFile.open("trace.json.gz", stream=io.BytesIO(packed[: len(packed) // 2]))
     trace = read_trace(source, ARGS)
     assert 1000 < trace.complete.height < 5000
     assert trace.partial == f"cut off after {trace.complete.height:,} events"
@@ -369,6 +369,6 @@ class TestTimeIsLinear:
     ],
 )
 def test_damaged_files_of_others(corpus: Corpus, name: str, rows: int) -> None:
-    trace = read_trace(Source.open(corpus(f"kineto_broken/{name}")), ARGS)
+    trace = read_trace(InputFile.open(corpus(f"kineto_broken/{name}")), ARGS)
     assert trace.complete.height == rows
     assert all(note.reason and note.severity in ("info", "warning", "error") for note in trace.notes)

@@ -20,7 +20,7 @@ from tests.loaders.chrome_trace.test_round_trip import assert_same
 from tui.loaders.chrome_trace import decoder
 from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, Decoding, Task
 from tui.loaders.chrome_trace.read_trace import read_trace
-from tui.loaders.source import Source
+from tui.loaders.input_file import InputFile
 from tui.loaders.worker_process import WorkerLostError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def read_here() -> Trace:
 
 
 def read_by(pool: partial[DecoderPool] | type[DecoderPool], document: str = DOCUMENT) -> Trace:
-    source = Source.open("trace.json", stream=io.BytesIO(document.encode()))
+    source = InputFile.open("trace.json", stream=io.BytesIO(document.encode()))
     return read_trace(source, ARGS, make_pool=pool)
 
 
@@ -111,7 +111,7 @@ class TestPools:
             pools.append(DecoderPool(task, count))
             return pools[-1]
 
-        read_trace(Source.open("x", stream=io.BytesIO(DOCUMENT.encode())), ARGS, make_pool=make)
+        read_trace(InputFile.open("x", stream=io.BytesIO(DOCUMENT.encode())), ARGS, make_pool=make)
         (pool,) = pools
         assert pool.workers
         assert all(worker.process.process.poll() is not None for worker in pool.workers)
@@ -132,7 +132,7 @@ def test_a_report_that_stops_keeps_what_was_read(
         seen.append(progress)
         return progress.rows < 1000
 
-    trace = read_trace(Source.open(str(path)), ARGS, report, make_pool=pool)
+    trace = read_trace(InputFile.open(str(path)), ARGS, report, make_pool=pool)
     assert 1000 <= trace.complete.height < 60_000
     assert trace.complete["correlation"].to_list() == [n % 3000 for n in range(trace.complete.height)]
     percent = int(trace.partial.removeprefix("stopped at ").removesuffix("%"))

@@ -19,7 +19,7 @@ from tests.loaders.chrome_trace.test_round_trip import assert_same
 from tui.loaders.chrome_trace.decoder import DecoderPool
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.chrome_trace.stream import Ranges, Slot, Unpacker
-from tui.loaders.source import Source
+from tui.loaders.input_file import InputFile
 from tui.loaders.worker_process import FileRange
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[FileRange]:
 
 def read_file(path: Path, document: str, pool: partial[DecoderPool] | type[DecoderPool] = DecoderPool) -> Trace:
     path.write_text(document)
-    return read_trace(Source.open(str(path)), ARGS, make_pool=pool)
+    return read_trace(InputFile.open(str(path)), ARGS, make_pool=pool)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_a_packed_trace_is_that_of_a_pipe(
     packed = packed[: len(packed) - cut] if cut else packed
     path = tmp_path / "trace.json.gz"
     path.write_bytes(packed)
-    trace = read_trace(Source.open(str(path)), ARGS)
-    expected_source = Source.open("trace.json.gz", stream=io.BytesIO(packed))
+    trace = read_trace(InputFile.open(str(path)), ARGS)
+    expected_source = InputFile.open("trace.json.gz", stream=io.BytesIO(packed))
     expected = read_trace(expected_source, ARGS, make_pool=None)
     assert_same(trace, expected)
     assert (list(trace.notes), trace.partial) == (list(expected.notes), expected.partial)

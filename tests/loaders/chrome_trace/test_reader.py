@@ -16,7 +16,7 @@ from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tui.loaders.chrome_trace.decoder import Decoder
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Split
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
-from tui.loaders.source import Source
+from tui.loaders.input_file import InputFile
 
 if TYPE_CHECKING:
     from tui.loaders.chrome_trace.event_batches import EventBatch
@@ -192,7 +192,7 @@ def test_the_first_spelling_that_an_event_has_counts() -> None:
     source_text = json.dumps(listed)
     for text in (source_text, source_text[:-1] + ", {}" * 40_000 + "]"):
         path = Path("trace.json")
-        trace = read_trace(Source.open(str(path), stream=_stream(text)), args)
+        trace = read_trace(InputFile.open(str(path), stream=_stream(text)), args)
         assert trace.complete["bytes"].to_list() == [1, 2, 4]
 
 
@@ -249,7 +249,7 @@ def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatc
         lambda category: "gpu" if category == "kernel" else "other",
         lambda pid: "on seven" if pid == "7" else None,
     )
-    source = Source.open("x", stream=io.BytesIO("[\n{}\n]".format(",\n".join(map(json.dumps, events))).encode()))
+    source = InputFile.open("x", stream=io.BytesIO("[\n{}\n]".format(",\n".join(map(json.dumps, events))).encode()))
     trace = read_trace(
         source, ARGS, split=split, watch=lambda part, rows: seen.append((part, rows.height)), make_pool=None
     )

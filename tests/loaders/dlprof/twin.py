@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.loaders.dlprof import DLPROF_DATABASE
-from tui.loaders.source import Source
+from tui.loaders.input_file import InputFile
 from tui.loaders.sqlite.database import DatabaseLoader
 
 if TYPE_CHECKING:
@@ -346,4 +346,4 @@ def changed(**tables: Sequence[Row] | None) -> dict[str, tuple[str, Sequence[Row
 
 def read(path: Path | str) -> Profile:
     """Read a database."""
-    return DatabaseLoader([DLPROF_DATABASE]).load(Source.open(str(path)))
+    return DatabaseLoader([DLPROF_DATABASE]).load(InputFile.open(str(path)))

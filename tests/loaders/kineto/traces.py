@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tui.loaders.input_file import InputFile
 from tui.loaders.kineto.kineto_loader import KinetoLoader
-from tui.loaders.source import Source
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -65,7 +65,7 @@ def read(events: list[Event], *, name: str = "run.pt.trace.json", **metadata: ob
 
 
 def read_bytes(content: bytes, *, name: str = "run.pt.trace.json") -> Profile:
-    return KinetoLoader().load(Source.open(name, stream=io.BytesIO(content)))
+    return KinetoLoader().load(InputFile.open(name, stream=io.BytesIO(content)))
 
 
 def texts(profile: Profile, frame: str, column: str) -> list[str | None]:

@@ -6,8 +6,8 @@ import io
 import textwrap
 from typing import TYPE_CHECKING
 
+from tui.loaders.input_file import InputFile
 from tui.loaders.nvprof import NVPROF
-from tui.loaders.source import Source
 from tui.loaders.text.text_log import TextLogLoader
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ COLUMNS = ("section", "name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns",
 def read(text: str | bytes) -> Profile:
     """The profile that a text holds; a text is dedented first, bytes are taken as they are."""
     data = textwrap.dedent(text).lstrip("\n").encode() if isinstance(text, str) else text
-    return TextLogLoader((NVPROF,)).load(Source.open("-", stream=io.BytesIO(data)))
+    return TextLogLoader((NVPROF,)).load(InputFile.open("-", stream=io.BytesIO(data)))
 
 
 def summary(profile: Profile, *columns: str) -> list[tuple[object, ...]]:

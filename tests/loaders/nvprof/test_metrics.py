@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.loaders.input_file import InputFile
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof.metrics import measured, values_of
-from tui.loaders.source import Source
 from tui.loaders.text.text_log import TextLogLoader
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CSV_HEADER = '"Device","Kernel","Invocations","Metric Name","Metric Description"
 
 
 def read(text: str) -> Profile:
-    return TextLogLoader((NVPROF,)).load(Source.open("-", stream=BytesIO(text.encode())))
+    return TextLogLoader((NVPROF,)).load(InputFile.open("-", stream=BytesIO(text.encode())))
 
 
 def metric_row(count: int, metric: str, description: str, *values: str) -> str:
@@ -354,7 +354,7 @@ def test_damage_never_ends_the_reading(at: int, inserted: str, removed: int) -> 
     ],
 )
 def test_real_logs(corpus: Callable[[str], str], pattern: str, rows: int, units: dict[str | None, int]) -> None:
-    profile = TextLogLoader((NVPROF,)).load(Source.open(corpus(f"nvprof/{pattern}.txt")))
+    profile = TextLogLoader((NVPROF,)).load(InputFile.open(corpus(f"nvprof/{pattern}.txt")))
 
     metrics = profile["metrics"]
     assert metrics.height == rows

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tui.loaders.input_file
 import tui.loaders.raw_input
-import tui.loaders.source
 from tui.loaders.base import Format, LoadProgress, keep_going
-from tui.loaders.source import Source
+from tui.loaders.input_file import InputFile
 from tui.loaders.text.block import Block, Cues
 from tui.loaders.text.section import TextFormat
 from tui.loaders.text.text_log import TextLogLoader, is_text
@@ -97,7 +97,7 @@ def toy(table: Callable[[Collector, str], Section] = Table) -> TextFormat:
 
 def load(text: str | bytes, table: Callable[[Collector, str], Section] = Table) -> Profile:
     content = text if isinstance(text, bytes) else text.encode()
-    return TextLogLoader([toy(table)]).load(Source.open("run.log", stream=io.BytesIO(content)))
+    return TextLogLoader([toy(table)]).load(InputFile.open("run.log", stream=io.BytesIO(content)))
 
 
 def rows(profile: Profile) -> list[tuple[str, int, int]]:
@@ -218,8 +218,8 @@ def bulk_table(reads: Reads) -> Callable[[Collector, str], Section]:
 def test_bulk_reads_what_lines_would_read(lines: list[str], block_size: int) -> None:
     text = "\n".join(["TABLE a", *lines])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Source.blocks, "__kwdefaults__", {"block_size": block_size, "line_limit": 1000})
-        patch.setattr(tui.loaders.source, "_READ_SIZE", 7)
+        patch.setattr(InputFile.blocks, "__kwdefaults__", {"block_size": block_size, "line_limit": 1000})
+        patch.setattr(tui.loaders.input_file, "_READ_SIZE", 7)
         assert rows(load(text, bulk_table(Reads()))) == rows(load(text))
 
 
@@ -266,7 +266,7 @@ def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
         return len(progress_reports) < 3
 
     text = "TABLE a\n" + "row 1\n" * 400_000
-    source = Source.open("run.log", stream=io.BytesIO(text.encode()))
+    source = InputFile.open("run.log", stream=io.BytesIO(text.encode()))
     profile = TextLogLoader([toy()]).load(source, report)
     assert profile["summary"].height == 767  # 256 lines between looks, the first of them before any
     assert profile.partial == "stopped after 4.5 KB"
@@ -279,14 +279,14 @@ def test_a_stop_of_a_file_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch, 
     with open(path, "w") as file:  # noqa: PTH123
         file.write("TABLE a\n" + "row 1\n" * 140_000)
     read: list[int] = []
-    profile = TextLogLoader([toy()]).load(Source.open(path), lambda progress: not read.append(0) and len(read) < 150)
+    profile = TextLogLoader([toy()]).load(InputFile.open(path), lambda progress: not read.append(0) and len(read) < 150)
     assert profile["summary"].height == 150 * 256 - 1
     assert profile.partial == "stopped at 27%"
 
 
 def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
-    source = Source.open("run.log", stream=io.BytesIO(b"other\n" * 1000))
+    source = InputFile.open("run.log", stream=io.BytesIO(b"other\n" * 1000))
     with pytest.raises(ProftuiError, match=r"run\.log: stopped after 5\.9 KB before a profile was found"):
         TextLogLoader([toy()]).load(source, lambda progress: False)
 
@@ -295,7 +295,7 @@ def test_what_a_silent_pipe_has_said_is_all_read() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"TABLE a\n" + b"row 1\n" * 3000)
     with os.fdopen(reading, "rb") as pipe:
-        source = Source.open("-", stream=pipe, report=lambda progress: False)
+        source = InputFile.open("-", stream=pipe, report=lambda progress: False)
         profile = TextLogLoader([toy()]).load(source)
     os.close(writing)
     assert profile["summary"].height == 3000
@@ -304,13 +304,13 @@ def test_what_a_silent_pipe_has_said_is_all_read() -> None:
 
 def test_reports_are_rare() -> None:
     progress_reports: list[LoadProgress] = []
-    source = Source.open("run.log", stream=io.BytesIO(b"TABLE a\n" + b"row 1\n" * 30_000))
+    source = InputFile.open("run.log", stream=io.BytesIO(b"TABLE a\n" + b"row 1\n" * 30_000))
     TextLogLoader([toy()]).load(source, lambda progress: not progress_reports.append(progress))
     assert len(progress_reports) < 50
 
 
 def test_what_is_odd_about_the_input_becomes_issues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Source.blocks, "__kwdefaults__", {"block_size": 100, "line_limit": 50})
+    monkeypatch.setattr(InputFile.blocks, "__kwdefaults__", {"block_size": 100, "line_limit": 50})
     profile = load("TABLE a\nrow 1\n" + "y" * 400 + "\nTABLE b\nrow 2\n")
     assert rows(profile) == [("a", 1, 2), ("b", 2, 5)]
     assert issues(profile) == [(3, "warning", "y" * 50, "the line is 400 bytes long; only its first 50 bytes was read")]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from tui.loaders.base import Report
     from tui.loaders.chrome_trace.event_batches import Split
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
 
     Codes = npt.NDArray[np.int32]
     Ints = npt.NDArray[np.int64]
@@ -390,7 +390,7 @@ PoolMaker = Callable[[Task, int], DecoderPool]
 
 
 def read_trace(
-    source: Source,
+    source: InputFile,
     args: Sequence[Arg],
     report: Report = keep_going,
     *,
@@ -421,7 +421,7 @@ def read_trace(
 class _Reading:
     """One input on its way to a trace."""
 
-    def __init__(self, source: Source, task: Task, assembly: Assembly, make_pool: PoolMaker | None) -> None:
+    def __init__(self, source: InputFile, task: Task, assembly: Assembly, make_pool: PoolMaker | None) -> None:
         self._source = source
         self._task = task
         self._make_pool = make_pool

@@ -17,13 +17,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.chrome_trace.tolerant_parser import BOUNDARY_IN_BYTES, TOLERANT, cleaned
-from tui.loaders.source import DamagedStreamError, decompressed
+from tui.loaders.input_file import DamagedStreamError, decompressed
 from tui.loaders.worker_process import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
 
 SLOT_BYTES: Final = (4 << 20) + (1 << 16)
 _LOOK_BACK: Final = (1 << 14, 1 << 19, SLOT_BYTES)
@@ -92,7 +92,7 @@ class Slot(FileRange):
 class Unpacker:
     """Blocks of a compressed trace, one after the other, and at last its end as text."""
 
-    def __init__(self, source: Source, skip: int, slots: int) -> None:
+    def __init__(self, source: InputFile, skip: int, slots: int) -> None:
         """Start to unpack.
 
         Args:
@@ -459,11 +459,11 @@ _LAST_LOOK: Final = 1 << 22
 class Ranges:
     """Cuts what is left of a file, from its end of what has been read on."""
 
-    def __init__(self, source: Source, begin: int, *, seam: int) -> None:
+    def __init__(self, source: InputFile, begin: int, *, seam: int) -> None:
         """Cut from a position on, which is the beginning of an event.
 
         Args:
-            source: Of which `Source.position` is known.
+            source: Of which `InputFile.position` is known.
             begin: The position.
             seam: How many bytes before the size that is wanted a range may end.
         """
@@ -510,7 +510,7 @@ class Block:
 class Blocks:
     """Gives the blocks of a list one by one."""
 
-    def __init__(self, stream: Stream, source: Source, size: int) -> None:
+    def __init__(self, stream: Stream, source: InputFile, size: int) -> None:
         """Give texts of a stream, each of about so many bytes."""
         self._stream = stream
         self._source = source

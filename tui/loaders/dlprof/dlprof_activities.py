@@ -18,7 +18,7 @@ from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.sqlite.database import Database
 
 
@@ -199,7 +199,7 @@ _CALL_TABLES: Final = ("read_only_cuda_calls", "read_only_cuda_syncs")
 
 
 def read_gpu_work(
-    database: Database, strings: DlprofDictionary, ops: pl.DataFrame, collector: Collector, source: Source
+    database: Database, strings: DlprofDictionary, ops: pl.DataFrame, collector: Collector, source: InputFile
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Activities and API calls, with columns of the model.
 

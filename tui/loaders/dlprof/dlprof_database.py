@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tui.loaders.collector import Collector
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.sqlite.database import Database
 
 
@@ -458,7 +458,7 @@ class _DlprofDatabase:
     def claims(self, database: Database) -> bool:
         return "dictionary" in database.tables and any(table in database.tables for table in _TABLES)
 
-    def read(self, database: Database, collector: Collector, source: Source) -> None:
+    def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add the database as one session.
 
         Raises:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from tui.loaders.chrome_trace.event_batches import Trace
     from tui.loaders.collector import Value
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 
@@ -293,7 +293,7 @@ class KinetoLoader:
             return 0.95
         return 0.3 if looks_like_trace(head) else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the trace.
 
         Raises:

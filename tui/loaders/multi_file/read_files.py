@@ -14,9 +14,9 @@ import polars as pl
 
 from tui.cache.secure_files import DamagedError
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
+from tui.loaders.input_file import compression_of
 from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess, unpack
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.source import compression_of
 from tui.loaders.worker_process import WorkerLostError, memory_for_loading
 from tui.model.errors import ProftuiError, path_text
 from tui.runtime import available_cores

@@ -16,7 +16,7 @@ from tui.model.errors import ProftuiError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 _ENDING: Final = ".parquet"
@@ -122,7 +122,7 @@ class NsysFolderLoader:
         """No confidence: a single file of an export is no profile."""
         return 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Refuse a single file of an export.
 
         Raises:

@@ -26,7 +26,7 @@ from tui.loaders.worker_process import running_program
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 
@@ -39,7 +39,7 @@ _OUTPUT_BYTES: Final = 1 << 16
 _MESSAGE_CHARACTERS: Final = 300
 
 
-def exported(nsys: str, report: Path, source: Source, *, into: Path | None = None) -> Path:
+def exported(nsys: str, report: Path, source: InputFile, *, into: Path | None = None) -> Path:
     """The SQLite export of a report: from the cache, or made by nsys now.
 
     Args:
@@ -88,7 +88,7 @@ def _is_cached(export: Path) -> bool:
     return False
 
 
-def _run(nsys: str, report: Path, made: Path, source: Source) -> None:
+def _run(nsys: str, report: Path, made: Path, source: InputFile) -> None:
     command = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", str(report)]
     with tempfile.TemporaryFile() as output:
         with running_program(command, cwd=made.parent, output=output) as process:
@@ -104,7 +104,7 @@ def _run(nsys: str, report: Path, made: Path, source: Source) -> None:
         )
 
 
-def _exit_status(process: subprocess.Popen[bytes], made: Path, source: Source) -> int | None:
+def _exit_status(process: subprocess.Popen[bytes], made: Path, source: InputFile) -> int | None:
     """Wait for the export and report progress; None when the user stopped it."""
     while True:
         try:
@@ -175,7 +175,7 @@ class NsysReportLoader:
         """Certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the export of the report.
 
         Raises:
@@ -211,7 +211,7 @@ class NsysReportLoader:
             link.symlink_to(source.file())
             return self._read(exported(nsys, link, source, into=folder), source, notes)
 
-    def _read(self, export: Path, source: Source, notes: list[Note]) -> Profile:
+    def _read(self, export: Path, source: InputFile, notes: list[Note]) -> Profile:
         collector = Collector(source.name, source.preview)
         with Database(export, source.called, keep_going=source.keep_going) as database:
             again = export_command(source.called)

@@ -39,7 +39,7 @@ from tui.model.schema import conform
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.sqlite.database import Database
 
 FORMAT: Final = Format(
@@ -96,7 +96,7 @@ class _NvprofDatabase:
             and any(folded(table).startswith("cupti_activity_kind_") for table in database.tables)
         )
 
-    def read(self, database: Database, collector: Collector, source: Source) -> None:
+    def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add each process as a session.
 
         Raises:

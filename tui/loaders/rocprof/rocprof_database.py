@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tui.loaders.collector import Collector
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.sqlite.database import Database
 
 
@@ -132,7 +132,7 @@ class _Rocpd:
     def claims(self, database: Database) -> bool:
         return any(f"rocpd_kernel_dispatch{ending}" in database.tables for ending in recordings(database))
 
-    def read(self, database: Database, collector: Collector, source: Source) -> None:
+    def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add each process as a session.
 
         Raises:
@@ -501,7 +501,7 @@ class _RocprofDatabase:
     def claims(self, database: Database) -> bool:
         return any(database.has(table, "BeginNs", "EndNs", "Name") for table in ("OPS", "COPY", "HIP"))
 
-    def read(self, database: Database, collector: Collector, source: Source) -> None:
+    def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add each process as a session.
 
         Raises:

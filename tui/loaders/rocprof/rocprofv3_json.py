@@ -24,7 +24,7 @@ from tui.model.schema import NAME
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 FORMAT: Final = Format(
@@ -105,7 +105,7 @@ class Rocprofv3JsonLoader:
         """Certain by its first key."""
         return 0.97 if head.lstrip().removeprefix(b"{").lstrip().startswith(b'"rocprofiler-sdk-tool"') else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read every process.
 
         Raises:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from tui.loaders.base import Format, Report
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
 
@@ -310,7 +310,7 @@ class DatabaseFormat(Protocol):
     def claims(self, database: Database) -> bool:
         """Whether the tables are of this format."""
 
-    def read(self, database: Database, collector: Collector, source: Source) -> None:
+    def read(self, database: Database, collector: Collector, source: InputFile) -> None:
         """Add the database to the collector as one or more sessions.
 
         It calls ``source.keep_going(rows)`` between tables and stops reading if that returns False.
@@ -340,7 +340,7 @@ class DatabaseLoader:
         """Certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
-    def claimed_format(self, source: Source) -> str:
+    def claimed_format(self, source: InputFile) -> str:
         """The name of the format of a database by its tables; empty where none of them claims it.
 
         A compressed one is not unpacked for that.
@@ -350,7 +350,7 @@ class DatabaseLoader:
         with Database(source.file(), source.called, keep_going=source.keep_going) as database:
             return next((one.format.name for one in self._database_formats if one.claims(database)), "")
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the database.
 
         Raises:
@@ -387,7 +387,7 @@ class DatabaseLoader:
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
 
 
-def _in_full(error: ProftuiError, source: Source, database: Database) -> ProftuiError:
+def _in_full(error: ProftuiError, source: InputFile, database: Database) -> ProftuiError:
     """The error for an unusable database; for a damaged one it names the damage."""
     damage = next((note for note in (*source.notes, *database.notes) if note.severity == "error"), None)
     if damage is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.loaders.base import Format, Report
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
     from tui.loaders.text.block import Block, Line
     from tui.loaders.text.csv_table import Semicolons
     from tui.loaders.text.section import Section, TextFormat, TextReader
@@ -131,7 +131,7 @@ class TextLogLoader:
             head = tag.sub(b"", head)
         return 0.9 if self._cues.are_in(head) or semicolons_in(head, self._cues) is not None else 0.1
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the whole text.
 
         Raises:
@@ -157,7 +157,7 @@ class TextLogLoader:
             collector.open_line = source.open_line
         return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
 
-    def _nothing_found(self, source: Source, reading: _Reading, semicolons: Semicolons | None) -> ProftuiError:
+    def _nothing_found(self, source: InputFile, reading: _Reading, semicolons: Semicolons | None) -> ProftuiError:
         if source.stopped:
             return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
         if semicolons is not None:
@@ -175,7 +175,7 @@ class TextLogLoader:
 class _Reading:
     """The state of reading one text: at most one section is open."""
 
-    def __init__(self, source: Source, collector: Collector, readers: Sequence[TextReader], cues: Cues) -> None:
+    def __init__(self, source: InputFile, collector: Collector, readers: Sequence[TextReader], cues: Cues) -> None:
         self.first_line = ""
         """The first line that is not blank."""
         self.bytes_done = 0
@@ -326,7 +326,7 @@ def _in_short(error: Exception) -> str:
     return cut((str(error).splitlines() or [type(error).__name__])[0])
 
 
-def _partial(source: Source, bytes_done: int) -> str:
+def _partial(source: InputFile, bytes_done: int) -> str:
     if source.stopped:
         if source.size:
             return f"stopped at {100 * bytes_done // source.size}%"

@@ -1,10 +1,10 @@
 """Reads the wire format of Protocol Buffers into columns, by tables of field numbers.
 
-Messages of one type are read in lockstep: each step decodes one field of every message that has one left, as arrays.
-So a million small messages cost a few steps. A message with very many fields, as a line of events, is cut into its
-fields one after the other instead (`split`), which looks at nothing but tags and lengths.
+Messages of one type are read in lockstep: each step decodes the next field of every message that has one left, as
+arrays, so a million small messages take a few steps. A message with very many fields (a line of events) is split
+into its fields one by one instead (`WireReader.split`), which reads only tags and lengths.
 
-Damage is survived: a message ends where a field of it cannot be true, which is counted; unknown fields are passed over.
+A message ends at an invalid field, and is counted as damaged. Unknown fields are skipped.
 """
 
 from __future__ import annotations
@@ -24,134 +24,130 @@ Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 _MARGIN: Final = 16
-"""Zero bytes behind the content, so that a varint at its end can be decoded like any other."""
+"""Zero bytes after the content, so that a varint at its end can be decoded like any other."""
 _LONGEST_VARINT: Final = 10
 _LONGEST_HEAD: Final = 2 * _LONGEST_VARINT
 """Bytes of the tag of a field with its length or value."""
 _TOO_LONG: Final = 1 << 62
 _MESSAGES: Final = 1 << 16
-"""So many messages are read at once: what a step needs for them stays in the processor's cache."""
+"""Messages that are read at once; the arrays of a step then fit into the processor's cache."""
 _STEPS: Final = 4096
-"""So many fields of each message are read in lockstep; the rest is cut one by one."""
+"""Fields of each message that are read in lockstep; the others are split one by one."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""Wire types."""
+"""WireReader types."""
 
 
-class Kind(StrEnum):
-    """What a wanted field holds."""
+class FieldKind(StrEnum):
+    """The type of a wanted field."""
 
     INT = "int"
     """A varint, as int64."""
     FIXED = "fixed"
     """Eight bytes, as int64."""
     DOUBLE = "double"
-    PART = "part"
-    """A text, bytes or a message: where it begins and ends. It may be repeated."""
+    SPAN = "span"
+    """A length-delimited field (string, bytes or message): its position. It may be repeated."""
 
 
-_WIRES: Final = {Kind.INT: VARINT, Kind.FIXED: FIXED64, Kind.DOUBLE: FIXED64, Kind.PART: BYTES}
+_WIRES: Final = {FieldKind.INT: VARINT, FieldKind.FIXED: FIXED64, FieldKind.DOUBLE: FIXED64, FieldKind.SPAN: BYTES}
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """Texts, bytes or messages within others, in the order of the input."""
+class Spans:
+    """The positions of length-delimited fields (strings, bytes or messages), in input order."""
 
     owner: Integers
-    """The row of the message that each is in."""
+    """The row of the message that contains each field."""
     begin: Integers
     end: Integers
 
     def __len__(self) -> int:
         return len(self.begin)
 
-    def first(self, count: int) -> tuple[Integers, Integers]:
-        """Where the last one of each of so many owners begins and ends; -1 where it has none."""
+    def last_by_owner(self, count: int) -> tuple[Integers, Integers]:
+        """Begin and end of the last field of each of ``count`` owners; -1 if an owner has none."""
         begin, end = np.full(count, -1), np.full(count, -1)
         begin[self.owner], end[self.owner] = self.begin, self.end
         return begin, end
 
 
-_NO_PARTS: Final = Parts(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+_NO_SPANS: Final = Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of one message, cut one by one."""
+    """The fields of one message."""
 
     numbers: Integers
-    """Of its texts, bytes and messages, in the order of the input."""
+    """The numbers of its length-delimited fields, in input order."""
     begins: Integers
     ends: Integers
     ints: Mapping[int, int]
-    """Its varints by their number, as signed integers; of one that is repeated the last."""
+    """Its varints by field number, as signed integers; the last one of a repeated field."""
     end: int
-    """Where the last of them ends."""
+    """The end of the last field."""
 
-    def of(self, number: int) -> tuple[Integers, Integers]:
-        """Where the texts, bytes or messages of a number begin and end."""
+    def positions(self, number: int) -> tuple[Integers, Integers]:
+        """Begins and ends of the length-delimited fields with a number."""
         hit = self.numbers == number
         return self.begins[hit], self.ends[hit]
 
 
 @dataclass(slots=True)
 class Messages:
-    """Fields of messages of one type, a row a message."""
+    """Fields of messages of one type, one row per message."""
 
     count: int
     _values: dict[int, npt.NDArray[np.int64] | npt.NDArray[np.float64]]
     _present: dict[int, npt.NDArray[np.bool_]]
-    _parts: dict[int, Parts]
+    _spans: dict[int, Spans]
 
     def values(self, number: int) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-        """The values of a field; of one that is repeated the last, 0 where it is missing."""
+        """The values of a field: the last of a repeated field, 0 if it is missing."""
         return self._values[number]
 
     def ints(self, number: int) -> Integers:
-        """The values of a field that holds integers."""
+        """The values of an integer field."""
         values: Integers = self._values[number].astype(np.int64, copy=False)
         return values
 
     def has(self, number: int) -> npt.NDArray[np.bool_]:
-        """Which messages have a field."""
+        """Which messages have the field."""
         return self._present[number]
 
-    def parts_alone(self) -> Messages:
-        """The same messages without their values."""
-        return Messages(self.count, {}, {}, self._parts)
-
-    def parts(self, number: int) -> Parts:
-        """The texts, bytes or messages of a field."""
-        return self._parts.get(number, _NO_PARTS)
+    def spans(self, number: int) -> Spans:
+        """The positions of a length-delimited field."""
+        return self._spans.get(number, _NO_SPANS)
 
 
 @dataclass(slots=True)
-class Wire:
-    """The content of an input, and how much of it was damaged."""
+class WireReader:
+    """Reads messages from the content of an input, and counts the damaged ones."""
 
     data: memoryview
     size: int
     octets: Bytes = field(init=False)
-    """The content with `_MARGIN` zero bytes behind it."""
+    """The content, followed by `_MARGIN` zero bytes."""
     damaged: int = 0
-    """Messages that end early because a field of them cannot be true."""
+    """Messages that end early because of an invalid field."""
     _texts: dict[bytes, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.octets = np.frombuffer(self.data, np.uint8)
 
     @classmethod
-    def of(cls, *content: bytes) -> Wire:
-        """Take a content, in pieces of any size; it is copied once."""
-        return cls.read(content)
+    def from_bytes(cls, *content: bytes) -> WireReader:
+        """Make a reader of content in pieces of any size; it is copied once."""
+        return cls.from_chunks(content)
 
     @classmethod
-    def read(cls, content: Iterable[bytes], size: int = 0) -> Wire:
-        """Take a content piece by piece.
+    def from_chunks(cls, content: Iterable[bytes], size: int = 0) -> WireReader:
+        """Make a reader of content that arrives in pieces.
 
         Args:
             content: Pieces of any size.
-            size: About how many bytes come, where that is known: then nothing is moved as they come.
+            size: The approximate number of bytes, if known; it saves moving them as the buffer grows.
         """
         whole = bytearray(size + _MARGIN)
         at = 0
@@ -163,7 +159,7 @@ class Wire:
         return cls(memoryview(whole), at)
 
     def text(self, begin: int, end: int) -> str:
-        """A text; damaged characters become U+FFFD. Equal texts are created once."""
+        """The string at a position; invalid bytes become U+FFFD. Equal strings are created once."""
         raw = bytes(self.data[begin:end])
         known = self._texts.get(raw)
         if known is None:
@@ -171,20 +167,20 @@ class Wire:
         return known
 
     def texts(self, begins: Sequence[int] | Integers, ends: Sequence[int] | Integers) -> list[str | None]:
-        """Texts by where they begin and end; None where that is -1."""
+        """Strings by their positions; None for -1."""
         pairs = zip(np.asarray(begins).tolist(), np.asarray(ends).tolist(), strict=True)
         return [None if begin < 0 else self.text(begin, end) for begin, end in pairs]
 
     def split(
         self, begin: int, end: int, keep_going: Callable[[int], bool] | None = None, *, goes_on: bool = False
     ) -> Fields:
-        """Cut one message into its fields.
+        """Split one message into its fields.
 
         Args:
-            begin: Where the message begins.
-            end: Where it ends.
-            keep_going: Told now and then how far it has come; its False ends the reading.
-            goes_on: The message does not end there: a field that is cut is left out, and is no damage.
+            begin: The begin of the message.
+            end: Its end.
+            keep_going: Called with the position from time to time; reading ends when it returns False.
+            goes_on: The message continues after ``end``: a cut field is left out and not counted as damage.
         """
         data = self.data
         end = min(end, self.size)
@@ -212,7 +208,7 @@ class Wire:
                         break
                     self.damaged += 1
                     if tag >> 3 and at < end:
-                        # What is cut may still hold whole messages.
+                        # The cut field may still contain whole messages.
                         numbers.append(tag >> 3)
                         begins.append(at)
                         ends.append(end)
@@ -247,12 +243,12 @@ class Wire:
             shift += 7
         return value & ((1 << 64) - 1), at
 
-    def messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, Kind]) -> Messages:
+    def messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, FieldKind]) -> Messages:
         """Read messages of one type.
 
         Args:
-            begins: Where each begins.
-            ends: Where each ends.
+            begins: The begin of each message.
+            ends: The end of each.
             wanted: The fields to read, by number.
         """
         if len(begins) > _MESSAGES:
@@ -260,19 +256,19 @@ class Wire:
                 self._messages(begins[first : first + _MESSAGES], ends[first : first + _MESSAGES], wanted)
                 for first in range(0, len(begins), _MESSAGES)
             ]
-            return _joined(pieces)
+            return _concat(pieces)
         return self._messages(begins, ends, wanted)
 
-    def _messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, Kind]) -> Messages:
+    def _messages(self, begins: Integers, ends: Integers, wanted: Mapping[int, FieldKind]) -> Messages:
         count = len(begins)
         values: dict[int, npt.NDArray[np.int64] | npt.NDArray[np.float64]] = {
-            number: np.zeros(count, np.float64) if kind is Kind.DOUBLE else np.zeros(count, np.int64)
+            number: np.zeros(count, np.float64) if kind is FieldKind.DOUBLE else np.zeros(count, np.int64)
             for number, kind in wanted.items()
-            if kind is not Kind.PART
+            if kind is not FieldKind.SPAN
         }
         present = {number: np.zeros(count, np.bool_) for number in wanted}
-        parts: dict[int, list[tuple[Integers, Integers, Integers]]] = {
-            number: [] for number, kind in wanted.items() if kind is Kind.PART
+        spans: dict[int, list[tuple[Integers, Integers, Integers]]] = {
+            number: [] for number, kind in wanted.items() if kind is FieldKind.SPAN
         }
         rows = np.arange(count)
         at, end = begins.astype(np.int64), np.minimum(ends, self.size)
@@ -285,13 +281,13 @@ class Wire:
                 break
             steps += 1
             if steps > _STEPS:
-                self._long_messages(rows, at, end, wanted, present, parts)
+                self._long_messages(rows, at, end, wanted, present, spans)
                 break
             tags, behind = self._varints(at)
             wires, numbers = tags & 7, tags >> 3
             size, after = self._varints(behind)
-            is_part = wires == BYTES
-            after = np.where(is_part, after + np.minimum(size.astype(np.uint64), _TOO_LONG).astype(np.int64), after)
+            is_span = wires == BYTES
+            after = np.where(is_span, after + np.minimum(size.astype(np.uint64), _TOO_LONG).astype(np.int64), after)
             after = np.where(wires == FIXED64, behind + 8, np.where(wires == FIXED32, behind + 4, after))
             is_bad = (after > end) | ~np.isin(wires, (VARINT, FIXED64, BYTES, FIXED32)) | (numbers == 0)
             if is_bad.any():
@@ -303,36 +299,36 @@ class Wire:
                     continue
                 owners = rows[hit]
                 present[number][owners] = True
-                if kind is Kind.PART:
-                    parts[number].append((owners, after[hit] - size[hit], after[hit]))
-                elif kind is Kind.INT:
+                if kind is FieldKind.SPAN:
+                    spans[number].append((owners, after[hit] - size[hit], after[hit]))
+                elif kind is FieldKind.INT:
                     values[number][owners] = size[hit]
                 else:
                     eight = self.octets[behind[hit][:, None] + np.arange(8)]
                     values[number][owners] = eight.view(values[number].dtype).ravel()
             at = after
-        return Messages(count, values, present, {number: _in_order(found) for number, found in parts.items()})
+        return Messages(count, values, present, {number: _in_order(found) for number, found in spans.items()})
 
     def _long_messages(
         self,
         rows: Integers,
         at: Integers,
         end: Integers,
-        wanted: Mapping[int, Kind],
+        wanted: Mapping[int, FieldKind],
         present: Mapping[int, npt.NDArray[np.bool_]],
-        parts: Mapping[int, list[tuple[Integers, Integers, Integers]]],
+        spans: Mapping[int, list[tuple[Integers, Integers, Integers]]],
     ) -> None:
-        """Read the parts of what is left of messages with very many fields; their numbers were read before."""
+        """Read the remaining length-delimited fields of messages with very many fields."""
         for row, begin, stop in zip(rows.tolist(), at.tolist(), end.tolist(), strict=True):
             fields = self.split(begin, stop)
             for number, kind in wanted.items():
-                begins, ends = fields.of(number)
-                if kind is Kind.PART and len(begins):
+                begins, ends = fields.positions(number)
+                if kind is FieldKind.SPAN and len(begins):
                     present[number][row] = True
-                    parts[number].append((np.full(len(begins), row), begins, ends))
+                    spans[number].append((np.full(len(begins), row), begins, ends))
 
     def _varints(self, at: Integers) -> tuple[Integers, Integers]:
-        """Varints as int64, and where each ends."""
+        """Varints as int64, and the end of each."""
         byte = self.octets[np.minimum(at, self.size)]
         value = (byte & 127).astype(np.uint64)
         behind = at + 1
@@ -347,30 +343,30 @@ class Wire:
         return value.view(np.int64), behind
 
 
-def _joined(pieces: list[Messages]) -> Messages:
-    """Messages of one type that follow each other; the pieces are used up, column by column."""
+def _concat(pieces: list[Messages]) -> Messages:
+    """Concatenate messages of one type, column by column; this empties ``pieces``."""
     firsts = np.cumsum([0, *(piece.count for piece in pieces)]).tolist()
     first = pieces[0]
     values = {number: np.concatenate([piece._values.pop(number) for piece in pieces]) for number in list(first._values)}
     present = {
         number: np.concatenate([piece._present.pop(number) for piece in pieces]) for number in list(first._present)
     }
-    parts: dict[int, Parts] = {}
-    for number in {number for piece in pieces for number in piece._parts}:
+    spans: dict[int, Spans] = {}
+    for number in {number for piece in pieces for number in piece._spans}:
         found = [
-            (one.owner + before, one.begin, one.end)
+            (piece_spans.owner + before, piece_spans.begin, piece_spans.end)
             for piece, before in zip(pieces, firsts, strict=False)
-            if (one := piece._parts.pop(number, None)) is not None
+            if (piece_spans := piece._spans.pop(number, None)) is not None
         ]
         owner, begin, end = zip(*found, strict=True)
-        parts[number] = Parts(np.concatenate(owner), np.concatenate(begin), np.concatenate(end))
-    return Messages(firsts[-1], values, present, parts)
+        spans[number] = Spans(np.concatenate(owner), np.concatenate(begin), np.concatenate(end))
+    return Messages(firsts[-1], values, present, spans)
 
 
-def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Parts:
-    """Parts by their owners, those of one in the order of the input."""
+def _in_order(found: Sequence[tuple[Integers, Integers, Integers]]) -> Spans:
+    """Spans by their owners, those of one in the order of the input."""
     if not found:
-        return _NO_PARTS
-    owner, begin, end = (np.concatenate([one[position] for one in found]) for position in range(3))
+        return _NO_SPANS
+    owner, begin, end = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     order = np.lexsort((begin, owner))
-    return Parts(owner[order], begin[order], end[order])
+    return Spans(owner[order], begin[order], end[order])

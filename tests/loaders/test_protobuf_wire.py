@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loaders.wire import field, fixed64, message, varint
-from tui.loaders.protobuf import Kind, Messages, Wire
+from tui.loaders.protobuf_wire import FieldKind, Messages, WireReader
 
-WANTED = {1: Kind.INT, 2: Kind.PART, 3: Kind.DOUBLE, 4: Kind.FIXED}
+WANTED = {1: FieldKind.INT, 2: FieldKind.SPAN, 3: FieldKind.DOUBLE, 4: FieldKind.FIXED}
 
 
-def read(*contents: bytes, damaged: int = 0) -> tuple[Wire, Messages]:
+def read(*contents: bytes, damaged: int = 0) -> tuple[WireReader, Messages]:
     """Messages that follow each other."""
-    wire = Wire.of(b"".join(contents))
+    wire = WireReader.from_bytes(b"".join(contents))
     ends = np.cumsum([len(content) for content in contents])
     found = wire.messages(ends - [len(content) for content in contents], ends, WANTED)
     assert wire.damaged == damaged
@@ -32,7 +32,7 @@ def test_values_come_back(rows: list[tuple[int, str, float]]) -> None:
     wire, found = read(*(message((1, number), (9, b"unknown"), (2, text), (3, real)) for number, text, real in rows))
 
     assert found.ints(1).tolist() == [number for number, _, _ in rows]
-    assert wire.texts(*found.parts(2).first(len(rows))) == [text for _, text, _ in rows]
+    assert wire.texts(*found.spans(2).last_by_owner(len(rows))) == [text for _, text, _ in rows]
     assert found.values(3).tolist() == [real for _, _, real in rows]
 
 
@@ -40,7 +40,7 @@ def test_missing_repeated_and_fixed_fields() -> None:
     wire, found = read(b"", message((1, 5), (1, 7), (2, "a"), (2, "b")), fixed64(4, 1 << 40))
 
     assert (found.has(1).tolist(), found.ints(1).tolist()) == ([False, True, False], [0, 7, 0])
-    parts = found.parts(2)
+    parts = found.spans(2)
     assert (parts.owner.tolist(), wire.texts(parts.begin, parts.end)) == ([1, 1], ["a", "b"])
     assert found.ints(4).tolist() == [0, 0, 1 << 40]
 
@@ -73,27 +73,27 @@ def test_fields_of_one_message_are_cut_one_by_one() -> None:
     content = b"".join(field(4, bytes([number % 256])) for number in range(1000)) + message(
         (1, -5), (3, 1.5), (2, "end")
     )
-    wire = Wire.of(content)
+    wire = WireReader.from_bytes(content)
     fields = wire.split(0, wire.size)
 
-    assert len(fields.of(4)[0]) == 1000
+    assert len(fields.positions(4)[0]) == 1000
     assert fields.ints == {1: -5}
-    assert wire.texts(*fields.of(2)) == ["end"]
-    assert wire.split(0, wire.size - 2).of(2)[0].size == 1
+    assert wire.texts(*fields.positions(2)) == ["end"]
+    assert wire.split(0, wire.size - 2).positions(2)[0].size == 1
     assert wire.damaged == 1
 
 
 def test_a_message_with_very_many_fields_costs_no_more_steps() -> None:
     many = field(1, 7) + b"".join(field(2, b"") for _ in range(20_000))
 
-    assert len(read(field(2, b""), many)[1].parts(2)) == 20_001
+    assert len(read(field(2, b""), many)[1].spans(2)) == 20_001
 
 
 def test_any_bytes_are_survived() -> None:
     rng = random.Random(3)
     for _ in range(200):
-        wire = Wire.of(rng.randbytes(rng.randrange(1, 300)))
+        wire = WireReader.from_bytes(rng.randbytes(rng.randrange(1, 300)))
         fields = wire.split(0, wire.size)
         assert (fields.ends <= wire.size).all()
         found = wire.messages(np.array([0]), np.array([wire.size]), WANTED)
-        assert (found.parts(2).end <= wire.size).all()
+        assert (found.spans(2).end <= wire.size).all()

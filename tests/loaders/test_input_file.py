@@ -17,8 +17,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tui.loaders.source
-from tui.loaders.source import Source
+import tui.loaders.input_file
+from tui.loaders.input_file import InputFile
 from tui.loaders.text.lines import clean_bytes, clean_line, whole_lines, with_newlines
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
@@ -42,11 +42,11 @@ class Trickle(io.BytesIO):
         return super().read1(min(size or 0, 100))
 
 
-def source_of(content: bytes) -> Source:
-    return Source.open("run.log", stream=Trickle(content))
+def source_of(content: bytes) -> InputFile:
+    return InputFile.open("run.log", stream=Trickle(content))
 
 
-def texts_of(source: Source, **how: int) -> list[str]:
+def texts_of(source: InputFile, **how: int) -> list[str]:
     return [block.line(index).text for block in source.blocks(**how) for index in range(block.line_count)]
 
 
@@ -103,7 +103,7 @@ def test_lines_are_numbered_through_all_blocks(lines: list[str]) -> None:
 def test_carriage_returns_end_lines_where_no_newline_does(tmp_path: Path, piece: int) -> None:
     path = tmp_path / "mac.csv"
     path.write_bytes(b"==1== a\r10%\r\rb\r")
-    source = Source.open(str(path))
+    source = InputFile.open(str(path))
     assert source.head == b"==1== a\n10%\n\nb\n"
     assert texts_of(source) == ["==1== a", "10%", "", "b"]
     assert source.text().lines(1, 4) == ["==1== a", "10%", "", "b"]
@@ -137,7 +137,7 @@ def test_an_endless_line_costs_no_memory_and_is_noted() -> None:
             self.left -= size
             return b"x" * size
 
-    source = Source.open("run.log", stream=Endless())
+    source = InputFile.open("run.log", stream=Endless())
     tracemalloc.start()
     lines = texts_of(source)
     peak = tracemalloc.get_traced_memory()[1]
@@ -204,7 +204,7 @@ def test_every_wrapping_reads_as_the_same_text(encoding: str, compression: str |
     content = TEXT.replace("\n", "\r\n").encode(encoding)
     path = tmp_path / "run.log"
     path.write_bytes(content if compression is None else COMPRESS[compression](content))
-    source = Source.open(str(path))
+    source = InputFile.open(str(path))
     assert source.compression == compression
     assert source.encoding == {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}.get(encoding, encoding)
     assert source.head.startswith(b"1: [CUDA memcpy HtoD]")
@@ -269,7 +269,7 @@ def test_a_bomb_is_read_in_bounded_memory(compression: str) -> None:
 
 
 def test_what_unpacks_to_more_than_any_profile_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.source, "BOMB_SIZE", 4 << 20)
+    monkeypatch.setattr(tui.loaders.input_file, "BOMB_SIZE", 4 << 20)
     source = source_of(gzip.compress(b"\n" * (64 << 20)))
     size = sum(map(len, source.chunks()))
     assert 3 << 20 <= size <= 4 << 20
@@ -288,7 +288,7 @@ def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty.log").touch()
     for name, words in (("none.log", "no such file"), ("", "is a directory"), ("empty.log", "is empty")):
         with pytest.raises(ProftuiError) as caught:
-            Source.open(str(tmp_path / name))
+            InputFile.open(str(tmp_path / name))
         assert caught.value.message == f"{tmp_path / name}: {words}"
 
 
@@ -306,14 +306,14 @@ def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
 def test_the_advice_for_an_empty_file_is_for_what_it_is_called(tmp_path: Path, name: str, advice: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(ProftuiError, match="is empty") as caught:
-        Source.open(str(tmp_path / name))
+        InputFile.open(str(tmp_path / name))
     assert advice in caught.value.hint
 
 
 @pytest.mark.parametrize("path", ["a\0b", "x" * 5000])
 def test_impossible_paths_get_one_line(path: str) -> None:
     with pytest.raises(ProftuiError, match="cannot be read"):
-        Source.open(path)
+        InputFile.open(path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
@@ -322,7 +322,7 @@ def test_an_unreadable_file_gets_one_line(tmp_path: Path) -> None:
     path.write_text("==1== NVPROF\n")
     path.chmod(0)
     with pytest.raises(ProftuiError, match="permission denied"):
-        Source.open(str(path))
+        InputFile.open(str(path))
 
 
 def test_a_read_that_fails_keeps_what_came_before() -> None:
@@ -335,7 +335,7 @@ def test_a_read_that_fails_keeps_what_came_before() -> None:
                 raise OSError(5, "Input/output error")
             return b"a line\n" * 20_000
 
-    source = Source.open("run.log", stream=Failing())
+    source = InputFile.open("run.log", stream=Failing())
     assert len(texts_of(source)) == 60_000
     assert source.cut_short == "reading failed (Input/output error)"
 
@@ -351,13 +351,13 @@ def test_standard_input_that_is_a_terminal_is_refused(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("sys.stdin", Terminal(Buffer()))
     with pytest.raises(ProftuiError, match="standard input is a terminal"):
-        Source.open("-")
+        InputFile.open("-")
 
 
 def test_closed_standard_input_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(ProftuiError, match="standard input is closed"):
-        Source.open("-")
+        InputFile.open("-")
 
 
 # --- a file that changes ---------------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def change_of(path: Path, kind: str) -> None:
 def test_a_file_that_changes_while_it_is_read_is_noted(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("a line\n" * 300_000)
-    source = Source.open(str(path))
+    source = InputFile.open(str(path))
     blocks = source.blocks(block_size=1 << 16)
     next(blocks)
     change_of(path, kind)
@@ -397,7 +397,7 @@ def test_a_file_that_changes_while_it_is_read_is_noted(kind: str, tmp_path: Path
 def test_lines_of_a_file_that_has_changed_since(kind: str, first: str | None, tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("line 1\nline 2\nno end")
-    source = Source.open(str(path))
+    source = InputFile.open(str(path))
     assert texts_of(source) == ["line 1", "line 2", "no end"]
     change_of(path, kind)
     expected = first or f"({path} has changed since it was read; this line is no longer in it)"
@@ -430,7 +430,7 @@ def test_stored_lines_are_those_of_the_input(lines: list[bytes], block_size: int
 def test_stored_lines_of_a_file_come_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(b"\xef\xbb\xbf" + TEXT.replace("5: ", "\x1b[1m5: ").encode())
-    source = Source.open(str(path))
+    source = InputFile.open(str(path))
     for _ in source.blocks(block_size=3000):
         pass
     expected = TEXT.replace("5: ", "\x1b[1m5: ").splitlines()
@@ -449,7 +449,7 @@ def test_a_stored_line_is_cut_for_the_screen() -> None:
 def test_lines_after_a_long_line_are_found_again(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(b"one\n" + b"x" * 5000 + b"\nthree\n" + b"y" * 5000 + b"\nfive")
-    source = Source.open(str(path))
+    source = InputFile.open(str(path))
     for _ in source.blocks(block_size=600, line_limit=1000):
         pass
     assert [note.line for note in source.notes] == [2, 4]
@@ -459,7 +459,9 @@ def test_lines_after_a_long_line_are_found_again(tmp_path: Path) -> None:
 
 
 def test_a_copy_stops_at_its_limit_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.source, "StoredText", lambda name, fd: StoredText(name, fd, spool_limit=200_000))
+    monkeypatch.setattr(
+        tui.loaders.input_file, "StoredText", lambda name, fd: StoredText(name, fd, spool_limit=200_000)
+    )
     source = source_of(3 * TEXT.encode())
     assert len(texts_of(source, block_size=4000)) == 3 * 2999
     text = source.text()
@@ -504,7 +506,7 @@ def test_a_silent_pipe_can_be_stopped() -> None:
     with os.fdopen(reading, "rb") as pipe:
         os.write(writing, b"==7== NVPROF is profiling process 7\n" * 20)
         asked: list[int] = []
-        source = Source.open("-", stream=pipe, report=lambda progress: bool(asked.append(progress.bytes_read)))
+        source = InputFile.open("-", stream=pipe, report=lambda progress: bool(asked.append(progress.bytes_read)))
         os.close(writing)
     assert source.stopped
     assert asked == [720]
@@ -516,7 +518,7 @@ def test_a_named_pipe_that_nobody_writes_to_can_be_stopped(tmp_path: Path) -> No
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(ProftuiError, match="stopped before it said anything"):
-        Source.open(str(path), report=lambda _progress: False)
+        InputFile.open(str(path), report=lambda _progress: False)
     # One that is written to later is waited for.
     text = "==7== NVPROF is profiling process 7\n"
     writer = threading.Thread(target=path.write_text, args=(text,))
@@ -526,7 +528,7 @@ def test_a_named_pipe_that_nobody_writes_to_can_be_stopped(tmp_path: Path) -> No
             writer.start()
         return True
 
-    source = Source.open(str(path), report=begin_to_write)
+    source = InputFile.open(str(path), report=begin_to_write)
     writer.join()
     assert texts_of(source) == [text.strip()]
 
@@ -536,7 +538,7 @@ def test_a_pipe_that_closes_is_read_to_its_end() -> None:
     with os.fdopen(reading, "rb") as pipe:
         os.write(writing, b"one\ntwo")
         os.close(writing)
-        assert texts_of(Source.open("-", stream=pipe)) == ["one", "two"]
+        assert texts_of(InputFile.open("-", stream=pipe)) == ["one", "two"]
 
 
 def test_a_redirected_file_is_a_file(tmp_path: Path) -> None:
@@ -544,7 +546,7 @@ def test_a_redirected_file_is_a_file(tmp_path: Path) -> None:
     path.write_text("one\ntwo\n")
     with path.open("rb") as file:
         file.seek(4)
-        source = Source.open("-", stream=file)
+        source = InputFile.open("-", stream=file)
     assert source.size in (4, 8)
     assert texts_of(source)[-1] == "two"
 
@@ -552,4 +554,4 @@ def test_a_redirected_file_is_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
 def test_a_device_is_not_waited_for(device: str) -> None:
     with pytest.raises(ProftuiError, match=f"^{device}: is a device"):
-        Source.open(device)
+        InputFile.open(device)

@@ -22,15 +22,15 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.ncu.ncu_csv import LONG
 from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, shaped
-from tui.loaders.protobuf import Kind, Wire
+from tui.loaders.protobuf_wire import FieldKind, WireReader
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui.loaders.protobuf import Fields
-    from tui.loaders.source import Source
+    from tui.loaders.input_file import InputFile
+    from tui.loaders.protobuf_wire import Fields
     from tui.model.profile import Profile
 
 FORMAT: Final = Format(
@@ -80,14 +80,14 @@ class NcuReportLoader:
         """Sure by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
-    def load(self, source: Source, report: Report = keep_going) -> Profile:
+    def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read every result.
 
         Raises:
             ProftuiError: The report is cut before its first result, or holds none.
         """
         source.report_to(report)
-        reading = _Reading(Wire.of(read_bytes(source)))
+        reading = _Reading(WireReader.from_bytes(read_bytes(source)))
         reading.read()
         if not reading.results:
             why = f"damaged ({reading.damage})" if reading.damage else "without a result"
@@ -127,7 +127,7 @@ class _Result:
 class _Reading:
     """What a report holds."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: WireReader) -> None:
         self._wire = wire
         self.texts: list[str] = []
         self.results: list[_Result] = []
@@ -160,10 +160,10 @@ class _Reading:
 
     def _block(self, header: Fields, at: int) -> int:
         """Read the entries of a block; where the next one begins."""
-        for begin, end in zip(*header.of(_TEXTS), strict=True):
+        for begin, end in zip(*header.positions(_TEXTS), strict=True):
             table = self._wire.split(int(begin), int(end))
-            self.texts += [text or "" for text in self._wire.texts(*table.of(1))]
-        for begin, end in zip(*header.of(_SESSION), strict=True):
+            self.texts += [text or "" for text in self._wire.texts(*table.positions(1))]
+        for begin, end in zip(*header.positions(_SESSION), strict=True):
             self._session(self._wire.split(int(begin), int(end)))
         stop = at + header.ints.get(_PAYLOAD, 0)
         first = header.ints.get(_SOURCES, 0)
@@ -179,41 +179,41 @@ class _Reading:
             raise _CutError("its last block is cut")
         return stop
 
-    def _parts(self, fields: Fields, number: int) -> Iterator[Fields]:
-        for begin, end in zip(*fields.of(number), strict=True):
+    def _spans(self, fields: Fields, number: int) -> Iterator[Fields]:
+        for begin, end in zip(*fields.positions(number), strict=True):
             yield self._wire.split(int(begin), int(end))
 
     def _text(self, fields: Fields, number: int) -> str:
-        begins, ends = fields.of(number)
+        begins, ends = fields.positions(number)
         return self._wire.text(int(begins[0]), int(ends[0])) if len(begins) else ""
 
     def _result(self, fields: Fields) -> _Result:
         kernel = self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or self._text(fields, _MANGLED)
         metrics = []
-        for metric in self._parts(fields, _METRICS):
+        for metric in self._spans(fields, _METRICS):
             value = self._value(metric)
             if value is not None:
                 metrics.append((metric.ints.get(1, 0), value))
         result = _Result(
             fields.ints.get(_PROCESS, 0), kernel, self._shape(fields, _GRID), self._shape(fields, _BLOCK), metrics
         )
-        for section in self._parts(fields, _SECTIONS):
+        for section in self._spans(fields, _SECTIONS):
             title = self._text(section, 2) or self._text(section, 1)
-            for table in self._parts(section, 4):
-                for shown in self._parts(table, 2):
+            for table in self._spans(section, 4):
+                for shown in self._spans(table, 2):
                     result.sections.setdefault(self._text(shown, 1), title)
-        for one in self._parts(fields, _RULES):
+        for one in self._spans(fields, _RULES):
             self._rule(one, result)
         return result
 
     def _shape(self, fields: Fields, number: int) -> str | None:
-        for one in self._parts(fields, number):
+        for one in self._spans(fields, number):
             return f"({one.ints.get(1, 0)}, {one.ints.get(2, 0)}, {one.ints.get(3, 0)})"
         return None
 
     def _value(self, metric: Fields) -> str | None:
         """The value of a metric as text; None of one that has instances alone."""
-        begins, ends = metric.of(2)
+        begins, ends = metric.positions(2)
         if not len(begins):
             return None
         begin, end = int(begins[0]), int(ends[0])
@@ -233,23 +233,23 @@ class _Reading:
     def _rule(self, rule: Fields, result: _Result) -> None:
         name = self._text(rule, 2) or self._text(rule, 1)
         section = self._text(rule, 4)
-        for outcome in self._parts(rule, 3):
-            for body in self._parts(outcome, 1):
-                begins, ends = body.of(10)
-                estimates = self._wire.messages(begins, ends, {2: Kind.DOUBLE})
+        for outcome in self._spans(rule, 3):
+            for body in self._spans(outcome, 1):
+                begins, ends = body.positions(10)
+                estimates = self._wire.messages(begins, ends, {2: FieldKind.DOUBLE})
                 speedup = float(estimates.values(2)[0]) if estimates.count and estimates.has(2)[0] else None
-                for message in self._parts(body, 1):
+                for message in self._spans(body, 1):
                     kind = _RULE_TYPES.get(message.ints.get(2, 0))
                     text = self._text(message, 1)[:_LONGEST_RULE]
                     if text and kind is not None:
                         result.rules.append((section, name, kind, text, speedup))
 
     def _session(self, session: Fields) -> None:
-        for host in self._parts(session, _HOST):
+        for host in self._spans(session, _HOST):
             self.host = self._text(host, 5) or self.host
-        for device in self._parts(session, _DEVICES):
+        for device in self._spans(session, _DEVICES):
             attributes = {
-                self._text(one, 1): value for one in self._parts(device, 3) if (value := self._value(one)) is not None
+                self._text(one, 1): value for one in self._spans(device, 3) if (value := self._value(one)) is not None
             }
             attributes.setdefault("device__attribute_display_name", self._text(device, 2))
             self.devices.append(attributes)

@@ -247,7 +247,7 @@ _SNIFF_SIZE: Final = 512
 """Bytes that tell how an input is compressed; a pipe may give fewer at a time."""
 
 
-class Source(RawInput):
+class InputFile(RawInput):
     """One input, opened. Its content can be read once, from the beginning, as `blocks` or as `chunks`."""
 
     compression: str | None
@@ -266,7 +266,7 @@ class Source(RawInput):
     def __init__(
         self, name: str, read: Callable[[int], bytes], *, fd: int | None = None, report: Report = keep_going
     ) -> None:
-        """Begin to read; `Source.open` is the way to get one.
+        """Begin to read; `InputFile.open` is the way to get one.
 
         Args:
             name: What it is called.
@@ -294,7 +294,7 @@ class Source(RawInput):
         self._text = self._new_text()
 
     @classmethod
-    def open(cls, path: str, *, stream: BinaryIO | None = None, report: Report = keep_going) -> Source:
+    def open(cls, path: str, *, stream: BinaryIO | None = None, report: Report = keep_going) -> InputFile:
         """Open an input and look at its beginning.
 
         Args:
