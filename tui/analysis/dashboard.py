@@ -16,7 +16,7 @@ from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, share, timed_calls, total, whole
-from tui.analysis.expert.findings import counts, findings, leads, summary
+from tui.analysis.expert.findings import HOT_KERNEL, counts, findings, leads, summary
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
@@ -516,7 +516,7 @@ def _guidance(first: pl.DataFrame, numbers: Mapping[str, int]) -> str:
     clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
     if first.height:
         row = first.row(0, named=True)
-        if row["severity"] == Severity.INFO.value:
+        if row["severity"] == Severity.INFO.value and row["rule"] != HOT_KERNEL:
             return "No large cost found."
         return f"Start here: {row['recommendation'] or row['problem']}"
     if clean:

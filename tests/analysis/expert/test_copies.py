@@ -10,7 +10,8 @@ import pytest
 from tests.analysis.expert.judging import as_shown, ask
 from tests.analysis.expert.profiles import MS, call, launched, moved, run, traced, with_calls
 from tests.analysis.frames import printed, profile
-from tui.analysis.expert.rule import Clean, Found
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.rule import CannotTell, Clean, Found
 
 JAX: Final = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.gz"
 
@@ -66,4 +67,33 @@ def test_totals_of_blocking_copies_are_over_all_threads() -> None:
     )
     result = ask("T8", totals)
     assert isinstance(result, Found)
-    assert "60 ms (150% of the GPU time) in 9 calls. Times of all threads are added up." in result.problem
+    assert "60 ms (100% of the API time) in 9 calls." in result.problem
+
+
+def test_costs_of_totals_are_shares_of_the_longer_of_gpu_and_api_time() -> None:
+    """Copies take all of the GPU time, and 1% of what is known of the program's."""
+    calls = [printed("api", "cudaMalloc", 1, 89 * MS, max_ns=89 * MS), printed("api", "cudaMemcpy", 9, 11 * MS)]
+    totals = profile(summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 1 * MS), *calls])
+    rows = {row["rule"]: row for row in findings(totals).filter(state="found").iter_rows(named=True)}
+    assert [(rule, rows[rule]["cost_pct"], rows[rule]["severity"]) for rule in ("A10", "T8", "T1")] == [
+        ("A10", 89.0, "warning"),
+        ("T8", 11.0, "warning"),
+        ("T1", 1.0, "warning"),
+    ]
+    assert rows["T8"]["problem"] == "`cudaMemcpy` blocks the CPU for 11 ms (11% of the API time) in 9 calls."
+    assert rows["T8"]["recommendation"].startswith("Copy asynchronously from pinned memory (cudaMemcpyAsync).")
+
+
+def test_shares_of_a_table_with_missing_rows_are_of_all_gpu_time() -> None:
+    """Copies are all that was printed, and 5% of the GPU time: they are not what costs."""
+    rest = profile(summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 5 * MS, time_pct=5.0)])
+    assert isinstance(ask("T1", rest), Clean)
+    assert isinstance(ask("U8", rest), CannotTell)
+
+
+def test_advice_names_tools_of_the_framework_that_ran() -> None:
+    copies = (moved(0, 9 * MS), run(9 * MS, MS, "void tensorflow::functor::ShuffleInTensor3Simple<float>"))
+    for more, words in (((), "the next part of the data"), ((run(10 * MS, MS, "at::native::f"),), "non_blocking=True")):
+        verdict = ask("T2", traced(*copies, *more))
+        assert isinstance(verdict, Found)
+        assert words in verdict.advice

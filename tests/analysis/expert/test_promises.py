@@ -235,7 +235,7 @@ def test_one_rank_alone_may_wait_for_another() -> None:
     verdict = ask("C1", traced(*talking))
     assert isinstance(verdict, Found)
     assert (verdict.numbers["comm_ns"], verdict.cost_ns) == (15 * MS, 10 * MS)
-    assert "all ranks" not in verdict.advice
+    assert verdict.advice.startswith("If other ranks were recorded, open all together first")
     alone = ask("C1", profile(sessions=[{**SESSION, "rank": 0, "world_size": 2}], activities=talking))
     assert isinstance(alone, Found)
     assert alone.advice.startswith("Open all ranks together first")
@@ -266,7 +266,7 @@ def test_many_shapes_without_iterations_are_not_called_dynamic() -> None:
 def test_communication_that_fills_the_busy_time_is_not_advised_to_copy_less() -> None:
     verdict = ask("U8", traced(run(0, MS), run(MS, 9 * MS, NCCL, stream=9)))
     assert isinstance(verdict, Found)
-    assert verdict.advice.startswith("Communicate less often")
+    assert "communicate less often" in verdict.advice
 
 
 def test_long_gaps_during_data_loading_are_reported_as_data_loading() -> None:

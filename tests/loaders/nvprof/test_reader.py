@@ -176,7 +176,8 @@ def test_rulers_and_other_tools_are_not_nvprof() -> None:
     [
         ("==1== Warning: 12 records have invalid timestamps due to …", "warning", "12 records have invalid timestamps"),
         ("==1== Warning: 1 records have invalid timestamps due to …", "warning", "1 record has invalid timestamps"),
-        ("==1== Warning: 200 API trace records have same start and end timestamps.", "warning", "200 API calls"),
+        ("==1== Warning: 1234 records have invalid timestamps due to …", "error", "most of the run may be missing"),
+        ("==1== Warning: 200 API trace records have same start and end timestamps.", "info", "200 API calls"),
         ("==1== Warning: Found 5 invalid records in the result.", "warning", "5 records are invalid"),
         ("==1== Warning: Found 1 invalid range marker(s)", "warning", "1 NVTX range marker has no partner"),
         ("==1== Warning: Some profiling data are not recorded. Make sure …", "warning", "cudaProfilerStop()"),

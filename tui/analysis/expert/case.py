@@ -126,6 +126,8 @@ def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]
     return [part["place"].to_numpy() for part in parts]
 
 
+WHOLE_TABLE_PCT: Final = 95.0
+"""The shares of a printed table add up to this or more, or rows are missing."""
 COPY: Final = (
     "session", "activity", "name", "device", "start_ns", "duration_ns", "size_bytes", "copy_kind", "src_memory",
     "dst_memory", "correlation", "iteration", "line",
@@ -137,6 +139,9 @@ _COMPILERS: Final = {
     "tensorflow": "tf.function(jit_compile=True)",
 }
 """Compilers by a part of the framework's name."""
+
+
+_TENSORFLOW: Final = r"\btensorflow::|EigenMetaKernel"
 
 
 class Case:
@@ -215,13 +220,20 @@ class Case:
         return tool_of(self.about["format"], self.about["tool"])
 
     @cached_property
+    def framework(self) -> str:
+        """The framework that ran it: torch, jax or tensorflow; empty where it is another or unknown."""
+        named = str(self.about["framework"] or "").lower()
+        known = next((name for name in _COMPILERS if name in named), "")
+        if known or named:
+            return known
+        if self.is_torch:
+            return "torch"
+        return "tensorflow" if self.kernels["name"].cast(pl.String).str.contains(_TENSORFLOW).any() else ""
+
+    @property
     def compiler(self) -> str:
         """The compiler of its framework, which makes fewer kernels; empty where the framework is unknown."""
-        framework = str(self.about["framework"] or "").lower()
-        known = next((words for name, words in _COMPILERS.items() if name in framework), "")
-        if known or framework:
-            return known
-        return _COMPILERS["torch"] if self.is_torch else ""
+        return _COMPILERS.get(self.framework, "")
 
     @cached_property
     def is_torch(self) -> bool:
@@ -285,6 +297,22 @@ class Case:
         """Summed durations of kernels and whole CUDA graphs."""
         return int(self.work.filter(pl.col("kind").is_in(["kernel", "graph"]))["total_ns"].sum())
 
+    @cached_property
+    def is_table_cut(self) -> bool:
+        """Whether rows of a printed table of GPU work are missing: their shares add up to less than all of it."""
+        return 0 < self._printed_pct < WHOLE_TABLE_PCT
+
+    @cached_property
+    def _printed_pct(self) -> float:
+        """What the printed shares of GPU work add up to; 100 where none are printed."""
+        shares = self.profile["summary"].filter(pl.col("section") == "gpu")["time_pct"].drop_nulls()
+        return float(shares.sum()) if shares.len() and self.profile["activities"].is_empty() else 100.0
+
+    @cached_property
+    def all_gpu_ns(self) -> float:
+        """The GPU time that shares are of: of a table with missing rows, what the printed shares make it."""
+        return 100 * self.gpu_ns / self._printed_pct if self.is_table_cut else self.gpu_ns
+
     def time_of(self, *kinds: str) -> int:
         """Summed durations of some kinds of work."""
         return int(self.work.filter(pl.col("kind").is_in(kinds))["total_ns"].sum())
@@ -296,7 +324,7 @@ class Case:
 
     def share(self, part_ns: float) -> float:
         """A part of the GPU time, in percent; 0 where there is none."""
-        return 100 * part_ns / self.gpu_ns if self.gpu_ns else 0.0
+        return 100 * part_ns / self.all_gpu_ns if self.all_gpu_ns else 0.0
 
     @cached_property
     def copies(self) -> pl.DataFrame:
@@ -412,6 +440,16 @@ class Case:
     def wall_ns(self) -> int:
         """The wall time: what shares in findings are of; 0 where nothing has a time."""
         return self.wall[1] - self.wall[0]
+
+    @cached_property
+    def whole_ns(self) -> float:
+        """What costs are shares of: the wall time; where only totals are known, the longer of GPU and API time."""
+        return self.wall_ns or max(self.all_gpu_ns, self.api_ns)
+
+    @cached_property
+    def whole_words(self) -> str:
+        """What `whole_ns` is, in words."""
+        return "wall time" if self.wall_ns else "GPU time" if self.all_gpu_ns >= self.api_ns else "API time"
 
     def of_wall(self, part_ns: float) -> float:
         """A time of all GPUs together as a share of their wall time, in percent; 0 where that is unknown."""

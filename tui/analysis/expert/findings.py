@@ -113,6 +113,8 @@ _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
 """Where findings of unknown cost stand among those whose share of the wall time is known, by severity."""
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
 """Rules that sum up what others of the same cause explain: they never stand first."""
+HOT_KERNEL: Final = "P10"
+"""The rule that finds most of the GPU time in one kernel, of which nobody knows how much can be saved."""
 MANY: Final = 200_000
 """Rows of which it is worth the while to have two threads."""
 
@@ -131,11 +133,11 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     session, tool (`OURS`, or the tool whose own advisor found it: its rows have no rule), problem and recommendation
     (of what was found), reason (why it does not apply, or the figures that show that it is clean), cause (why the time
     is lost: `tui.analysis.expert.rule`), is_lead (whether it is the first of its cause), cost_ns (what it costs at
-    most), cost_pct (its share of the wall time; of profiles without times, of GPU time), cost_basis (how that was
-    estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON: for each name, value,
-    meaning, source), evidence (JSON: up to ten rows), view, part (of views that have several; null: the first) and
-    filter (where the rows behind it are shown), link (where to read more), line (of the input, that of the first row of
-    the evidence).
+    most), cost_pct (its share of the wall time; of profiles without times, of GPU or API time, whichever is longer),
+    cost_basis (how that was estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON: for
+    each name, value, meaning, source), evidence (JSON: up to ten rows), view, part (of views that have several; null:
+    the first) and filter (where the rows behind it are shown), link (where to read more), line (of the input, that of
+    the first row of the evidence).
 
     Args:
         profile: What was read.
@@ -227,7 +229,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
     match verdict:
         case Found():
             cost_pct = _cost_pct(verdict, case)
-            severity = _severity(verdict.severity or rule.severity, cost_pct if case.wall_ns else None)
+            severity = _severity(verdict.severity or rule.severity, cost_pct)
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
             values |= {
                 "state": State.FOUND.value,
@@ -272,20 +274,20 @@ def _unless_negligible(rule: Rule, verdict: Verdict, case: Case) -> Verdict:
 
 
 def _cost_pct(verdict: Found, case: Case) -> float | None:
-    """The cost of a finding as a share of the wall time, of GPU time where no times are known; None where unknown.
+    """The cost of a finding as a share of the wall time, else of `Case.whole_ns`; None where unknown.
 
     A cost that is summed over several GPUs is compared with the wall time of all of them.
     """
     if verdict.cost_ns is None:
         return None
-    whole = case.wall_ns or case.gpu_ns
+    whole = case.whole_ns
     if case.wall_ns and case.together_words and case.together_words in verdict.basis:
         whole *= case.busy.height
     return min(100.0, 100 * verdict.cost_ns / whole) if whole else None
 
 
 def _severity(own: Severity, cost_pct: float | None) -> Severity:
-    """The severity of a finding by its share of the wall time: a large cost is never info, a small one no warning."""
+    """The severity of a finding by its share of `Case.whole_ns`: a large cost is never info, a small one no warning."""
     if own is Severity.ERROR or cost_pct is None:
         return own
     if cost_pct >= LARGE_PCT:
@@ -344,7 +346,9 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     rank = pl.col("severity").replace_strict(
         {s.value: rank for s, rank in _RANK.items()}, default=len(_RANK), return_dtype=pl.Int8
     )
-    unknown = pl.col("severity").replace_strict(_UNKNOWN_PCT, default=-1.0, return_dtype=pl.Float64)
+    unknown = pl.when(pl.col("rule") == HOT_KERNEL).then(_UNKNOWN_PCT["warning"]).otherwise(
+        pl.col("severity").replace_strict(_UNKNOWN_PCT, default=-1.0, return_dtype=pl.Float64)
+    )  # fmt: skip
     is_error = pl.col("severity") == Severity.ERROR.value
     is_found = pl.col("state") == State.FOUND.value
     with_ranks = rows.with_columns(

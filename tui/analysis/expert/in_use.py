@@ -52,6 +52,11 @@ class InUse:
         by_graph = work.join(replays, on="correlation", how="semi")
         return bool(work.height) and by_graph.height > _MOST * work.height
 
+    @property
+    def unless_a_graph(self) -> str:
+        """What to add to the advice to use CUDA graphs where it is not recorded how kernels were launched."""
+        return "" if self._case.api.height else " (whether it is one is not recorded)"
+
     @cached_property
     def compiler(self) -> bool:
         """Whether a compiler (torch.compile, XLA) made kernels or regions of the program."""
@@ -114,7 +119,7 @@ def fewer_launches(case: Case) -> str:
     used = case.in_use
     ways = []
     if not used.cuda_graphs:
-        ways.append("replay the step as a CUDA graph")
+        ways.append(f"replay the step as a CUDA graph{used.unless_a_graph}")
     if not used.compiler:
         ways.append(f"compile it ({case.compiler})" if case.compiler else "fuse kernels")
     if not (used.fused_optimizer or used.cuda_graphs) and used.foreach_optimizer:
@@ -132,7 +137,7 @@ def larger_kernels(case: Case) -> str:
     if not used.compiler:
         ways.append(f"fuse chains of kernels ({case.compiler})" if case.compiler else "fuse chains of kernels")
     if not used.cuda_graphs:
-        ways.append("replay the step as a CUDA graph")
+        ways.append(f"replay the step as a CUDA graph{used.unless_a_graph}")
     text = ", or ".join(ways)
     done = already("CUDA graphs" * used.cuda_graphs, "a compiler" * used.compiler)
     return f"{text[0].upper()}{text[1:]}. {done}".strip()

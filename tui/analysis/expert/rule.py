@@ -313,6 +313,7 @@ class Cause(StrEnum):
     GPUS = "unused GPUs"
     ITERATIONS = "uneven iterations"
     MEMORY = "GPU memory"
+    INCOMPLETE = "incomplete profile"
 
 
 _RULES_BY_CAUSE: Final = {
@@ -333,6 +334,7 @@ _RULES_BY_CAUSE: Final = {
     Cause.GPUS: "U4 U5",
     Cause.ITERATIONS: "I1 I2 I3 I4",
     Cause.MEMORY: "I7 I8 I9",
+    Cause.INCOMPLETE: "Q2 Q5",
 }
 _CAUSE_BY_RULE: Final = {rule: cause.value for cause, rules in _RULES_BY_CAUSE.items() for rule in rules.split()}
 

@@ -90,7 +90,12 @@ _TERMS: Final = {
         r"-Xptxas -v, ncu": "-Rpass-analysis=kernel-resource-usage, rocprof-compute",
         r"(?<=estimated )SM(?= )|(?<=Estimated )SM(?= )|\bSM(?= time)|\bSM(?=s\b)": "CU",
     },
-    "Huawei": {r"CUDA graph": "NPU graph", r"NVTX ranges": "mstx ranges", r"\bSMs\b": "cores"},
+    "Huawei": {
+        r"\ba CUDA graph": "an NPU graph",
+        r"CUDA graph": "NPU graph",
+        r"NVTX ranges": "mstx ranges",
+        r"\bSMs\b": "cores",
+    },
     "Intel": {r"CUDA graph": "SYCL graph", r"NVTX ranges": "ITT ranges", r"\bSMs\b": "Xe cores"},
 }
 """What NVIDIA's terms are called by other manufacturers."""

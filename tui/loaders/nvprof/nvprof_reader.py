@@ -90,6 +90,12 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
             r"nvprof wrote its records to a file and printed no table: open that file",
         ),
         (
+            r"Warning: ([0-9]{4,}) records have invalid timestamps",
+            "error",
+            r"\1 records have invalid timestamps, because the device buffer was too small: most of the run may be "
+            "missing from the figures. Record again with a larger --device-buffer-size",
+        ),
+        (
             r"Warning: ([0-9]+) records have invalid timestamps",
             "warning",
             _counted(
@@ -101,7 +107,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         ),
         (
             r"Warning: ([0-9]+) API trace records have same start and end timestamps",
-            "warning",
+            "info",
             _counted(
                 "API call has the same start and end: it was shorter than a step of the clock and counts as 0 ns",
                 "API calls have the same start and end: they were shorter than a step of the clock and count as 0 ns",

@@ -222,6 +222,10 @@ def add_rows(
             state.collector.issue("warning", first_line, "", reason)
 
 
+_NEARLY_ALL: Final = 99.0
+"""In percent: what is missing above it changes no figure much."""
+
+
 def report_missing_rows(state: NvprofState) -> None:
     """Report tables with missing rows: their shares do not add up to 100%."""
     for (session, section), shares in state.shares.items():
@@ -232,8 +236,9 @@ def report_missing_rows(state: NvprofState) -> None:
             f"the shares of the {section} rows here add up to {total:.2f}%: rows of the table are missing, and totals "
             "and shares are those of the rest"
         )
+        severity = "warning" if total < _NEARLY_ALL else "info"
         state.collector.resume_session(state.collector.sessions[session])
-        state.collector.issue("warning", shares[0][0], "", reason)
+        state.collector.issue(severity, shares[0][0], "", reason)
 
 
 _GAP: Final = re.compile(r"(?<=\w) +(?=\w)")

@@ -35,7 +35,7 @@ def replayed(tokens: int) -> dict[str, str]:
 
 
 ANSWERS: Final = (
-    Answer("I1", SPARSE, {"iterations": 0}, HEALTHY),
+    Answer("I1", traced(*(run(n * MS, MS // 9, f"step {n}") for n in range(20))), {"iterations": 0}, HEALTHY, SPARSE),
     Answer(
         "I2",
         stepped(90 * MS, 10 * MS, 10 * MS, 10 * MS),

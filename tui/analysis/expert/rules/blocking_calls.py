@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tui.analysis.gpu_time.interval_sets import IntervalSet
 
 
+_PINNED: Final = "cudaMallocHost or cudaHostRegister"
 WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
 ANY_WAIT: Final = "(?i)synchronize"
 COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
@@ -76,8 +78,9 @@ def waits(case: Case) -> Verdict:
     return Found(
         f"The CPU waits {duration(taken)} ({of}) in synchronizing calls, mostly "
         f"{called(first['name'])}, {counted(first['calls'] or 0, 'call')}.{after}",
-        "Use events and stream waits instead."
-        + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else ""),
+        "Wait only where results are read, not after every step."
+        + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else "")
+        + (" It costs nothing while the GPU is busy, which totals do not show." * (lost is None)),
         numbers,
         lost,
         "not estimated: work on the GPU goes on while the CPU waits"
@@ -235,7 +238,7 @@ def pageable_async(case: Case) -> Verdict:
         f"{counted(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
         f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}, mostly "
         f"{called(by_name['name'][0])}.",
-        "Use pinned memory: pin_memory=True, cudaMallocHost or cudaHostRegister.",
+        f"Use pinned memory: {'pin_memory=True of the DataLoader, or .pin_memory()' if case.is_torch else _PINNED}.",
         numbers,
         taken,
         "all of these copies, which could overlap with other work",
@@ -270,24 +273,28 @@ def synchronous_copies(case: Case) -> Verdict:
         # Calls of several threads, and driver calls within runtime calls, are on at the same time.
         blocked = intervals_of_rows(single)
         taken = _within_span(case, blocked) if case.span_ns else blocked.length
-    of = case.wall_ns if case.span_ns else case.gpu_ns
-    of_what = "wall time" if case.span_ns else "GPU time"
-    share = 100 * taken / of if of else 0.0
+    share = 100 * taken / case.whole_ns
     numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):
-        return Clean(f"blocking copies take {percent(share)} of the {of_what}", numbers)
+        return Clean(f"blocking copies take {percent(share)} of the {case.whole_words}", numbers)
     first = rows.row(0, named=True)
     return Found(
-        f"{called(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {of_what}) in "
-        f"{counted(calls, 'call')}"
-        + (f" of {threads} threads." if threads > 1 else ".")
-        + (" Times of all threads are added up." if not threads and share > 100 else ""),
-        "Copy asynchronously from pinned memory (cudaMemcpyAsync, non_blocking=True). Wait only where data is needed.",
+        f"{called(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {case.whole_words}) in "
+        f"{counted(calls, 'call')}" + (f" of {threads} threads." if threads > 1 else "."),
+        f"Copy asynchronously from pinned memory{_asynchronous(case, str(first['name']))}. "
+        "Wait only where data is needed.",
         numbers,
         taken,
         "all time in these calls, which can include waits for kernels launched before",
         *behind(rows, "calls", "total_ns", "line", view="api-calls"),
     )
+
+
+def _asynchronous(case: Case, call: str) -> str:
+    """How to copy asynchronously instead of by a call, in brackets; empty where that is not known."""
+    if case.is_torch:
+        return " (non_blocking=True)"
+    return f" ({call.removesuffix('_v2')}Async)" if re.match("(?:cuda|cu|hip)Memcpy", call) else ""
 
 
 def _within_span(case: Case, blocked: IntervalSet) -> int:
@@ -372,7 +379,8 @@ def readbacks(case: Case) -> Verdict:
     return Found(
         f"The CPU waits {duration(taken)} for {counted(followed.height, 'small read-back')} "
         f"({f'{each:,.1f}'.removesuffix('.0')} per iteration).",
-        "Avoid .item(), .cpu() and print(loss) in every step. Keep results on the device and read them every n steps.",
+        ("Avoid .item(), .cpu() and print(loss) in every step. " if case.is_torch else "")
+        + "Keep results on the device and read them every n steps.",
         figures,
         taken,
         "all of these waits",

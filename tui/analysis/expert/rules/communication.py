@@ -80,8 +80,10 @@ def less_communication(case: Case) -> str:
     if own.height and 2 * (waited := whole(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
         last = f"For {duration(waited)} of it this rank waits for the last one: look at that rank first (C5)"
         return f"{last}. Otherwise {_LESS}"
-    if (case.about["world_size"] or 1) > 1 and case.whole["sessions"].height == 1:
-        return f"Open all ranks together first: this one may wait for a slower rank (C5). Otherwise {_LESS}"
+    ranks = case.about["world_size"]
+    if (ranks or 2) > 1 and case.whole["sessions"].height == 1 and case.busy.height < 2:
+        how = "Open all ranks together first" if ranks else "If other ranks were recorded, open all together first"
+        return f"{how}: this one may wait for a slower rank (C5). Otherwise {_LESS}"
     return _LESS[0].upper() + _LESS[1:]
 
 

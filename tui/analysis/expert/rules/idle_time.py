@@ -246,6 +246,8 @@ def silent_pauses(case: Case) -> Verdict:
 
 
 FINE_CHUNKS: Final = 100
+FEW_GAPS: Final = 10
+"""Where so many of the longest gaps are most of the idle time, launches are not what the GPU waits for."""
 
 
 @rule("U1", "gpu-low-util", Family.UTILIZATION, needs.start_times, link=words.TENSORBOARD)
@@ -365,7 +367,7 @@ def low_stretches(case: Case) -> Verdict:
         return Clean(f"every GPU is busy {least:g}% or more in each of {CHUNKS} equal parts of the run")
     worst, idle = stretches.row(0, named=True), total(stretches["idle_ns"])
     numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
-    cause = case.cause("U1") if case.found("U1") else case.cause("U2")
+    cause = _cause_of_stretches(case)
     if total(stretches["duration_ns"]) >= case.span_of_all_ns:
         gpus = "GPU" if case.busy.height == 1 else "Every GPU"
         return Found(
@@ -392,9 +394,21 @@ def low_stretches(case: Case) -> Verdict:
     )
 
 
+def _cause_of_stretches(case: Case) -> str:
+    """Why the GPU is little used for a while: as U1 or U2 found, else whether it waits in a few gaps or in many."""
+    for found in ("U1", "U2"):
+        if case.found(found):
+            return case.cause(found)
+    lengths = np.concatenate([gaps.lengths for _, gaps in case.device_gaps] or [np.zeros(0, np.int64)])
+    longest = int(np.sort(lengths)[-FEW_GAPS:].sum())
+    return Cause.PAUSES if 2 * longest > int(lengths.sum()) else ""
+
+
 @rule("U8", "low-compute", Family.UTILIZATION, needs.gpu_work, link=words.VISUAL_PROFILER)
 def low_compute(case: Case) -> Verdict:
     """The GPU is busy, but not with computing."""
+    if case.is_table_cut:
+        return CannotTell("rows of the printed table are missing")
     if case.span_ns:
         compute, busy, how = case.together("compute_ns"), case.together("busy_ns"), "of its busy time"
     else:
@@ -455,8 +469,11 @@ def fluctuating(case: Case) -> Verdict:
         "not estimated: the idle time is counted by the rules on gaps",
         swings,
         "gpus",
-        cause=case.cause("U1") if case.found("U1") else case.cause("U2"),
+        cause=_cause_of_stretches(case),
     )
+
+
+_VISIBLE: Final = {"AMD": "HIP_VISIBLE_DEVICES", "Huawei": "ASCEND_RT_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
 
 
 @rule(
@@ -478,6 +495,8 @@ def unused_gpus(case: Case) -> Verdict:
     idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
     if ((case.about["world_size"] or 1) > 1 or case.about["rank"] is not None) and idle.height:
         return CannotTell("one rank of several: the other ranks use the other GPUs")
+    if idle.height and case.work.filter(pl.col("op_type") == COMMUNICATION).height:
+        return CannotTell("the program communicates with other ranks, which can use the other GPUs")
     if not seen["device"].is_in(used.drop_nulls().implode()).any():
         return CannotTell("the GPU of the work is not recorded")
     numbers = {"gpus": seen["device"].n_unique(), "unused": idle["device"].n_unique()}
@@ -487,7 +506,7 @@ def unused_gpus(case: Case) -> Verdict:
     return Found(
         f"{idle['device'].n_unique()} of {seen['device'].n_unique()} GPUs did nothing: {numbered}.",
         "If they are meant to work, check the number of processes of the launcher, --gpus of the container and "
-        f"{'HIP' if case.vendor == 'AMD' else 'CUDA'}_VISIBLE_DEVICES. Otherwise leave them to other jobs.",
+        f"{_VISIBLE.get(case.vendor, 'CUDA_VISIBLE_DEVICES')}. Otherwise leave them to other jobs.",
         numbers,
         None,
         "not estimated: it depends on how well the work can be divided",

@@ -14,7 +14,7 @@ from tui.analysis.expert.in_use import GRAPH_LAUNCHES
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
-from tui.analysis.expert.words import counted, duration, percent, real, these_alone, whole
+from tui.analysis.expert.words import counted, duration, percent, real, these_alone, total, whole
 from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.serving import captured_tokens, steps_of_server
 from tui.analysis.ops.op_costs import op_instances
@@ -42,19 +42,25 @@ def no_iterations(case: Case) -> Verdict:
         return Clean(f"{case.profile.aggregation.words} chosen")
     if number > 1:
         return Clean(f"{counted(number, 'iteration')}, {case.about['iteration_source'] or 'as recorded'}")
+    launches = total(case.kernels["calls"])
+    if not number and launches < case.limit("I1", "launches"):
+        return CannotTell(f"{counted(launches, 'launch has', 'launches have')} no iterations")
     missing = case.missing.get(held.ITERATIONS.name, "")
     return Found(
         "No iterations recorded or found: start-up and steady state are not separated."
         if not number
         else "Only one iteration: there is nothing to compare it with.",
-        (missing.partition(": ")[2] or "record several steps")[:1].upper()
-        + (missing.partition(": ")[2] or "record several steps")[1:].removesuffix("...")
-        + ".",
+        _ended(missing.partition(": ")[2] or "record several steps"),
         {"iterations": number},
         None,
         "none",
         view="iterations" if number else "",
     )
+
+
+def _ended(text: str) -> str:
+    """A text as a sentence."""
+    return text[:1].upper() + text[1:] + "." * (not text.endswith("."))
 
 
 @rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=words.DLPROF)

@@ -61,7 +61,8 @@ def allocation_in_loop(case: Case) -> Verdict:
     return Found(
         f"Allocating and freeing GPU memory takes {duration(taken)} {where} ({percent(share)} of their time): "
         f"{counted(each, 'call')} per iteration, mostly {called(by_name['name'][0])}.",
-        "Allocate once before the loop, or use a caching allocator (cudaMallocAsync, PyTorch's own).",
+        "Allocate once before the loop, or use a caching allocator: "
+        + ("PyTorch has one." if case.is_torch else "cudaMallocAsync."),
         numbers,
         taken,
         "all of these calls",
@@ -72,17 +73,14 @@ def allocation_in_loop(case: Case) -> Verdict:
 @rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=words.ROOT_CAUSES)
 def loading(case: Case) -> Verdict:
     """Kernels are loaded or compiled during the run."""
-    rows, of_what = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), "GPU time"
-    whole = case.wall_ns or case.gpu_ns
-    if case.span_ns:
-        of_what = "wall time"
-        if rows.height and case.profile["api_calls"].height:
-            first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
-            within = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
-            by_name = tallied(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
-            rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
+    rows, of_what = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), case.whole_words
+    if case.span_ns and rows.height and case.profile["api_calls"].height:
+        first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
+        within = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
+        by_name = tallied(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+        rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
     taken = total(rows["total_ns"])
-    share = 100 * taken / whole if whole else 0.0
+    share = 100 * taken / case.whole_ns
     numbers = {"load_ns": taken, "share_pct": share}
     if share <= case.limit("A9", "span_pct"):
         return Clean(f"loading and compiling kernels takes {percent(share)} of the {of_what}", numbers)

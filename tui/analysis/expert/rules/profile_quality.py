@@ -34,8 +34,8 @@ def impossible_rates(case: Case) -> Verdict:
     if rows.is_empty():
         return Clean("no copy or memset has a size and a duration")
     facts = case.facts.select("session", "device", "memory_bandwidth")
-    known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").drop_nulls(
-        "memory_bandwidth"
+    known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").filter(
+        pl.col("memory_bandwidth") > 0
     )
     if known.is_empty():
         return CannotTell("unknown GPU memory bandwidth: name the GPU with --gpu")
@@ -98,9 +98,9 @@ def no_wall_time(case: Case) -> Verdict:
     if missing is None:
         return Clean("GPU work has start times")
     calls = total(case.work["calls"])
+    of = f" of {counted(calls, 'launch and copy', 'launches and copies')}" if calls else ""
     return Found(
-        f"Only totals of {counted(calls, 'call')} of GPU work are recorded. Utilization, gaps and overlap are not "
-        "recorded.",
+        f"Only totals{of} are recorded: utilization, gaps and overlap are unknown.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
         {"calls": calls},
         None,
@@ -116,7 +116,7 @@ def profiler_overhead(case: Case) -> Verdict:
     if measured.height and case.about["format"] and "nvprof" in case.about["format"]:
         return Found(
             f"nvprof ran each kernel several times to measure hardware metrics ({counted(measured.height, 'row')}).",
-            "Record without --metrics and --events to get valid times.",
+            "Record without --metrics and --events to get the times of a run.",
             {"metrics": measured.height},
             None,
             "not estimated: the number of replays is not recorded",
@@ -146,7 +146,9 @@ def profiler_overhead(case: Case) -> Verdict:
         return Clean(f"profiler overhead is {percent(share)} of the {of}", numbers)
     return Found(
         f"Profiler overhead is {duration(taken)} ({percent(share)} of the {of}).",
-        "Record fewer steps, without stacks, shapes and memory.",
+        "Record fewer steps, without stacks, shapes and memory."
+        if case.tool is Tool.PYTORCH
+        else "Record less: a part of the run (cudaProfilerStart and cudaProfilerStop), and fewer kinds of events.",
         numbers,
         taken,
         "what the profiler records of its own work",
@@ -172,12 +174,24 @@ def percentages(case: Case) -> Verdict:
     tables = pl.lit(1.0) if of_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
     # Each printed figure is rounded, by nvprof to 0.01, by nsys to 0.1: many rows may be off by as many half steps.
     half_step = 0.005 if of_nvprof else 0.05
-    off = sums.filter((pl.col("sum_pct") - 100 * tables).abs() > slack + half_step * pl.col("rows"))
+    off = sums.filter(
+        pl.col("sum_pct") > 0, (pl.col("sum_pct") - 100 * tables).abs() > slack + half_step * pl.col("rows")
+    )
     numbers = {f"{section}_pct": total for section, total in sums.select("section", "sum_pct").iter_rows()}
     if off.is_empty():
         return Clean("the percentages of each table add up to 100", numbers)
-    worst = off.row(0, named=True)
+    worst = off.sort((pl.col("sum_pct") - 100).abs(), descending=True).row(0, named=True)
     work = "GPU activities" if worst["section"] == "gpu" else "API calls"
+    if case.tool is Tool.PYTORCH and worst["sum_pct"] < 100:
+        return Found(
+            f"The printed kernels add up to {percent(worst['sum_pct'])} of GPU time: the table shows some rows only.",
+            "Print all of them: key_averages().table(row_limit=-1).",
+            numbers,
+            None,
+            "none",
+            off,
+            "kernels",
+        )
     of_tables = "the table of" if worst["sum_pct"] < 100 or of_nvprof else "the tables of"
     return Found(
         f"The percentages of {of_tables} {work} add up to {percent(worst['sum_pct'])}. Rows are missing or misread.",

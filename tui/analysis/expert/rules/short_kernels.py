@@ -71,6 +71,8 @@ def short_kernels(case: Case) -> Verdict:
             f"{percent(of_time)} of GPU time",
             numbers,
         )
+    if not case.span_ns and 100 * taken < case.limit("A2", "whole_pct") * case.whole_ns:
+        return Clean(f"kernels below {duration(short)} take {duration(taken)}, little beside the API calls", numbers)
     before = _idle_before(case, short) if case.span_ns else None
     if before is not None and case.of_wall(before) < case.limit("A2", "idle_pct"):
         return Clean(
@@ -129,7 +131,7 @@ def mergeable(case: Case) -> Verdict:
     return Found(
         f"{called(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
         f"({counted(first['runs'], 'such run')}). All runs of one short kernel take {percent(share)} of GPU time.",
-        _one_launch(str(first["name"])),
+        _one_launch(case, str(first["name"])),
         numbers,
         total(runs["idle_ns"]),
         f"the idle time of the GPU between the launches of these runs{case.together_words}",
@@ -137,11 +139,14 @@ def mergeable(case: Case) -> Verdict:
     )
 
 
-def _one_launch(name: str) -> str:
+def _one_launch(case: Case, name: str) -> str:
     """How to replace runs of a kernel by one launch, without what the program already does."""
+    if name.startswith(RUNTIME_COPIES):
+        return COPY_LESS_OFTEN
     if _FOREACH in name:
         return "A foreach optimizer is already in use. A fused one (fused=True) needs fewer launches."
-    return "Use one launch instead: a batched or grouped GEMM, a foreach optimizer, a kernel over a list of tensors."
+    of_torch = " a foreach optimizer," if case.is_torch else ""
+    return f"Use one launch instead: a batched or grouped GEMM,{of_torch} a kernel over a list of tensors."
 
 
 def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
@@ -176,6 +181,9 @@ def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, sh
     )
 
 
+RUNTIME_COPIES: Final = "__amd_rocclr_"
+"""What the names of the kernels begin with by which the HIP runtime copies and fills memory."""
+COPY_LESS_OFTEN: Final = "It is how the HIP runtime copies and fills memory: copy less often, and more at a time."
 _FOREACH: Final = "multi_tensor_apply"
 LENGTHS: Final = range(2, 11)
 SHOWN: Final = 3
@@ -250,7 +258,7 @@ def fusible_chain(case: Case) -> Verdict:
 def _shorten_chain(case: Case) -> str:
     """What to do about a chain of kernels, without what the program already does."""
     used = case.in_use
-    ways = ["capture this chain in a CUDA graph"] * (not used.cuda_graphs)
+    ways = [f"capture this chain in a CUDA graph{used.unless_a_graph}"] * (not used.cuda_graphs)
     ways += [f"fuse it ({case.compiler})" if case.compiler and not used.compiler else "fuse it in one kernel"]
     text = ", or ".join(ways)
     return f"{text[0].upper()}{text[1:]}."
@@ -361,18 +369,27 @@ def not_fused(case: Case) -> Verdict:
     taken, launches = total(rows["total_ns"]), total(rows["calls"])
     share, mean = case.share(taken), taken / launches if launches else 0.0
     numbers = {"time_ns": taken, "time_pct": share, "launches": launches, "mean_ns": mean}
-    if share <= case.limit("P7", "time_pct") or mean >= case.limit("P7", "mean_ns"):
+    few = launches < case.limit("P7", "launches")
+    if few or share <= case.limit("P7", "time_pct") or mean >= case.limit("P7", "mean_ns"):
         return Clean(f"elementwise and normalization kernels take {percent(share)} of GPU time", numbers)
     return Found(
         f"Elementwise and normalization kernels take {percent(share)} of GPU time: "
         f"{counted(launches, 'launch', 'launches')} of {duration(mean)} on average, mostly {called(rows['name'][0])}.",
-        (f"Fuse them: {case.compiler}, or" if case.compiler and not case.in_use.compiler else "Use")
-        + " fused layers (LayerNorm, activation with bias, dropout with add).",
+        _fuse(case),
         numbers,
         taken // 2,
         "half of that time: fused kernels read and write the data once instead of each time",
         *behind(rows, "calls", "total_ns", "avg_ns", "line"),
     )
+
+
+def _fuse(case: Case) -> str:
+    """How to fuse small kernels, without what the program already does."""
+    if not case.about["framework"] and not case.is_torch:
+        return "Fuse them: one kernel that does several of these steps reads and writes the data once."
+    return (
+        f"Fuse them: {case.compiler}, or" if case.compiler and not case.in_use.compiler else "Use"
+    ) + " fused layers (LayerNorm, activation with bias, dropout with add)."
 
 
 @rule("P8", "unfused-optimizer", Family.PRECISION, needs.gpu_work, needs.several_launches, needs.iterations)

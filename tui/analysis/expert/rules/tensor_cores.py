@@ -9,6 +9,7 @@ import polars as pl
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, RUNTIME_COPIES
 from tui.analysis.expert.words import behind, called, counted, duration, percent, ranked, real, total
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
@@ -60,12 +61,20 @@ def _use_tensor_cores(case: Case) -> str:
     """How to get work onto tensor cores, without what the program already does."""
     if case.in_use.half_precision:
         return "Half precision is already in use: make sizes multiples of 8, and check the layout."
+    half, tf32 = _MIXED_PRECISION.get(case.framework, ("", ""))
     if _before_ampere(case):
-        return "Use mixed precision with float16 (torch.autocast). This GPU has no bfloat16 or TF32 tensor cores."
-    return (
-        "Use mixed precision (torch.autocast with bfloat16), or allow TF32 "
-        "(torch.set_float32_matmul_precision('high'))."
-    )
+        return (
+            f"Use mixed precision with float16{half and f' ({half})'}. This GPU has no bfloat16 or TF32 tensor cores."
+        )
+    return f"Use mixed precision with bfloat16{half and f' ({half})'}, or allow TF32{tf32 and f' ({tf32})'}."
+
+
+_MIXED_PRECISION: Final = {
+    "torch": ("torch.autocast", "torch.set_float32_matmul_precision('high')"),
+    "tensorflow": ("tf.keras.mixed_precision", "tf.config.experimental.enable_tensor_float_32_execution"),
+    "jax": ("dtypes of parameters and inputs", "jax_default_matmul_precision"),
+}
+"""How a framework lets its products use tensor cores: in half precision, and in TF32."""
 
 
 def _before_ampere(case: Case) -> bool:
@@ -151,7 +160,9 @@ def double_precision(case: Case) -> Verdict:
         return Clean(f"double-precision and complex kernels take {percent(share)} of GPU time", numbers)
     return Found(
         f"Double-precision or complex kernels take {percent(share)} of GPU time, mostly {called(wide['name'][0])}.",
-        "If float64 is not intended, find the NumPy array or Python float that it comes from, and cast there.",
+        "If float64 is not intended, find the NumPy array or Python float that it comes from, and cast there."
+        if case.framework
+        else "If double precision is not needed, compute in float; check for literals without f, as 0.5.",
         numbers,
         taken // 2,
         "half of that time: single precision is at least twice as fast",
@@ -174,6 +185,8 @@ def layout(case: Case) -> Verdict:
         "channels_last is already in use: find the ops that change back (contiguous, custom layers)."
         if case.in_use.channels_last
         else "Keep one layout: model and input .to(memory_format=torch.channels_last), with half precision."
+        if case.is_torch and case.vendor != "Huawei"
+        else "Keep tensors in one format: torch.npu.config.allow_internal_format = False."
         if case.is_torch
         else "Keep one layout: NHWC with half precision.",
         numbers,
@@ -210,8 +223,8 @@ def hotspot(case: Case) -> Verdict:
     calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{called(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
-        "It is how the HIP runtime copies and fills memory: copy less often, and more at a time."
-        if str(first["name"]).startswith("__amd_rocclr_")
+        COPY_LESS_OFTEN
+        if str(first["name"]).startswith(RUNTIME_COPIES)
         else f"Optimize this kernel first. {_what_limits(case)}",
         numbers,
         None,

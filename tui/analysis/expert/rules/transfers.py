@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -27,12 +27,16 @@ from tui.analysis.expert.words import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.analysis.expert.case import Case
 
 
 def _overlap(case: Case) -> str:
     """How to overlap copies with kernels, without what the program already does."""
     pinned = "" if case.in_use.pinned_memory else " from pinned memory"
+    if not case.is_torch:
+        return f"Copy the next part of the data{pinned} in a stream of its own while kernels work on this one."
     return f"Copy the next batch{pinned} in a stream of its own (non_blocking=True) while this one computes."
 
 
@@ -46,7 +50,9 @@ def copies_dominate(case: Case) -> Verdict:
     numbers = {"copy_ns": copying, "kernel_ns": kernels, "copy_pct": share, "kernel_per_copy": ratio}
     if not copying:
         return Clean("there are no copies", numbers)
-    if share <= case.limit("T1", "copy_pct") and (ratio is None or ratio >= case.limit("T1", "kernel_per_copy")):
+    # A printed table can leave out kernels, but not the share of copies.
+    many_kernels = ratio is None or case.is_table_cut or ratio >= case.limit("T1", "kernel_per_copy")
+    if share <= case.limit("T1", "copy_pct") and many_kernels:
         return Clean(f"copies take {percent(share)} of GPU time", numbers)
     first = copies.row(0, named=True)
     share_text = f"Copies take {percent(share)} of GPU time"
@@ -57,13 +63,20 @@ def copies_dominate(case: Case) -> Verdict:
         share_text += " on average" if first["calls"] > 1 else ""
     return Found(
         f"{share_text}.",
-        "Keep data on the device. Copy less often, and more at a time"
-        + ("." if case.in_use.pinned_memory else ", from pinned memory."),
+        _copy_less(case, first),
         numbers,
         copying,
         "all copies; some data has to move",
         *_all_copies(case),
     )
+
+
+def _copy_less(case: Case, first: Mapping[str, Any]) -> str:
+    """What to do about copies that take much time: small ones are too many, large ones are slow."""
+    pinned = "" if case.in_use.pinned_memory else " from pinned memory"
+    if first["calls"] and first["total_ns"] / first["calls"] < case.limit("T1", "short_ns"):
+        return f"Keep data on the device. Copy less often, and more at a time{pinned and f',{pinned}'}."
+    return f"Keep data on the device. Copy{pinned} in parts, each while kernels work on another."
 
 
 def copies_by_name(case: Case) -> pl.DataFrame:
@@ -138,7 +151,8 @@ def no_two_way_copies(case: Case) -> Verdict:
     if share >= case.limit("T4", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
     return Found(
-        f"Copies to the device ({duration(up)}) and back ({duration(down)}) overlap for only {duration(both)}.",
+        f"Copies to the device ({duration(up)}) and back ({duration(down)}) "
+        + (f"overlap for only {duration(both)}." if both else "do not overlap."),
         "Use two streams: the GPU has a copy engine for each direction.",
         numbers,
         could - both,
@@ -160,7 +174,14 @@ def peer_copies(case: Case) -> Verdict:
     return Found(
         f"Device-to-device copies take {percent(share)} of GPU time, mostly {called(first['name'])}"
         + (f" in {counted(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
-        "Avoid .clone() and .contiguous() where a view works. Check the path between GPUs (nvidia-smi topo -m).",
+        " ".join(
+            (
+                "Avoid .clone() and .contiguous() where a view works."
+                if case.is_torch
+                else "Keep data where it is, or use it in place.",
+                "Check the path between GPUs (nvidia-smi topo -m)." * (case.facts.height > 1),
+            )
+        ).strip(),
         numbers,
         taken,
         "all of these copies",
@@ -342,14 +363,14 @@ def unified_memory(case: Case) -> Verdict:
     )
     fault_ns = total(by_name.filter(pl.col("name").cast(pl.String).str.contains("(?i)fault"))["total_ns"])
     moved_ns = total(by_name["total_ns"]) - fault_ns
-    most, whole = max(fault_ns, moved_ns), case.wall_ns * max(case.busy.height, 1) or case.gpu_ns
-    share = 100 * most / whole if whole else 0.0
+    most, whole = max(fault_ns, moved_ns), case.whole_ns * max(case.busy.height, 1)
+    share = 100 * most / whole
     numbers = {"fault_ns": fault_ns, "moved_ns": moved_ns, "share_pct": share}
     if share <= case.limit("T13", "share_pct"):
-        return Clean(f"unified memory takes {percent(share)} of the time", numbers)
+        return Clean(f"unified memory takes {percent(share)} of the {case.whole_words}", numbers)
     what = "Page faults" if fault_ns >= moved_ns else "Page migrations"
     return Found(
-        f"{what} of unified memory take {duration(most)} ({percent(share)} of the time).",
+        f"{what} of unified memory take {duration(most)} ({percent(share)} of the {case.whole_words}).",
         "Prefetch what a kernel needs (cudaMemPrefetchAsync), and set usage hints (cudaMemAdvise).",
         numbers,
         most,
