@@ -28,13 +28,13 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_LAST", 500)
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "LONGEST", 10_000)
     most = [0]
-    more = tui.loaders.chrome_trace.stream.Stream._more
+    more = tui.loaders.chrome_trace.stream.Stream._read_more
 
     def watched(self: tui.loaders.chrome_trace.stream.Stream) -> bool:
         most[0] = max(most[0], len(self._text))
         return more(self)
 
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream.Stream, "_more", watched)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream.Stream, "_read_more", watched)
     return most
 
 

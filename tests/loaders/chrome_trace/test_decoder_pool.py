@@ -18,7 +18,7 @@ import tui.loaders.raw_input
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tests.loaders.chrome_trace.test_round_trip import assert_same
 from tui.loaders.chrome_trace import decoder
-from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, Decoding, Task
+from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, DecodeTask, PackingDecoder
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.input_file import InputFile
 from tui.loaders.worker_process import WorkerLostError
@@ -51,9 +51,9 @@ def read_by(pool: partial[DecoderPool] | type[DecoderPool], document: str = DOCU
 
 def test_a_worker_decodes_as_it_is_done_here() -> None:
     text = json.dumps(EVENTS)[1:-1].encode()
-    worker = DecoderProcess(Task(ARGS))
+    worker = DecoderProcess(DecodeTask(ARGS))
     try:
-        theirs, ours = worker.decode(text), Decoding(Task(ARGS)).decode(text)
+        theirs, ours = worker.decode(text), PackingDecoder(DecodeTask(ARGS)).decode(text)
         assert theirs is not None
         assert ours is not None
         assert (theirs.new_texts, theirs.events) == (ours.new_texts, ours.events) == (ours.new_texts, 3000)
@@ -107,7 +107,7 @@ class TestPools:
     def test_nothing_is_left_of_them(self) -> None:
         pools: list[DecoderPool] = []
 
-        def make(task: Task, count: int) -> DecoderPool:
+        def make(task: DecodeTask, count: int) -> DecoderPool:
             pools.append(DecoderPool(task, count))
             return pools[-1]
 
@@ -154,7 +154,7 @@ def test_as_many_workers_as_cores_memory_and_work_allow(
 
 
 def test_a_worker_that_is_lost_says_so() -> None:
-    worker = DecoderProcess(Task(ARGS), (sys.executable, "-c", "raise SystemExit(1)"))
+    worker = DecoderProcess(DecodeTask(ARGS), (sys.executable, "-c", "raise SystemExit(1)"))
     with pytest.raises(WorkerLostError):
         worker.decode(b"x" * 10_000_000)
     worker.process.close()
@@ -172,7 +172,7 @@ def test_modules_of_the_working_folder_are_not_run(tmp_path: Path, monkeypatch: 
     for name in ("tui", "msgspec", "pickle", "gc"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(1)")
     monkeypatch.chdir(tmp_path)
-    worker = DecoderProcess(Task(ARGS))
+    worker = DecoderProcess(DecodeTask(ARGS))
     try:
         piece = worker.decode(json.dumps(kernel()).encode())
     finally:

@@ -18,7 +18,7 @@ from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tests.loaders.chrome_trace.test_round_trip import assert_same
 from tui.loaders.chrome_trace.decoder import DecoderPool
 from tui.loaders.chrome_trace.read_trace import read_trace
-from tui.loaders.chrome_trace.stream import Ranges, Slot, Unpacker
+from tui.loaders.chrome_trace.stream import Decompressor, RangeCutter, Slot
 from tui.loaders.input_file import InputFile
 from tui.loaders.worker_process import FileRange
 
@@ -36,15 +36,15 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[FileRange]:
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 1 << 12)
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_BLOCK", 1 << 15)
     ranges: list[FileRange] = []
-    next_range = Ranges.next
+    next_range = RangeCutter.next
 
-    def watched(self: Ranges, size: int) -> FileRange | None:
+    def watched(self: RangeCutter, size: int) -> FileRange | None:
         found = next_range(self, size)
         if found is not None:
             ranges.append(found)
         return found
 
-    monkeypatch.setattr(Ranges, "next", watched)
+    monkeypatch.setattr(RangeCutter, "next", watched)
     return ranges
 
 
@@ -102,15 +102,15 @@ def test_a_file_that_is_another_one_meanwhile_is_read_as_it_was(
     happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[FileRange]
 ) -> None:
     path = tmp_path / "trace.json"
-    use_file_ranges = tui.loaders.chrome_trace.stream.Blocks.use_file_ranges
+    use_file_ranges = tui.loaders.chrome_trace.stream.BlockReader.use_file_ranges
 
-    def changed(self: tui.loaders.chrome_trace.stream.Blocks, size: int) -> None:
+    def changed(self: tui.loaders.chrome_trace.stream.BlockReader, size: int) -> None:
         use_file_ranges(self, size)
         path.unlink()
         if happens == "replaced":
             path.write_text("[" + "{}," * 100_000 + "]")
 
-    monkeypatch.setattr(tui.loaders.chrome_trace.stream.Blocks, "use_file_ranges", changed)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream.BlockReader, "use_file_ranges", changed)
     trace = read_file(path, DOCUMENT)
     assert trace.complete["correlation"].to_list() == list(range(3000))
     assert given
@@ -145,13 +145,13 @@ def test_a_packed_trace_is_that_of_a_pipe(
 ) -> None:
     monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SLOT_BYTES", 1 << 15)
     slots: list[Slot] = []
-    free = Unpacker.free
+    free = Decompressor.free
 
-    def watched(self: Unpacker, slot: Slot) -> None:
+    def watched(self: Decompressor, slot: Slot) -> None:
         slots.append(slot)
         free(self, slot)
 
-    monkeypatch.setattr(Unpacker, "free", watched)
+    monkeypatch.setattr(Decompressor, "free", watched)
     packed = gzip.compress(document.encode())
     packed = packed[: len(packed) - cut] if cut else packed
     path = tmp_path / "trace.json.gz"

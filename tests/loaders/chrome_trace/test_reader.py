@@ -14,7 +14,7 @@ import tui.loaders.chrome_trace.read_trace
 import tui.loaders.chrome_trace.stream
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tui.loaders.chrome_trace.decoder import Decoder
-from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Split
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.input_file import InputFile
 
@@ -244,7 +244,7 @@ def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 300)
     events = [kernel(ts=50 + index, cat=cat) for index, cat in enumerate(("kernel", "cpu_op", "cpu_op", "kernel"))]
     seen: list[tuple[str, int]] = []
-    split = Split(
+    split = EventSplit(
         {"gpu": ("start_ns",), "other": ("line", "grid"), "on seven": ("name",)},
         lambda category: "gpu" if category == "kernel" else "other",
         lambda pid: "on seven" if pid == "7" else None,

@@ -1,4 +1,8 @@
-"""Decodes the arguments of the events of one category to columns."""
+"""Decodes the arguments of the events of one category to columns.
+
+In the layout of PyTorch, the arguments of most events differ only in numbers at their beginning and one at their end
+(`ArgsPattern`). Those numbers are parsed as arrays; each distinct text between them, the middle, is parsed once.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ from tui.loaders.chrome_trace.event_batches import (
     NO_TEXT,
     Arg,
     ArgKind,
+    ArgValues,
     NotProvenError,
-    Texts,
-    Values,
-    each_of,
+    TextCodes,
+    decode_each,
 )
 from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, slices_of
-from tui.loaders.chrome_trace.untyped_events import GatheredArgs, dtype_of, integer_of, number_of
+from tui.loaders.chrome_trace.untyped_events import ArgColumnBuilder, dtype_of, float_of, integer_of
 from tui.loaders.digits import NULL, final_digits, first_digits
 
 if TYPE_CHECKING:
@@ -35,16 +39,16 @@ if TYPE_CHECKING:
 
 
 CLOSES: Final = b"\n    }"
-"""How arguments end."""
+"""The end of the arguments of an event."""
 
 _MOST_NUMBERS: Final = 8
 _MOST_DIGITS: Final = 15
 _ROOM: Final = 12
-"""Bytes that follow the beginning of any number: a digit, and what closes its event."""
+"""The least number of bytes from the first digit of a number to the end of its event."""
 _LEAST_MATCHES: Final = 500
-"""Of fewer it is not asked whether their middles repeat."""
+"""Lookups before the rate of repeated middles is judged."""
 _ENTRY_BYTES: Final = 200
-"""What one takes beside its text."""
+"""The memory of a dictionary entry without its text."""
 _KEY: Final = rb'"([^"\\\x00-\x1f\x80-\xff]*)"\s*:\s*'
 _FIRST: Final = re.compile(rb"\{\s*" + _KEY + rb"(?=\d)")
 _NEXT: Final = re.compile(rb"\s*,\s*" + _KEY + rb"(?=\d)")
@@ -54,50 +58,52 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
 _COMMA, _SPACE, _NEWLINE = b", \n"
 
 
-class Keys:
-    """Which arguments are wanted, by their keys."""
+class WantedKeys:
+    """The wanted arguments by key."""
 
     def __init__(self, args: Sequence[Arg]) -> None:
         self.args = args
         self.positions = {
             key: (column, position) for column, arg in enumerate(args) for position, key in enumerate(arg.keys)
         }
-        """Column and position among its spellings, by the key in lower case."""
+        """By key in lower case: column, and position among the keys of its `Arg`."""
 
     def column(self, key: bytes) -> int | None:
-        """The column of a key of ASCII, if it is wanted."""
+        """The column of an ASCII key; None if it is not wanted."""
         found = self.positions.get(key.decode().lower())
         return None if found is None else found[0]
 
     def can_be_number(self, key: bytes) -> bool:
-        """Whether a whole number is all that is wanted of a key, or nothing."""
+        """Whether the value of a key is wanted as an integer, or not at all."""
         column = self.column(key)
         return column is None or self.args[column].kind is ArgKind.INTEGER
 
 
-class Pattern:
-    """One way in which arguments are written."""
+class ArgsPattern:
+    """The fixed text of arguments that differ only in numbers and in the middle."""
 
-    def __init__(self, keys: Keys, known: Texts, heads: Sequence[bytes], last: bytes, columns: Sequence[int | None]):
-        self._heads = heads
-        """What stands before each of the numbers at the beginning."""
+    def __init__(
+        self, keys: WantedKeys, known: TextCodes, prefixes: Sequence[bytes], last: bytes, columns: Sequence[int | None]
+    ):
+        self._prefixes = prefixes
+        """The text before each number at the beginning."""
         self._last = last
-        """What stands before the number at the end; empty where none is there."""
+        """The text before the number at the end; empty if there is none."""
         self._columns = columns
-        """Of each number."""
-        self._middles = _Middles(keys, known, frozenset(column for column in columns if column is not None))
+        """The column of each number, or None."""
+        self._middles = _MiddleCodes(keys, known, frozenset(column for column in columns if column is not None))
 
     @classmethod
-    def of(cls, text: bytes, keys: Keys, known: Texts) -> Pattern | None:
-        """The way in which some arguments are written, if it is one that may repeat."""
-        heads: list[bytes] = []
+    def of(cls, text: bytes, keys: WantedKeys, known: TextCodes) -> ArgsPattern | None:
+        """The pattern of some arguments; None if it is unlikely to match others."""
+        prefixes: list[bytes] = []
         columns: list[int | None] = []
         at = 0
-        while len(heads) < _MOST_NUMBERS and (found := (_NEXT if heads else _FIRST).match(text, at)):
+        while len(prefixes) < _MOST_NUMBERS and (found := (_NEXT if prefixes else _FIRST).match(text, at)):
             number = _NUMBER.match(text, found.end())
             if number is None or not keys.can_be_number(found[1]):
                 break
-            heads.append(found[0])
+            prefixes.append(found[0])
             columns.append(keys.column(found[1]))
             at = number.end()
         comma = text.rfind(b",")
@@ -105,24 +111,24 @@ class Pattern:
         if last is not None and keys.can_be_number(last[2]):
             columns.append(keys.column(last[2]))
         wanted = [column for column in columns if column is not None]
-        if not heads or len(set(wanted)) < len(wanted) or not text.endswith(CLOSES):
+        if not prefixes or len(set(wanted)) < len(wanted) or not text.endswith(CLOSES):
             return None
-        return cls(keys, known, heads, last[1] if len(columns) > len(heads) and last else b"", columns)
+        return cls(keys, known, prefixes, last[1] if len(columns) > len(prefixes) and last else b"", columns)
 
     @property
     def repeats(self) -> bool:
-        """Whether it has saved time."""
+        """Whether middles repeat often enough to save time."""
         return self._middles.asked < _LEAST_MATCHES or 2 * len(self._middles) < self._middles.asked
 
-    def match(self, args: Args) -> Match | None:
-        """Which arguments are written so; None if none are."""
+    def match(self, args: Args) -> PatternMatch | None:
+        """The arguments that match; None if none do."""
         text = args.text
         at = np.arange(len(args.begins))
         position = args.begins
         numbers: list[Ints] = []
-        for head in self._heads:
-            good = matches_at(text, position, head)
-            position = np.minimum(position + len(head), len(text) - _ROOM)
+        for prefix in self._prefixes:
+            good = matches_at(text, position, prefix)
+            position = np.minimum(position + len(prefix), len(text) - _ROOM)
             number, digits = first_digits(text, position)
             good &= is_number(text, position, digits)
             position = position + digits
@@ -142,24 +148,24 @@ class Pattern:
         good &= position <= end
         if not good.any():
             return None
-        return Match(at[good], [one[good] for one in numbers], position[good], end[good])
+        return PatternMatch(at[good], [one[good] for one in numbers], position[good], end[good])
 
     @property
     def size_bytes(self) -> int:
-        """Of what it remembers."""
+        """The memory of the stored middles."""
         return self._middles.size_bytes
 
-    def values(self, data: bytes, match: Match, rows: Ints, texts: Texts) -> list[Values]:
-        """What the matching arguments, which are those of these rows, have of what is wanted.
+    def values(self, data: bytes, match: PatternMatch, rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        """The wanted values of matching arguments, which belong to ``rows``.
 
         Raises:
-            msgspec.DecodeError: A middle is no JSON.
+            msgspec.DecodeError: A middle is invalid JSON.
             UnicodeDecodeError: A middle is not UTF-8.
             RecursionError: A middle is nested too deep.
-            NotProvenError: A middle is not what it seems.
+            NotProvenError: A middle has another structure than assumed.
         """
         found = [
-            Values(column, rows, number)
+            ArgValues(column, rows, number)
             for column, number in zip(self._columns, match.numbers, strict=True)
             if column is not None
         ]
@@ -167,30 +173,30 @@ class Pattern:
 
 
 @dataclass(slots=True)
-class Match:
-    """Arguments that follow a pattern."""
+class PatternMatch:
+    """The arguments that match a pattern."""
 
     at: Ints
-    """Which they are."""
+    """Their indices."""
     numbers: list[Ints]
     begins: Ints
-    """Where the middle of each begins and ends."""
+    """The begin and end of each middle."""
     ends: Ints
 
 
-class _Middles(dict[bytes, int]):
-    """Numbers the distinct middles, each of which is parsed once."""
+class _MiddleCodes(dict[bytes, int]):
+    """Assigns codes to distinct middles; each is parsed once."""
 
-    def __init__(self, keys: Keys, known: Texts, taken: frozenset[int]) -> None:
+    def __init__(self, keys: WantedKeys, known: TextCodes, taken: frozenset[int]) -> None:
         super().__init__()
         self.asked = 0
-        """Of how many arguments the middle was looked up."""
+        """The number of lookups."""
         self.size_bytes = 0
         self._keys = keys
         self._known = known
         self._taken = taken
         self._values: dict[int, list[Any]] = {}
-        """What each middle has of a column; codes of texts are those of ``known``."""
+        """By column: the value in each middle; texts as codes of ``known``."""
         self._arrays: dict[int, npt.NDArray[Any]] = {}
 
     def __missing__(self, middle: bytes) -> int:
@@ -211,8 +217,8 @@ class _Middles(dict[bytes, int]):
         self[middle] = code = len(self)
         return code
 
-    def columns(self, data: bytes, begins: Ints, ends: Ints, rows: Ints, texts: Texts) -> list[Values]:
-        """What the arguments of these rows have, whose middles lie between positions of a text."""
+    def columns(self, data: bytes, begins: Ints, ends: Ints, rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        """The wanted values of rows whose middles are at positions of ``data``."""
         if (begins == ends).all():
             codes = np.full(len(rows), self[b""], np.int64)
         else:
@@ -227,17 +233,17 @@ class _Middles(dict[bytes, int]):
             has = ~np.isnan(values) if kind is ArgKind.NUMBER else values != _PATTERN_NULLS[kind]
             if has.any():
                 values = values[has]
-                found.append(Values(column, rows[has], self._local(values, texts) if kind in _TEXTS else values))
+                found.append(ArgValues(column, rows[has], self._local(values, texts) if kind in _TEXTS else values))
         return found
 
-    def _local(self, codes: npt.NDArray[np.int32], texts: Texts) -> npt.NDArray[np.int32]:
+    def _local(self, codes: npt.NDArray[np.int32], texts: TextCodes) -> npt.NDArray[np.int32]:
         used = np.flatnonzero(np.bincount(codes))
         position = np.empty(len(self._known.all), np.int32)
         position[used] = [texts[self._known.all[code]] for code in used.tolist()]
         return position[codes]
 
     def _chosen(self, members: Mapping[str, Raw]) -> dict[int, Raw]:
-        """Of each wanted column the value whose key comes first among its spellings."""
+        """The value of each wanted column: that of the first of its keys."""
         best: dict[int, tuple[int, Raw]] = {}
         for key, value in members.items():
             if (found := self._keys.positions.get(key.lower())) is not None and bytes(value) != b"null":
@@ -250,7 +256,7 @@ class _Middles(dict[bytes, int]):
         if kind in _TEXTS:
             return self._known[bytes(raw)]
         value = msgspec.json.decode(raw)
-        return integer_of(value) if kind is ArgKind.INTEGER else number_of(value)
+        return integer_of(value) if kind is ArgKind.INTEGER else float_of(value)
 
 
 _TEXTS: Final = (ArgKind.TEXT, ArgKind.TRIPLE)
@@ -263,14 +269,14 @@ _PATTERN_NULLS: Final = {
 
 
 _MOST_KEYS: Final = 200
-"""Arguments of a category; one with more is read without types."""
-_MOST_LESSONS: Final = 50
-"""How often the types of a category may turn out to be others."""
+"""Distinct keys in a category; above it, arguments are decoded without types."""
+_MOST_RELEARNED: Final = 50
+"""How often the structure of a category may be replaced."""
 _LEAST_ROWS: Final = 16
-"""The fewest for which a pattern is made."""
+"""The least number of rows for which a pattern is made."""
 _MOST_PATTERNS: Final = 24
 _MOST_NEW_PATTERNS: Final = 4
-"""For each text."""
+"""Per text."""
 _MOST_KNOWN_BYTES: Final = 16 << 20
 _ABSENT: Final = Raw(b"")
 
@@ -279,52 +285,54 @@ _UNTYPED: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 class ArgsDecoder:
-    """Decodes the arguments of the events of one category, which have the same keys as a rule.
+    """Decodes the arguments of the events of one category, which usually have the same keys.
 
-    It reads them into structures of the keys seen so far. Another key, or a value of another type, makes the structure
-    refuse: then it learns, so that nothing is passed over that somebody wants.
+    It decodes them with msgspec into a structure of the keys seen until now. If a key or the type of a value is new,
+    the arguments are decoded one by one, and the structure is extended.
     """
 
     def __init__(self, args: Sequence[Arg]) -> None:
         self._args = args
-        self._keys = Keys(args)
+        self._keys = WantedKeys(args)
         self._wanted = self._keys.positions
-        self._patterns: list[Pattern] = []
-        self._known = Texts()
-        """The texts of all patterns."""
+        self._patterns: list[ArgsPattern] = []
+        self._known = TextCodes()
+        """Codes of texts in the middles of all patterns."""
         self._types: dict[str, Any] = {}
-        """Every key seen."""
+        """The type of the value of each key seen."""
         self._decoder: msgspec.json.Decoder[Any] | None = None
         self._fields: list[tuple[str, int]] = []
-        """The wanted keys, and which fields of the structure they are."""
-        self._lessons = 0
+        """The wanted keys with their field of the structure."""
+        self._relearned = 0
 
-    def decode_torch_layout(self, args: Args, rows: Ints, texts: Texts) -> list[Values]:
-        """What the events in these rows have of the wanted arguments, of which it is known where they lie.
+    def decode_torch_layout(self, args: Args, rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        """The wanted values of arguments whose positions are known.
 
         Raises:
             As `decode`.
         """
-        found: list[Values] = []
+        found: list[ArgValues] = []
         if sum(pattern.size_bytes for pattern in self._patterns) > _MOST_KNOWN_BYTES:
-            self._patterns, self._known = [], Texts()
+            self._patterns, self._known = [], TextCodes()
         for pattern in self._patterns:
             if not len(rows):
                 break
-            args, rows = self._by_pattern(pattern, args, rows, texts, found)
+            args, rows = self._decode_matching(pattern, args, rows, texts, found)
         for _ in range(_MOST_NEW_PATTERNS):
             if len(rows) < _LEAST_ROWS or len(self._patterns) == _MOST_PATTERNS:
                 break
-            pattern_of_first = Pattern.of(args.data[args.begins[0] : args.ends[0]], self._keys, self._known)
+            pattern_of_first = ArgsPattern.of(args.data[args.begins[0] : args.ends[0]], self._keys, self._known)
             if pattern_of_first is None:
                 break
             self._patterns.append(pattern_of_first)
-            args, rows = self._by_pattern(pattern_of_first, args, rows, texts, found)
+            args, rows = self._decode_matching(pattern_of_first, args, rows, texts, found)
         return found + self.decode(args.slices(), rows, texts) if len(rows) else found
 
     @staticmethod
-    def _by_pattern(pattern: Pattern, args: Args, rows: Ints, texts: Texts, found: list[Values]) -> tuple[Args, Ints]:
-        """Add what those have that follow a pattern; the others."""
+    def _decode_matching(
+        pattern: ArgsPattern, args: Args, rows: Ints, texts: TextCodes, found: list[ArgValues]
+    ) -> tuple[Args, Ints]:
+        """Add the values of arguments that match a pattern to ``found``; returns the others."""
         match = pattern.match(args) if pattern.repeats else None
         if match is None:
             return args, rows
@@ -334,31 +342,31 @@ class ArgsDecoder:
         left = np.flatnonzero(is_left)
         return args.of(left), rows[left]
 
-    def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: Texts) -> list[Values]:
-        """What the events in these rows have of the wanted arguments.
+    def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        """The wanted values of arguments.
 
         Args:
-            raws: Texts that begin and end with a brace, or any JSON values that have been found to be some.
-            rows: As many.
-            texts: Gets the codes of texts.
+            raws: The arguments of each row: texts in braces, or valid JSON values.
+            rows: The rows of the events.
+            texts: Assigns the codes of texts.
 
         Raises:
-            msgspec.DecodeError: A text is no JSON.
+            msgspec.DecodeError: A text is invalid JSON.
             UnicodeDecodeError: A key is not UTF-8.
-            RecursionError: One is nested too deep.
-            NotProvenError: The texts are not one value each.
+            RecursionError: A text is nested too deep.
+            NotProvenError: A text is not exactly one value.
         """
         if self._decoder is not None:
             try:
-                events = each_of(self._decoder, raws)
+                events = decode_each(self._decoder, raws)
             except msgspec.ValidationError:
                 pass
             else:
                 return self._columns(events, rows, texts)
-        each_of(_ANY, raws)
+        decode_each(_ANY, raws)
         return self._one_by_one(raws, rows, texts)
 
-    def _columns(self, events: list[Any], rows: Ints, texts: Texts) -> list[Values]:
+    def _columns(self, events: list[Any], rows: Ints, texts: TextCodes) -> list[ArgValues]:
         spelt: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
         columns = tuple(zip(*map(msgspec.structs.astuple, events), strict=True))
         for key, index in self._fields:
@@ -373,24 +381,24 @@ class ArgsDecoder:
             _, values, has = spellings[0]
             for _, better, also in spellings[1:]:
                 values, has = np.where(also, better, values), has | also
-            found.append(Values(column, rows, values) if has.all() else Values(column, rows[has], values[has]))
+            found.append(ArgValues(column, rows, values) if has.all() else ArgValues(column, rows[has], values[has]))
         return found
 
     @staticmethod
-    def _column(kind: ArgKind, of_type: Any, values: Sequence[Any], texts: Texts) -> npt.NDArray[Any]:
+    def _column(kind: ArgKind, of_type: Any, values: Sequence[Any], texts: TextCodes) -> npt.NDArray[Any]:
         if kind is ArgKind.INTEGER:
             return _whole_numbers(values) if of_type is int else np.array([integer_of(one) for one in values], np.int64)
         if kind is ArgKind.NUMBER:
-            return np.array(values if of_type is float else [number_of(one) for one in values], np.float64)
+            return np.array(values if of_type is float else [float_of(one) for one in values], np.float64)
         return codes_of(map(bytes, values), texts, len(values))
 
-    def _one_by_one(self, raws: Sequence[Raw | bytes], rows: Ints, texts: Texts) -> list[Values]:
-        gathered = GatheredArgs(self._args, texts)
+    def _one_by_one(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
+        gathered = ArgColumnBuilder(self._args, texts)
         before = dict(self._types)
         for row, raw in zip(rows.tolist(), raws, strict=True):
             try:
                 args = _UNTYPED.decode(raw)
-            except (msgspec.ValidationError, RecursionError):  # no object
+            except (msgspec.ValidationError, RecursionError):  # not an object
                 continue
             values = {}
             for key, value in args.items():
@@ -400,15 +408,15 @@ class ArgsDecoder:
                 elif len(self._types) <= _MOST_KEYS:
                     self._types.setdefault(key, Raw)
             gathered.add(row, values)
-        if self._types != before and self._lessons < _MOST_LESSONS:
-            self._lessons += 1
+        if self._types != before and self._relearned < _MOST_RELEARNED:
+            self._relearned += 1
             self._decoder = self._new_decoder()
-        elif self._lessons == _MOST_LESSONS:
+        elif self._relearned == _MOST_RELEARNED:
             self._decoder = None
         return gathered.values()
 
     def _value(self, key: str, raw: Raw, kind: ArgKind) -> Any:
-        """The value of a wanted argument, whose type is noted."""
+        """The value of a wanted argument; stores its type for the structure."""
         if kind in (ArgKind.TEXT, ArgKind.TRIPLE):
             self._types.setdefault(key, Raw)
             return bytes(raw)
@@ -436,24 +444,24 @@ class ArgsDecoder:
                 self._fields.append((key, index))
         try:
             struct = msgspec.defstruct("Args", fields, rename=rename, gc=False, forbid_unknown_fields=True)
-        except ValueError:  # a key that must be escaped
-            self._lessons = _MOST_LESSONS
+        except ValueError:  # a key with characters that must be escaped
+            self._relearned = _MOST_RELEARNED
             return None
         return msgspec.json.Decoder(struct)
 
 
 _DEFAULTS: Final[dict[Any, Any]] = {int: NULL, float: float("nan"), Raw: _ABSENT}
 _NULLS: Final = {8: NULL, 4: NO_TEXT}
-"""What is null among numbers of so many bytes."""
+"""The null value by bytes per number."""
 
 
-def codes_of(values: Any, texts: Texts, count: int) -> npt.NDArray[np.int32]:
-    """The codes of texts, of numbers or of the bytes of JSON values."""
+def codes_of(values: Any, texts: TextCodes, count: int) -> npt.NDArray[np.int32]:
+    """The codes of texts, numbers or bytes of JSON values."""
     return np.fromiter(map(texts.__getitem__, values), np.int32, count)
 
 
 def integers_of(values: Sequence[Any]) -> Ints:
-    """Whole numbers, also from texts; `NULL` where one is none."""
+    """Whole numbers, also from text; `NULL` for other values."""
     if set(map(type, values)) <= {int}:
         return _whole_numbers(values)
     return np.array([integer_of(one) for one in values], np.int64)

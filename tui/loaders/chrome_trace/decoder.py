@@ -1,4 +1,4 @@
-"""Decodes events to columns in worker processes, the fast path: typed by msgspec, or by PyTorch's byte layout."""
+"""Decodes events to columns in worker processes: the fast path, by PyTorch's byte layout or with msgspec."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tui.loaders.chrome_trace.event_batches import (
     OTHER,
     Anomalies,
     Anomaly,
+    ArgValues,
     Event,
     EventBatch,
     EventRows,
@@ -31,14 +32,13 @@ from tui.loaders.chrome_trace.event_batches import (
     NotProvenError,
     PackedBatch,
     Packer,
-    Texts,
-    Values,
-    each_of,
-    merged,
-    timed,
+    TextCodes,
+    decode_each,
+    drop_implausible_times,
+    merge_rows,
 )
 from tui.loaders.chrome_trace.torch_layout import find_torch_layout
-from tui.loaders.chrome_trace.untyped_events import names_of
+from tui.loaders.chrome_trace.untyped_events import metadata_names
 from tui.loaders.digits import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
 from tui.loaders.worker_process import (
     FileRange,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from msgspec import Raw
 
-    from tui.loaders.chrome_trace.event_batches import Arg, Split
+    from tui.loaders.chrome_trace.event_batches import Arg, EventSplit
     from tui.loaders.chrome_trace.torch_layout import TorchLayout
     from tui.loaders.worker_process import Channel
 
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
 
 
 _MOST_BYTES: Final = 16 << 20
-"""Of all heads that are known; where there are more, they do not repeat."""
+"""Bytes of all stored prefixes; above it they are discarded, because they rarely repeat."""
 
 
 class EventPrefixes(dict[bytes, int]):
-    """Numbers the distinct heads of complete events."""
+    """Assigns numbers to distinct prefixes of complete events: the text before the times; each is parsed once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,29 +74,31 @@ class EventPrefixes(dict[bytes, int]):
         self._events: list[Event] = []
         self._bytes = 0
 
-    def __missing__(self, head: bytes) -> int:
-        event = self._decoder.decode(b"".join((b"{", head, b"}")))
-        if event.ph != "X" or len(head) > LONGEST_TEXT:
+    def __missing__(self, prefix: bytes) -> int:
+        event = self._decoder.decode(b"".join((b"{", prefix, b"}")))
+        if event.ph != "X" or len(prefix) > LONGEST_TEXT:
             raise NotProvenError
-        number = self[head] = len(self._events)
+        number = self[prefix] = len(self._events)
         self._events.append(event)
-        self._bytes += len(head)
+        self._bytes += len(prefix)
         return number
 
-    def rows(self, heads: list[bytes], start_ns: Ints, duration_ns: Ints, lines: Ints, texts: Texts) -> EventRows:
-        """Rows with these heads; their arguments are missing.
+    def rows(
+        self, prefixes: list[bytes], start_ns: Ints, duration_ns: Ints, lines: Ints, texts: TextCodes
+    ) -> EventRows:
+        """The rows of events with these prefixes, without arguments.
 
         Raises:
-            msgspec.DecodeError: A head is no JSON.
-            UnicodeDecodeError: A head is not UTF-8.
-            RecursionError: A head is nested too deep.
-            NotProvenError: A head is that of another event, or longer than any.
+            msgspec.DecodeError: A prefix is invalid JSON.
+            UnicodeDecodeError: A prefix is not UTF-8.
+            RecursionError: A prefix is nested too deep.
+            NotProvenError: A prefix is not that of a complete event, or too long.
         """
         if self._bytes > _MOST_BYTES:
             self.clear()
             self._events.clear()
             self._bytes = 0
-        numbers = np.fromiter(map(self.__getitem__, heads), np.int64, len(heads))
+        numbers = np.fromiter(map(self.__getitem__, prefixes), np.int64, len(prefixes))
         used = np.flatnonzero(np.bincount(numbers, minlength=1))
         position = np.zeros(len(self._events) or 1, np.int64)
         position[used] = np.arange(len(used))
@@ -111,16 +113,16 @@ class EventPrefixes(dict[bytes, int]):
 
 _MOST_CATEGORIES: Final = 200
 _DEEPEST: Final = 64
-"""Columns; no event begins further to the right."""
+"""The largest indentation of events."""
 _NEWLINE, _COMMA, _BRACE = b"\n,{"
 
 
 @dataclass(slots=True)
 class _EventsByPhase:
-    """Events by their kind, before it is looked at whether their times can be."""
+    """Events by phase, implausible times included."""
 
     at: Ints
-    """The complete ones: which of all events they are."""
+    """The indices of the complete events among all events."""
     complete: EventRows
     instants: EventRows
     flows_at: Ints
@@ -129,44 +131,46 @@ class _EventsByPhase:
 
 
 class Decoder:
-    """Decodes texts of whole events. It learns from each what arguments the next will have."""
+    """Decodes texts of whole events; it learns the arguments of each category as it decodes."""
 
     def __init__(self, args: Sequence[Arg]) -> None:
         self._args = tuple(args)
-        self._of_category: dict[str | None, ArgsDecoder] = {}
+        self._args_decoders: dict[str | None, ArgsDecoder] = {}
         self._is_exact = False
         self._events = msgspec.json.Decoder(list[Event])
         self._exact_events = msgspec.json.Decoder(list[ExactEvent])
-        self._of_each = msgspec.json.Decoder(Event)
-        self._exact_of_each = msgspec.json.Decoder(ExactEvent)
+        self._one_event = msgspec.json.Decoder(Event)
+        self._one_exact_event = msgspec.json.Decoder(ExactEvent)
         self._prefixes = EventPrefixes()
 
     def decode(self, data: bytes) -> EventBatch | None:
-        """The columns of some events.
+        """The columns of events.
 
         Args:
             data: Events with commas between them; a comma may follow the last.
 
         Returns:
-            None where it is anything else: then nothing is known of it.
+            None if the text is anything else.
         """
         try:
             found = find_torch_layout(data)
-            batch = None if found is None else self._of_lines(found)
-            return self._of_text(data) if batch is None else batch
+            batch = None if found is None else self._decode_layout(found)
+            return self._decode_text(data) if batch is None else batch
         except _NotExactError:
             self._is_exact = True
             return self.decode(data)
 
-    def _of_lines(self, found: TorchLayout) -> EventBatch | None:
-        """The columns of events whose parts were found; None where one is not what it seems."""
-        texts, anomalies = Texts(), Anomalies()
+    def _decode_layout(self, found: TorchLayout) -> EventBatch | None:
+        """The columns of events by their layout; None if a part is not as expected."""
+        texts, anomalies = TextCodes(), Anomalies()
         try:
-            decoder: msgspec.json.Decoder[Any] = self._exact_of_each if self._is_exact else self._of_each
-            events = each_of(decoder, found.others)
+            decoder: msgspec.json.Decoder[Any] = self._one_exact_event if self._is_exact else self._one_event
+            events = decode_each(decoder, found.others)
             others = self._by_phase(events, found.lines[found.others_at], texts, anomalies)
             flows = found.flows.rows(found.lines, texts)
-            complete = self._prefixes.rows(found.heads, found.start_ns, found.duration_ns, found.lines[found.at], texts)
+            complete = self._prefixes.rows(
+                found.prefixes, found.start_ns, found.duration_ns, found.lines[found.at], texts
+            )
             complete.args = [
                 values
                 for decoder, rows in self._by_category(complete, texts)
@@ -174,11 +178,11 @@ class Decoder:
             ]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotProvenError):
             return None
-        others.complete = merged((complete, others.complete), (found.at, found.others_at[others.at]))
-        others.flows = merged((flows, others.flows), (found.flows.at, found.others_at[others.flows_at]))
+        others.complete = merge_rows((complete, others.complete), (found.at, found.others_at[others.at]))
+        others.flows = merge_rows((flows, others.flows), (found.flows.at, found.others_at[others.flows_at]))
         return _batch(others, texts, anomalies, len(found.lines), found.newlines)
 
-    def _of_text(self, data: bytes) -> EventBatch | None:
+    def _decode_text(self, data: bytes) -> EventBatch | None:
         end = len(data)
         while end and data[end - 1] in b", \r\n\t":
             end -= 1
@@ -190,24 +194,24 @@ class Decoder:
         buffer = np.frombuffer(text, np.uint8)
         newlines = np.flatnonzero(buffer == _NEWLINE)
         lines = _starts(buffer, newlines, len(events))
-        texts, anomalies = Texts(), Anomalies()
+        texts, anomalies = TextCodes(), Anomalies()
         try:
             found = self._by_phase(events, lines, texts, anomalies)
         except UnicodeDecodeError:  # in an argument
             return None
-        # What follows the last event was not in the text.
+        # Newlines after the last event are not in ``text``.
         return _batch(found, texts, anomalies, len(events), len(newlines) + data.count(b"\n", end))
 
     def _by_phase(
-        self, events: Sequence[Any], lines: Ints | None, texts: Texts, anomalies: Anomalies
+        self, events: Sequence[Any], lines: Ints | None, texts: TextCodes, anomalies: Anomalies
     ) -> _EventsByPhase:
-        """The columns of events by their kind.
+        """The columns of events by phase.
 
         Raises:
             UnicodeDecodeError: In an argument.
             _NotExactError: A time is too large for a float.
         """
-        # Columns of all events first: what is done once for each event is what takes the time.
+        # Column by column: most of the time is spent on operations per event.
         columns = (
             zip(*map(msgspec.structs.astuple, events), strict=True) if events else [()] * len(Event.__struct_fields__)
         )
@@ -237,14 +241,14 @@ class Decoder:
                 anomalies.add(Anomaly.PHASE, line=None if lines is None else int(lines[index]))
         return _EventsByPhase(complete_at, complete, instants, flows_at, flows, names)
 
-    def _arguments(self, rows: EventRows, args: Sequence[Raw | bytes], texts: Texts) -> list[Values]:
-        """The wanted arguments of events.
+    def _arguments(self, rows: EventRows, args: Sequence[Raw | bytes], texts: TextCodes) -> list[ArgValues]:
+        """The wanted argument values of events.
 
         Raises:
-            msgspec.DecodeError: They are no JSON.
+            msgspec.DecodeError: They are invalid JSON.
             UnicodeDecodeError: A key is not UTF-8.
             RecursionError: They are nested too deep.
-            NotProvenError: They are not the arguments of one event each.
+            NotProvenError: A text is not the arguments of exactly one event.
         """
         return [
             values
@@ -252,15 +256,15 @@ class Decoder:
             for values in decoder.decode([args[index] for index in own.tolist()], own, texts)
         ]
 
-    def _by_category(self, rows: EventRows, texts: Texts) -> Iterator[tuple[ArgsDecoder, Ints]]:
-        """The rows of each category, and what decodes their arguments."""
+    def _by_category(self, rows: EventRows, texts: TextCodes) -> Iterator[tuple[ArgsDecoder, Ints]]:
+        """The rows of each category, and the decoder of their arguments."""
         for code in np.unique(rows.cat).tolist() if self._args else ():
             cat = None if code == NO_TEXT else texts.all[code]
-            decoder = self._of_category.get(cat)
+            decoder = self._args_decoders.get(cat)
             if decoder is None:
                 decoder = ArgsDecoder(self._args)
-                if len(self._of_category) < _MOST_CATEGORIES:
-                    self._of_category[cat] = decoder
+                if len(self._args_decoders) < _MOST_CATEGORIES:
+                    self._args_decoders[cat] = decoder
             yield decoder, np.flatnonzero(rows.cat == code)
 
     def _ns(self, times: Sequence[Any], *, are_durations: bool = False) -> Ints:
@@ -268,7 +272,7 @@ class Decoder:
             return ns_of_texts(times)
         try:
             numbers = np.fromiter(times, np.float64, len(times))
-        except (TypeError, ValueError):  # some are texts, or missing
+        except (TypeError, ValueError):  # some are text or missing
             if any(isinstance(time, float) and abs(time) >= EXACT_BELOW_US for time in times):
                 raise _NotExactError from None
             return np.array([ns_of(time) for time in times], np.int64)
@@ -277,18 +281,18 @@ class Decoder:
         if len(numbers) and float(np.abs(numbers).max()) >= EXACT_BELOW_US:
             if not are_durations:
                 raise _NotExactError
-            numbers = np.clip(numbers, -1, EXACT_BELOW_US - 1)  # it cannot be in any case
+            numbers = np.clip(numbers, -1, EXACT_BELOW_US - 1)  # implausible either way
         ns = ns_of_floats(numbers)
         ns[missing] = NULL
         return ns
 
 
-def _batch(found: _EventsByPhase, texts: Texts, anomalies: Anomalies, count: int, newlines: int) -> EventBatch:
+def _batch(found: _EventsByPhase, texts: TextCodes, anomalies: Anomalies, count: int, newlines: int) -> EventBatch:
     batch = EventBatch(
         texts.all,
-        timed(found.complete, anomalies),
-        timed(found.instants, anomalies),
-        timed(found.flows, anomalies),
+        drop_implausible_times(found.complete, anomalies),
+        drop_implausible_times(found.instants, anomalies),
+        drop_implausible_times(found.flows, anomalies),
         found.names,
         anomalies.found,
         count,
@@ -308,14 +312,14 @@ def _named(event: Any) -> list[tuple[str | None, str | None, str, str]]:
         args = msgspec.json.decode(event.args)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
-    return names_of({"pid": event.pid, "tid": event.tid, "name": event.name, "args": args})
+    return metadata_names({"pid": event.pid, "tid": event.tid, "name": event.name, "args": args})
 
 
 def _starts(text: npt.NDArray[np.uint8], newlines: Ints, count: int) -> Ints | None:
-    """In which line of the text each of so many events begins, from 1; None where the layout does not tell.
+    """The line, from 1, in which each of ``count`` events begins; None if the layout does not show it.
 
-    The text begins with the bracket that opens the list. Where the first event begins on a line of its own, the others
-    do so as deep as that one, and nothing else does.
+    The text begins with the bracket of the list. If the first event begins on a line of its own, all lines with the
+    same indentation and a brace begin events.
     """
     if not len(newlines):
         return np.ones(count, np.int64)
@@ -332,48 +336,48 @@ def _starts(text: npt.NDArray[np.uint8], newlines: Ints, count: int) -> Ints | N
 
 
 TIMEOUT_S: Final = 60.0
-"""A process that does not answer for so long is lost; a block takes it a tenth of a second."""
+"""A process that does not answer for so long is lost; decoding a block takes about 0.1 s."""
 _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 28)}
-"""Tells the C library to reuse the memory of one block for the next, instead of giving it back in between."""
+"""Has glibc reuse the memory of one block for the next instead of returning it to the system."""
 _WORKER_BYTES: Final = 128 << 20
-"""What a process takes at most, with the block that it decodes and its answer."""
+"""The most memory of a process, with the block that it decodes and its answer."""
 _FEW_CORES: Final = 4
 _PAYS_BYTES: Final = 16 << 20
 """Bytes of text that justify starting another process."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What worker processes make of events."""
+class DecodeTask:
+    """What worker processes are to read from events."""
 
     args: Sequence[Arg]
-    """Which arguments become columns."""
-    split: Split | None = None
+    """The arguments that become columns."""
+    split: EventSplit | None = None
     flow_categories: Collection[str] | None = None
-    """The arrows that are wanted; None for all."""
+    """The categories of the wanted flow events; None for all."""
 
 
-class Decoding:
-    """Decodes texts to packed batches, in this process."""
+class PackingDecoder:
+    """Decodes texts to packed batches in this process."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: DecodeTask) -> None:
         self._decoder = Decoder(task.args)
         self._packer = Packer(task.args, task.split, task.flow_categories)
 
     def decode(self, data: bytes) -> PackedBatch | None:
-        """What `Decoder.decode` makes of a text, packed."""
+        """The packed result of `Decoder.decode`."""
         batch = self._decoder.decode(data)
         return None if batch is None else self._packer.pack(batch)
 
     def pack(self, batch: EventBatch) -> PackedBatch:
-        """Pack a batch that was made otherwise."""
+        """Pack a batch from the slow path."""
         return self._packer.pack(batch)
 
 
 def serve(channel: Channel) -> None:
-    """Decode for another process: its `Task` comes first, then texts or `FileRange`s; answer with packed batches."""
-    gc.disable()  # decoding makes no cycles, but millions of objects
-    decoding = Decoding(channel.receive())
+    """Decode for another process: receive a `DecodeTask`, then texts or `FileRange`s; answer with packed batches."""
+    gc.disable()  # decoding creates millions of objects, but no cycles
+    decoding = PackingDecoder(channel.receive())
     while True:
         data = channel.receive()
         channel.send(decoding.decode(data.read() if isinstance(data, FileRange) else data))
@@ -381,19 +385,19 @@ def serve(channel: Channel) -> None:
 
 
 class DecoderProcess:
-    """One worker process. Any thread may use it, one at a time."""
+    """One worker process, used by one thread at a time."""
 
-    def __init__(self, task: Task, command: Sequence[str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, task: DecodeTask, command: Sequence[str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
         """Start it.
 
         Raises:
             OSError: It cannot be started.
         """
         self.process = WorkerProcess(f"{__name__}:serve", command=command, env=_KEEP_MEMORY, timeout_s=timeout_s)
-        self._task: Task | None = task
+        self._task: DecodeTask | None = task
 
     def decode(self, data: bytes | FileRange) -> PackedBatch | None:
-        """As `Decoding.decode`, of a text or of a part of a file.
+        """Like `PackingDecoder.decode`, for a text or a part of a file.
 
         Raises:
             WorkerLostError: The process has ended or failed.
@@ -407,15 +411,15 @@ class DecoderProcess:
 
 
 Answer = tuple[PackedBatch | None, object]
-"""What was decoded, and who packed it."""
+"""The decoded batch, and its packer."""
 
 
 class DecoderPool:
-    """Several worker processes. What one of them leaves undone is done here."""
+    """Worker processes; if one fails, this process decodes its text."""
 
     def __init__(
         self,
-        task: Task,
+        task: DecodeTask,
         count: int,
         *,
         command: Sequence[str] | None = None,
@@ -429,13 +433,13 @@ class DecoderPool:
         for _ in range(count):
             try:
                 worker = DecoderProcess(task, command, timeout_s)
-            except OSError:  # no more processes: the work is done here
+            except OSError:  # too many processes: this process decodes
                 break
             self.workers.append(worker)
             self._free.put(worker)
 
     def decode(self, data: bytes | FileRange) -> Future[Answer]:
-        """What `Decoding.decode` makes of a text or of a part of a file, later, and who did it."""
+        """The future result of `PackingDecoder.decode` for a text or a part of a file, and its packer."""
         return self._threads.submit(self._decode, data)
 
     def _decode(self, data: bytes | FileRange) -> Answer:
@@ -451,14 +455,14 @@ class DecoderPool:
         return batch, worker
 
     def _decoded_here(self, data: bytes | FileRange) -> Answer:
-        decoding = Decoding(self._task)
+        decoding = PackingDecoder(self._task)
         try:
             return decoding.decode(data if isinstance(data, bytes) else data.read()), decoding
-        except OSError:  # the file is another one now
+        except OSError:  # the file was replaced
             return None, decoding
 
     def close(self) -> None:
-        """End all processes and threads, whatever they are doing."""
+        """Kill all processes and end all threads."""
         for worker in self.workers:
             worker.process.kill()
         self._threads.shutdown(cancel_futures=True)
@@ -467,19 +471,19 @@ class DecoderPool:
 
 
 def most_workers(size: int | None) -> int:
-    """How many worker processes to start for a text: as many as there are cores and memory, and work for.
+    """The number of worker processes for a text, by cores, memory and the size of the text.
 
     Args:
-        size: About so many bytes of text are left; None where that is not known.
+        size: The approximate number of bytes that are left; None if unknown.
 
     Returns:
-        0 where other processes read other files at the same time and there is one core for this one.
+        0 if other processes read other files at the same time and this one has a single core.
     """
     shared = shared_cores()
     if shared is not None and shared <= 1:
         return 0
     cores = shared or available_cores()
-    # This process assembles what they decode, and two cores of a large machine are often one with two threads.
+    # This process builds the frames, and two cores of a large machine are often two threads of one core.
     wanted = cores if cores <= _FEW_CORES else cores * 3 // 4
     enough = wanted if size is None else 1 + size // _PAYS_BYTES
     return max(1, min(wanted, enough, memory_for_loading() // _WORKER_BYTES))

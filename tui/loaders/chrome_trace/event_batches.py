@@ -1,4 +1,4 @@
-"""Events of a trace in batches of columns, packed ones, the trace that a loader gets, and the anomalies found."""
+"""Events of a trace as batches of columns, packed batches, the resulting `Trace`, and anomalies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN: Final = 200
 
 
 class Anomaly(Enum):
-    """Kinds of oddities: severity, and the reason for one and for several events."""
+    """Kinds of anomalies: the severity, and the reason for one event."""
 
     DAMAGED = ("error", "event could not be read: its JSON is damaged; it is left out")
     TOO_DEEP = ("error", "event is nested too deep to be read; it is left out")
@@ -59,7 +59,7 @@ class Anomaly(Enum):
         return self.value[0]
 
     def reason(self, count: int) -> str:
-        """The reason, for so many events."""
+        """The reason for ``count`` events."""
         if count == 1:
             return f"1 {self.value[1]}"
         words = self.value[1]
@@ -90,31 +90,31 @@ _PLURALS: Final = (
 
 
 @dataclass(slots=True)
-class Found:
-    """One kind of oddity: how often, and where first."""
+class AnomalyCount:
+    """How often a kind of anomaly occurred, and where first."""
 
     count: int = 0
     line: int | None = None
-    """Of the first, from 1; None where it is not known."""
+    """Line of the first, from 1; None if unknown."""
     text: str = ""
-    """What stands there."""
+    """Text of the first."""
 
 
 class Anomalies:
-    """Counts oddities."""
+    """Counts anomalies."""
 
     def __init__(self) -> None:
-        self.found: dict[Anomaly, Found] = {}
+        self.found: dict[Anomaly, AnomalyCount] = {}
 
     def add(self, kind: Anomaly, count: int = 1, *, line: int | None = None, text: str = "") -> None:
-        """Count so many more; ``line`` and ``text`` tell where the first of them is."""
+        """Count ``count`` more; ``line`` and ``text`` are those of the first."""
         if not count:
             return
-        found = self.found.setdefault(kind, Found(0, line, text[:_SHOWN]))
+        found = self.found.setdefault(kind, AnomalyCount(0, line, text[:_SHOWN]))
         found.count += count
 
-    def add_all(self, other: Mapping[Anomaly, Found], *, lines_before: int | None = 0) -> None:
-        """Count those of a later part of the file, before which there are so many lines (None: not known)."""
+    def add_all(self, other: Mapping[Anomaly, AnomalyCount], *, lines_before: int | None = 0) -> None:
+        """Add the counts of a later part of the file, which follows ``lines_before`` lines (None: unknown)."""
         for kind, found in other.items():
             line = None if found.line is None or lines_before is None else found.line + lines_before
             self.add(kind, found.count, line=line, text=found.text)
@@ -132,20 +132,20 @@ class Anomalies:
 NO_TEXT: Final = -1
 """The code of null."""
 LONGEST_TEXT: Final = 1 << 16
-"""Characters; of a longer text only so much is read."""
+"""Characters; a longer text is cut."""
 LONGEST_DURATION_NS: Final = 7 * 24 * 3600 * 10**9
 INSTANT: Final = frozenset("iIRn")
 FLOW: Final = frozenset("stf")
 
 
 @dataclass(slots=True)
-class Values:
-    """What some events have of an argument."""
+class ArgValues:
+    """Values of one argument of some events."""
 
     column: int
-    """Which of the wanted arguments."""
+    """The index of the argument among the wanted ones."""
     rows: Ints
-    """The events, as rows of `EventRows`."""
+    """Row numbers in `EventRows`."""
     values: npt.NDArray[Any]
     """Int64 (`NULL` for null), Float64 (NaN for null), or codes of texts."""
 
@@ -159,21 +159,21 @@ class EventRows:
     pid: Codes
     tid: Codes
     start_ns: Ints
-    """Absolute."""
+    """In the clock of the file."""
     duration_ns: Ints | None
-    """None of instants and flows."""
+    """None for instants and flows."""
     line: Ints | None
-    """From 1 within the part; None where it is not known."""
-    args: list[Values] = field(default_factory=list)
+    """From 1 within the part; None if unknown."""
+    args: list[ArgValues] = field(default_factory=list)
     phase: Codes | None = None
-    """Of flows."""
+    """Of flows only."""
     number: Ints | None = None
-    """The id of flows."""
+    """The ids of flows."""
 
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> EventRows:
+    def filter(self, keep: npt.NDArray[np.bool_]) -> EventRows:
         """The rows for which ``keep`` is true."""
         if keep.all():
             return self
@@ -182,7 +182,9 @@ class EventRows:
         def kept(column: npt.NDArray[Any] | None) -> Any:
             return None if column is None else column[keep]
 
-        args = [Values(one.column, position[one.rows[keep[one.rows]]], one.values[keep[one.rows]]) for one in self.args]
+        args = [
+            ArgValues(one.column, position[one.rows[keep[one.rows]]], one.values[keep[one.rows]]) for one in self.args
+        ]
         return EventRows(
             cat=kept(self.cat),
             name=kept(self.name),
@@ -197,8 +199,8 @@ class EventRows:
         )
 
 
-def merged(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRows:
-    """Events of one kind in the order of their positions, which no two share."""
+def merge_rows(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRows:
+    """Merge events of one kind in the order of their positions, which are distinct."""
     filled = [index for index, part in enumerate(parts) if len(part)]
     if len(filled) <= 1:
         return parts[filled[0] if filled else 0]
@@ -207,7 +209,7 @@ def merged(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRows:
     row[order] = np.arange(len(order))
     ends = np.cumsum([len(part) for part in parts]).tolist()
     args = [
-        Values(one.column, row[end - len(part) :][one.rows], one.values)
+        ArgValues(one.column, row[end - len(part) :][one.rows], one.values)
         for part, end in zip(parts, ends, strict=True)
         for one in part.args
     ]
@@ -223,21 +225,21 @@ def merged(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRows:
 
 @dataclass(slots=True)
 class EventBatch:
-    """The events of a part of a file."""
+    """The events of one part of a file."""
 
     texts: list[str]
-    """What codes mean."""
+    """The texts by code."""
     complete: EventRows
     instants: EventRows
     flows: EventRows
     names: list[tuple[str | None, str | None, str, str]]
-    """pid, tid, what is named, the name."""
-    odd: Mapping[Anomaly, Found]
-    """Lines count from 1 within the part."""
+    """pid, tid, kind of name, name."""
+    anomalies: Mapping[Anomaly, AnomalyCount]
+    """Lines are counted from 1 within the part."""
     events: int
-    """How many there are, with those that are left out."""
+    """The number of events, including those left out."""
     newlines: int = 0
-    """In the text of the part."""
+    """The number of newlines in the text of the part."""
 
 
 @dataclass(slots=True)
@@ -248,28 +250,28 @@ class PackedRows:
     columns: dict[str, npt.NDArray[Any]]
     """Codes of texts (int32), Int64 (`NULL` for null), Float64 (NaN for null) and lines (uint32, 0 for null).
 
-    A column that none of the events has a value for is missing.
+    A column without any value is missing.
     """
 
 
 @dataclass(slots=True)
 class PackedBatch:
-    """The events of a part of a file, by kind, and in as few bytes as possible."""
+    """The events of one part of a file in few bytes, to be sent to another process."""
 
     new_texts: list[str]
-    """What the codes mean that were not in use before."""
+    """The texts of codes that earlier batches do not use."""
     is_first: bool
-    """Codes restart with this part."""
+    """Whether codes restart with this batch."""
     complete: dict[str, PackedRows]
-    """By the part of a `Split` that they belong to."""
+    """By part of the `EventSplit`."""
     instants: PackedRows
     flows: PackedRows
     names: list[tuple[str | None, str | None, str, str]]
-    odd: Mapping[Anomaly, Found]
+    anomalies: Mapping[Anomaly, AnomalyCount]
     categories: dict[str | None, int]
-    """How many complete events each category has."""
+    """The number of complete events by category."""
     seen: frozenset[str]
-    """The arguments that complete events have values of."""
+    """The arguments for which a complete event has a value."""
     first_ns: int | None
     """The earliest start of complete events."""
     rows: int
@@ -278,16 +280,16 @@ class PackedBatch:
 
 
 WHOLE: Final = ""
-"""The part that all events belong to where kinds are not separated."""
+"""The only part if there is no `EventSplit`."""
 _MOST_TEXT: Final = 1 << 25
-"""Characters of all texts that have codes; where there are more, codes restart."""
+"""Characters of all texts with a code; above it, codes restart."""
 
 
 class Packer:
-    """Packs batches one after the other: a text is sent once, and its code stays."""
+    """Packs consecutive batches; each text is sent once and keeps its code."""
 
     def __init__(
-        self, args: Sequence[Arg], split: Split | None = None, flow_categories: Collection[str] | None = None
+        self, args: Sequence[Arg], split: EventSplit | None = None, flow_categories: Collection[str] | None = None
     ) -> None:
         self._args = args
         self._split = split
@@ -296,7 +298,7 @@ class Packer:
         self._characters = 0
 
     def pack(self, batch: EventBatch) -> PackedBatch:
-        """Pack a batch, which is used up."""
+        """Pack a batch, which must not be used afterwards."""
         is_first = not self._codes or self._characters > _MOST_TEXT
         if is_first:
             self._codes.clear()
@@ -305,7 +307,7 @@ class Packer:
         local = [self._codes.setdefault(text, len(self._codes)) for text in batch.texts]
         new_texts = [text for text, code in zip(batch.texts, local, strict=True) if code >= known]
         self._characters += sum(map(len, new_texts))
-        # The last is that of `NO_TEXT`.
+        # The last one is for `NO_TEXT`, which is -1.
         codes = np.array([*local, NO_TEXT], np.int32)
         flows = self._wanted(batch.flows, batch.texts)
         complete = batch.complete
@@ -320,7 +322,7 @@ class Packer:
             instants=self._packed(batch.instants, codes, None),
             flows=self._packed(flows, codes, None),
             names=batch.names,
-            odd=batch.odd,
+            anomalies=batch.anomalies,
             categories={batch.texts[code - 1] if code else None: int(counts[code]) for code in found},
             seen=frozenset(self._args[one.column].column for one in complete.args if _has_any(one.values)),
             first_ns=int(complete.start_ns.min()) if len(complete) else None,
@@ -333,7 +335,7 @@ class Packer:
         if self._flow_categories is None or not len(flows):
             return flows
         wanted = np.array([*(text in self._flow_categories for text in texts), False])
-        return flows.only(wanted[flows.cat])
+        return flows.filter(wanted[flows.cat])
 
     def _parts(self, rows: EventRows, texts: Sequence[str]) -> Iterator[tuple[str, EventRows, frozenset[str] | None]]:
         if self._split is None:
@@ -346,7 +348,7 @@ class Packer:
         for number, part in enumerate(names):
             if counts[number]:
                 keep = (by_category == number) | (by_process == number)
-                yield part, rows.only(keep), frozenset(self._split.columns[part])
+                yield part, rows.filter(keep), frozenset(self._split.columns[part])
 
     def _packed(self, rows: EventRows, codes: Codes, wanted: frozenset[str] | None) -> PackedRows:
         columns: dict[str, npt.NDArray[Any]] = {}
@@ -376,8 +378,8 @@ class Packer:
 def _part_of_each(
     codes: Codes, texts: Sequence[str], part_of: Callable[[str | None], str | None], parts: Sequence[str]
 ) -> npt.NDArray[np.uint8]:
-    """The number of the part that each event belongs to; behind the last where it belongs to none."""
-    # As an index, that of no text is the last.
+    """The index of the part of each event; ``len(parts)`` if it belongs to none."""
+    # `NO_TEXT` is -1: the last entry.
     table = np.full(len(texts) + 1, len(parts), np.uint8)
     for code in np.flatnonzero(np.bincount(codes + 1, minlength=1)).tolist():
         part = part_of(texts[code - 1] if code else None)
@@ -392,24 +394,24 @@ def _has_any(values: npt.NDArray[Any]) -> bool:
     return bool((values != (NO_TEXT if values.dtype == np.int32 else NULL)).any())
 
 
-class Texts(dict[object, int]):
-    """Numbers the distinct texts: of a text, a number, or the bytes of a JSON value it gives the code."""
+class TextCodes(dict[object, int]):
+    """Assigns codes to distinct texts; keys are texts, numbers, or the bytes of JSON values."""
 
     def __init__(self) -> None:
         super().__init__({None: NO_TEXT, b"": NO_TEXT, b"null": NO_TEXT})
         self.all: list[str] = []
-        """The texts by their codes."""
+        """The texts by code."""
         self.cut = 0
-        """How many were too long."""
+        """How many texts were cut."""
         self.not_utf8 = 0
-        """How many of the bytes of JSON values were no UTF-8."""
+        """How many JSON values were invalid UTF-8."""
         self._code: dict[str, int] = {}
 
     def __missing__(self, value: object) -> int:
         text = self._json_of(value) if isinstance(value, bytes) else text_of(value)
         cut = text[:LONGEST_TEXT]
         self.cut += len(text) > LONGEST_TEXT
-        # JSON can spell half a character, which no text can hold.
+        # JSON allows lone surrogates, which UTF-8 cannot encode.
         clean = cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
         code = self._code.setdefault(clean, len(self.all))
         if code == len(self.all):
@@ -419,7 +421,7 @@ class Texts(dict[object, int]):
         return code
 
     def of(self, value: object) -> int:
-        """The code of a text, or of the JSON of another value; `NO_TEXT` of null."""
+        """The code of a text, or of another value as JSON; `NO_TEXT` for null."""
         return self[value] if isinstance(value, str | bytes) or value is None else self[text_of(value)]
 
     def _json_of(self, value: bytes) -> str:
@@ -437,23 +439,23 @@ class Texts(dict[object, int]):
 
 
 def text_of(value: object) -> str:
-    """A text itself, of anything else its JSON; of 7.0 that of 7, and of what is nested too deep an ellipsis."""
+    """A text unchanged, any other value as JSON: 7.0 as 7, values that are nested too deep as an ellipsis."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     try:
         return json.dumps(value, ensure_ascii=False)
-    except RecursionError:  # where this is called deeper in the stack than the parser was
+    except RecursionError:  # this may run deeper in the stack than the parser did
         return "\N{HORIZONTAL ELLIPSIS}"
 
 
-def timed(rows: EventRows, anomalies: Anomalies) -> EventRows:
-    """The rows whose times can be; the others are counted."""
+def drop_implausible_times(rows: EventRows, anomalies: Anomalies) -> EventRows:
+    """The rows with plausible times; the others are counted as anomalies."""
     has_start = rows.start_ns != NULL
     count, line = _count_and_first(~has_start, rows)
     anomalies.add(Anomaly.NO_START, count, line=line)
-    rows = rows.only(has_start)
+    rows = rows.filter(has_start)
     if rows.duration_ns is None:
         return rows
     has_duration = rows.duration_ns != NULL
@@ -462,7 +464,7 @@ def timed(rows: EventRows, anomalies: Anomalies) -> EventRows:
     fits = (rows.duration_ns >= 0) & (rows.duration_ns <= LONGEST_DURATION_NS)
     count, line = _count_and_first(has_duration & ~fits, rows)
     anomalies.add(Anomaly.BAD_DURATION, count, line=line)
-    return rows.only(has_duration & fits)
+    return rows.filter(has_duration & fits)
 
 
 def _count_and_first(bad: npt.NDArray[np.bool_], rows: EventRows) -> tuple[int, int | None]:
@@ -483,7 +485,7 @@ _ABSENT: Final = Raw(b"")
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event whose times a float can hold."""
+    """An event with times as floats."""
 
     ph: str | None = None
     cat: str | None = None
@@ -497,7 +499,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 class ExactEvent(msgspec.Struct, gc=False):
-    """The same with times as they are written: for those that a float cannot hold."""
+    """An event with times as text, for times above the precision of floats."""
 
     ph: str | None = None
     cat: str | None = None
@@ -511,17 +513,17 @@ class ExactEvent(msgspec.Struct, gc=False):
 
 
 class NotProvenError(Exception):
-    """Texts are not one JSON value each, as it seemed."""
+    """The assumed layout is wrong: a text is not exactly one JSON value."""
 
 
-def each_of(decoder: msgspec.json.Decoder[_T], texts: Sequence[bytes | Raw]) -> list[_T]:
+def decode_each(decoder: msgspec.json.Decoder[_T], texts: Sequence[bytes | Raw]) -> list[_T]:
     """Decode texts that begin with an opening brace and end with a closing one.
 
-    In no JSON a brace opens right after one that closes, so that as many values as texts are one of each.
+    In valid JSON ``}`` is never followed by ``{``, so equal numbers of values and texts prove one value per text.
 
     Raises:
-        msgspec.DecodeError: One of them is no JSON.
-        NotProvenError: They are not one value each.
+        msgspec.DecodeError: A text is invalid JSON.
+        NotProvenError: A text is not exactly one value.
     """
     values = decoder.decode_lines(b"\n".join(texts))
     if len(values) != len(texts):
@@ -530,7 +532,7 @@ def each_of(decoder: msgspec.json.Decoder[_T], texts: Sequence[bytes | Raw]) -> 
 
 
 class ArgKind(Enum):
-    """What an argument of an event is read as; a value that is nothing of the kind becomes null."""
+    """The type of an argument; a value of another type becomes null."""
 
     INTEGER = "integer"
     """Int64, also from text (``"42"``)."""
@@ -539,7 +541,7 @@ class ArgKind(Enum):
     TEXT = "text"
     """Categorical: the string, or the JSON of any other value."""
     TRIPLE = "triple"
-    """Three Int64 columns, ``<column>_x``, ``_y`` and ``_z``, of a list of up to three numbers (missing ones are 1)."""
+    """Three Int64 columns, ``<column>_x``, ``_y`` and ``_z``, from a list of up to three numbers (missing: 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,69 +551,69 @@ class Arg:
     column: str
     """The name of the column."""
     keys: tuple[str, ...]
-    """How it is spelt in the files, compared in lower case; the first that an event has counts."""
+    """Its keys in files, in lower case; the first one that an event has is used."""
     kind: ArgKind
 
 
 PLACE: Final = ("cat", "name", "pid", "tid")
-"""The columns that say what an event is and where it ran."""
+"""The columns that identify an event and its thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Tells the events that have a duration apart, so that columns which some of them do not need take no memory.
+class EventSplit:
+    """Splits complete events into parts with different columns, so that unneeded columns take no memory.
 
-    Worker processes do so: they find the functions by name.
+    Worker processes unpickle it, so the functions must be importable.
     """
 
     columns: Mapping[str, Collection[str]]
-    """The parts, and the columns of each; ``grid`` stands for the three of such an `ArgKind.TRIPLE`."""
+    """The columns of each part; a column of `ArgKind.TRIPLE` stands for its three columns."""
     of_category: Callable[[str | None], str | None]
-    """The part that the events of a category belong to, if any."""
+    """The part of the events of a category, or None."""
     of_process: Callable[[str | None], str | None]
-    """The same by ``pid``: an event can be in both."""
+    """The part of the events of a ``pid``, or None; an event can be in both parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A file of trace events, read; all rows in the order of the file."""
+    """The events of a file, in file order."""
 
     metadata: Mapping[str, Any]
-    """Everything beside ``traceEvents``, as JSON values."""
+    """Everything outside ``traceEvents``, as JSON values."""
 
     complete: pl.DataFrame
-    """The events that have a duration (``ph`` X): cat, name, pid, tid (Categorical, as text), start_ns (Int64, relative
-    to `origin_ns`), duration_ns (Int64), line (UInt32, null where the layout does not tell), and a column for each
-    wanted `Arg`. An event whose start or duration cannot be read, or is negative or over seven days, is only in
-    the notes. The frame has many chunks, and a column that a stretch of the file has nothing for takes no memory there:
-    filter before anything that copies. Without columns where a `Split` takes the events."""
+    """The complete events (``ph`` X): cat, name, pid, tid (Categorical), start_ns (Int64, relative to `origin_ns`),
+    duration_ns (Int64), line (UInt32, null if the layout does not show it), and a column for each wanted `Arg`. An
+    event with an unreadable, negative or over seven days long duration, or without a start, is only in the notes. The
+    frame has many chunks, and a chunk without values for a column takes no memory for it: filter before operations
+    that copy. Without columns if there is an `EventSplit`."""
 
     parts: dict[str, pl.DataFrame]
-    """The parts of a `Split`, with their columns alone. In a large trace they are most of the memory: who takes one out
-    of here can let go of it."""
+    """The parts of the `EventSplit`, each with its own columns. They take most of the memory of a large trace; a caller
+    can pop a part to release it."""
 
     categories: Mapping[str | None, int]
-    """How many events with a duration each category has."""
+    """The number of complete events by category."""
 
     seen: Collection[str]
-    """The wanted arguments that at least one of them has."""
+    """The wanted arguments that at least one complete event has."""
 
     instants: pl.DataFrame
-    """Events without duration (``ph`` i, I, R): the same columns without duration_ns."""
+    """Instant events (``ph`` i, I, R, n): the same columns without duration_ns."""
 
     flows: pl.DataFrame
-    """Arrows between events (``ph`` s, t, f): ph, cat, name, pid, tid (Categorical), id (Int64), start_ns."""
+    """Flow events (``ph`` s, t, f): ph, cat, name, pid, tid (Categorical), id (Int64), start_ns."""
 
     names: pl.DataFrame
-    """What processes and threads are called (``ph`` M): pid, tid (Categorical), name (as ``process_name``), value (the
-    name, label or index as String)."""
+    """Metadata events (``ph`` M), which name processes and threads: pid, tid (Categorical), name (such as
+    ``process_name``), value (the name, label or index as String)."""
 
     origin_ns: int
-    """The start of the earliest X event, in the file's own clock (its ``ts``), which is 0 in `complete`. Metadata
-    ``baseTimeNanoseconds`` is not in it."""
+    """The start of the earliest complete event in the clock of the file (``ts``); time 0 of `complete`. Without
+    ``baseTimeNanoseconds`` of the metadata."""
 
     notes: Sequence[Note]
-    """What was repaired, dropped or lost, with counts; beside the notes of the source."""
+    """What was repaired, left out or lost, with counts; in addition to the notes of the input."""
 
     partial: str
-    """Why not all of the file is in it (stopped, cut off), or empty."""
+    """Why the trace is incomplete (stopped, cut off), or empty."""

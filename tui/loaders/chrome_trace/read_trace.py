@@ -1,4 +1,4 @@
-"""Reads a trace: its events are decoded in batches, which are assembled to frames."""
+"""Reads a trace: decodes its events in batches and builds frames from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from tui.loaders.base import keep_going
-from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, Decoding, Task, most_workers
+from tui.loaders.chrome_trace.decoder import Answer, DecoderPool, DecodeTask, PackingDecoder, most_workers
 from tui.loaders.chrome_trace.event_batches import (
     NO_TEXT,
     PLACE,
@@ -30,9 +30,18 @@ from tui.loaders.chrome_trace.event_batches import (
     PackedRows,
     Trace,
 )
-from tui.loaders.chrome_trace.stream import Block, Blocks, Lost, Slot, Stream, Unpacker, looks_like_trace, members
+from tui.loaders.chrome_trace.stream import (
+    BlockReader,
+    Decompressor,
+    EventBlock,
+    OverlongEvent,
+    Slot,
+    Stream,
+    looks_like_trace,
+    object_members,
+)
 from tui.loaders.chrome_trace.tolerant_parser import scan
-from tui.loaders.chrome_trace.untyped_events import batch_of
+from tui.loaders.chrome_trace.untyped_events import batch_from_objects
 from tui.loaders.digits import NULL
 from tui.loaders.input_issues import Note, size_text
 from tui.loaders.text.lines import as_utf8, encoding_of
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.loaders.base import Report
-    from tui.loaders.chrome_trace.event_batches import Split
+    from tui.loaders.chrome_trace.event_batches import EventSplit
     from tui.loaders.input_file import InputFile
 
     Codes = npt.NDArray[np.int32]
@@ -55,28 +64,28 @@ if TYPE_CHECKING:
 
 _AXES: Final = ("x", "y", "z")
 _PART_ROWS: Final = 1 << 18
-"""Events of a part of the frames: large enough for what is done once a part, small against a large file."""
+"""Events in a chunk of the frames."""
 _WATCHED_ROWS: Final = 1 << 16
-"""The same where somebody watches."""
+"""Events in a chunk if ``watch`` receives the chunks."""
 _BUILDERS: Final = 4
-"""Threads that make frames, where there are many cores."""
+"""Threads that build frames on a machine with several cores."""
 
 
-class Assembly:
-    """Takes the batches of a trace in their order and makes its frames, part by part as they come."""
+class TraceBuilder:
+    """Builds the frames of a trace, chunk by chunk, from its batches in file order."""
 
     def __init__(
         self,
         args: Sequence[Arg],
-        split: Split | None = None,
+        split: EventSplit | None = None,
         watch: Callable[[str, pl.DataFrame], None] | None = None,
     ) -> None:
-        """Begin without a batch.
+        """Start without batches.
 
         Args:
             args: Which arguments are wanted.
-            split: What separates the batches.
-            watch: Called with each stretch of a part of ``split`` as it comes.
+            split: The parts of complete events, if any.
+            watch: Called with the name of a part and each new chunk of it.
         """
         self._texts = _TextTable()
         threads = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="build") if most_threads() > 1 else None
@@ -85,35 +94,37 @@ class Assembly:
         every = {WHOLE: (*timed, *own)} if split is None else split.columns
         kinds = {arg.column: arg.kind for arg in args}
         self._complete = {
-            part: _Frame(self._texts, [name for name in (*timed, *own) if name in columns], kinds, part, watch, threads)
+            part: _FrameBuilder(
+                self._texts, [name for name in (*timed, *own) if name in columns], kinds, part, watch, threads
+            )
             for part, columns in every.items()
         }
-        self._instants = _Frame(self._texts, [*PLACE, "start_ns", "line", *own], kinds)
-        self._flows = _Frame(self._texts, ["phase", *PLACE, "number", "start_ns"], {})
+        self._instants = _FrameBuilder(self._texts, [*PLACE, "start_ns", "line", *own], kinds)
+        self._flows = _FrameBuilder(self._texts, ["phase", *PLACE, "number", "start_ns"], {})
         self._names: list[tuple[str | None, str | None, str, str]] = []
         self._codes: dict[object, Codes] = {}
         self._categories: Counter[str | None] = Counter()
         self._seen: set[str] = set()
         self._first_ns: int | None = None
-        """The earliest start of events that have a duration."""
+        """The earliest start of complete events."""
         self.rows = 0
-        """How many events have been taken."""
+        """The number of events added."""
         self.events = 0
-        """The same, with those left out."""
+        """The number of events added or left out."""
 
     def add(self, batch: PackedBatch, lines_before: int, packer: object = None) -> None:
-        """Take the next batch, which is used up.
+        """Add the next batch, which must not be used afterwards.
 
         Args:
-            batch: Of which ``lines_before`` newlines stand before the text.
-            lines_before: How many.
-            packer: Whose codes it has: those of one go on from batch to batch.
+            batch: The batch.
+            lines_before: The number of newlines before its text.
+            packer: The packer of the batch; codes continue over the batches of one packer.
         """
         codes = self._texts.codes_of(batch.new_texts)
         if not batch.is_first:
             codes = np.concatenate([self._codes[packer], codes])
         self._codes[packer] = codes
-        # As an index, that of no text is the last.
+        # `NO_TEXT` is -1: the last entry.
         codes = np.append(codes, np.int32(NO_TEXT))
         self.rows += batch.rows
         self.events += batch.events
@@ -131,7 +142,7 @@ class Assembly:
         self._names += batch.names
 
     def trace(self, metadata: Mapping[str, Any], notes: Sequence[Note], partial: str) -> Trace:
-        """All that was taken, and what else a `Trace` has."""
+        """The trace of all batches."""
         self._texts.categories()
         frames = (*self._complete.values(), self._instants, self._flows)
         *whole, instants, flows = run_together(*(frame.whole for frame in frames))
@@ -142,12 +153,12 @@ class Assembly:
         schema = {"pid": pl.Categorical, "tid": pl.Categorical, "name": pl.String, "value": pl.String}
         return Trace(
             metadata=metadata,
-            complete=_counted_from(origin_ns, complete.pop(WHOLE, pl.DataFrame())),
-            parts={part: _counted_from(origin_ns, rows) for part, rows in complete.items()},
+            complete=_relative_to(origin_ns, complete.pop(WHOLE, pl.DataFrame())),
+            parts={part: _relative_to(origin_ns, rows) for part, rows in complete.items()},
             categories=self._categories,
             seen=self._seen,
-            instants=_counted_from(origin_ns, instants),
-            flows=_counted_from(origin_ns, flows),
+            instants=_relative_to(origin_ns, instants),
+            flows=_relative_to(origin_ns, flows),
             names=pl.DataFrame(self._names, schema=schema, orient="row"),
             origin_ns=origin_ns,
             notes=notes,
@@ -155,18 +166,18 @@ class Assembly:
         )
 
 
-def _counted_from(origin_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
+def _relative_to(origin_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("start_ns") - origin_ns) if "start_ns" in frame.columns else frame
 
 
 @dataclass(frozen=True, slots=True)
 class _Categories:
-    """What codes mean; any thread may ask for it."""
+    """The texts of codes; thread-safe."""
 
     all: pl.Series
 
     def categorical(self, name: str, codes: Codes) -> pl.Series:
-        """The texts of codes."""
+        """Codes as a categorical column."""
         return self.all.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
 
     def triples(self, codes: Codes) -> Ints:
@@ -182,7 +193,7 @@ class _Categories:
 
 
 class _TextTable:
-    """All distinct texts, and what codes they have."""
+    """The codes of all distinct texts."""
 
     def __init__(self) -> None:
         self._code: dict[str, int] = {}
@@ -197,7 +208,7 @@ class _TextTable:
         return np.array(codes, np.int32)
 
     def categories(self) -> _Categories:
-        """The meaning of all codes so far."""
+        """The texts of all codes until now."""
         if self._new:
             new = pl.Series(self._new, dtype=pl.Categorical)
             self._categories = _Categories(self._categories.all.clone().append(new))
@@ -205,8 +216,8 @@ class _TextTable:
         return self._categories
 
 
-class _Frame:
-    """A frame that grows part by part."""
+class _FrameBuilder:
+    """Builds one frame, chunk by chunk."""
 
     def __init__(
         self,
@@ -230,12 +241,12 @@ class _Frame:
         self._parts: list[pl.DataFrame] = []
 
     def add(self, rows: PackedRows, codes: Codes, lines_before: int) -> None:
-        """Take some rows, which are used up.
+        """Add rows, which must not be used afterwards.
 
         Args:
-            rows: Any number of them.
-            codes: The code of each of their codes.
-            lines_before: What is added to their lines.
+            rows: The rows.
+            codes: Translates their codes to those of `_TextTable`.
+            lines_before: The number to add to their lines.
         """
         for name, values in rows.columns.items():
             if values.dtype == np.int32:
@@ -258,12 +269,12 @@ class _Frame:
         return pl.concat(self._parts, rechunk=False)
 
     def first_ns(self) -> int | None:
-        """The earliest start, when all rows have been asked for."""
+        """The earliest start; call it after `whole`."""
         first = pl.concat([part.select("start_ns") for part in self._parts])["start_ns"].min()
         return first if isinstance(first, int) else None
 
     def _build(self, threads: ThreadPoolExecutor | None) -> None:
-        builder = _Builder(self._columns, self._kinds, self._texts.categories(), self._waiting, self._height)
+        builder = _PartBuilder(self._columns, self._kinds, self._texts.categories(), self._waiting, self._height)
         self._waiting, self._height = [], 0
         if threads is None:
             self._take(builder.frame())
@@ -277,8 +288,8 @@ class _Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Builder:
-    """Makes the next rows of a frame of what has come, which is used up."""
+class _PartBuilder:
+    """Builds the next chunk of a frame."""
 
     columns: Sequence[str]
     kinds: Mapping[str, ArgKind]
@@ -287,13 +298,13 @@ class _Builder:
     height: int
 
     def frame(self) -> pl.DataFrame:
-        """The rows."""
+        """The chunk; this empties ``waiting``."""
         columns: list[pl.Series] = []
         missing: list[pl.Expr] = []
         for name in self.columns:
             if any(name in rows.columns for rows in self.waiting):
                 columns += self._column(name)
-            else:  # one value for all rows takes no memory
+            else:  # a literal takes no memory
                 kind = self.kinds.get(name)
                 dtype = _BASE[name] if kind is None else _DTYPES[kind]
                 missing += [pl.lit(None, dtype).alias(one) for one in self._names_of(name)]
@@ -351,7 +362,7 @@ def _null_where(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:
 
 
 def _numbers(text: str | None) -> tuple[int, int, int]:
-    """Up to three whole numbers of a JSON list; missing ones are 1.
+    """The three whole numbers of a JSON list of up to three; missing ones are 1.
 
     >>> _numbers("[128]")
     (128, 1, 1)
@@ -374,19 +385,19 @@ def _numbers(text: str | None) -> tuple[int, int, int]:
 __all__ = ["looks_like_trace", "read_trace"]
 
 _SMALL_BLOCK: Final = 1 << 20
-"""Bytes: decoding it here does not hold up the screen."""
+"""Bytes; decoding so much in this process does not block the screen."""
 _BLOCK: Final = 4 << 20
 _BLOCKS_HERE: Final = 8
-"""Blocks after which other processes take over; a small file is read before they would have started."""
+"""Blocks that are decoded in this process before the worker processes take over: enough for a small file."""
 _LARGE: Final = 32 << 20
 _LARGE_PACKED: Final = 4 << 20
 """Bytes of a file on the disk above which worker processes are always used."""
 _SHOWN: Final = 200
 _LOOK_UP_EVERY_S: Final = 0.1
 _NEXT_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
-"""Behind a list: without a comma between, one document has ended and another begins."""
+"""After the list: the end of a document and the beginning of another one."""
 
-PoolMaker = Callable[[Task, int], DecoderPool]
+PoolMaker = Callable[[DecodeTask, int], DecoderPool]
 
 
 def read_trace(
@@ -394,7 +405,7 @@ def read_trace(
     args: Sequence[Arg],
     report: Report = keep_going,
     *,
-    split: Split | None = None,
+    split: EventSplit | None = None,
     flow_categories: Collection[str] | None = None,
     watch: Callable[[str, pl.DataFrame], None] | None = None,
     make_pool: PoolMaker | None = DecoderPool,
@@ -402,58 +413,58 @@ def read_trace(
     """Read a file of trace events.
 
     Args:
-        source: The input, of which nothing has been read.
-        args: Which arguments of events become columns.
-        report: Told of progress; its False ends the reading, and what was read is kept.
-        split: Tells the events that have a duration apart.
-        flow_categories: The arrows that are wanted, by their categories; None for all.
-        watch: Called with each stretch of a part of ``split`` as it comes.
-        make_pool: Starts the processes that decode a large input; None decodes it here.
+        source: The input, not yet read.
+        args: The arguments of events that become columns.
+        report: Called with the progress; when it returns False, reading ends, and the part that was read is returned.
+        split: Splits complete events into parts.
+        flow_categories: The categories of the wanted flow events; None for all.
+        watch: Called with the name of a part and each new chunk of it.
+        make_pool: Starts the processes that decode a large input; with None it is decoded in this process.
 
     Raises:
-        ProftuiError: It is no such file.
+        ProftuiError: The file holds no trace events.
     """
     source.report_to(report)
-    task = Task(tuple(args), split, None if flow_categories is None else frozenset(flow_categories))
-    return _Reading(source, task, Assembly(args, split, watch), make_pool).trace()
+    task = DecodeTask(tuple(args), split, None if flow_categories is None else frozenset(flow_categories))
+    return _TraceReader(source, task, TraceBuilder(args, split, watch), make_pool).trace()
 
 
-class _Reading:
-    """One input on its way to a trace."""
+class _TraceReader:
+    """Reads one input."""
 
-    def __init__(self, source: InputFile, task: Task, assembly: Assembly, make_pool: PoolMaker | None) -> None:
+    def __init__(self, source: InputFile, task: DecodeTask, builder: TraceBuilder, make_pool: PoolMaker | None) -> None:
         self._source = source
         self._task = task
         self._make_pool = make_pool
-        self._assembly = assembly
+        self._builder = builder
         self._anomalies = Anomalies()
         self._notes: list[Note] = []
         self._partial = ""
-        self._decoding = Decoding(task)
-        self._unpacker: Unpacker | None = None
+        self._decoder = PackingDecoder(task)
+        self._decompressor: Decompressor | None = None
         self._line = 0
-        """Newlines before what is read next."""
+        """Newlines before the next block."""
         self._given = 0
-        """Blocks that the stream has given."""
+        """The number of blocks read from the stream."""
         self._carried: list[bytes] = []
-        """Text that begins with an event of which the end is still missing."""
+        """Text that begins with an event whose end has not been read."""
         self._enough = 0
-        """Bytes of it at which to try again."""
+        """The number of carried bytes at which to parse again."""
 
     def trace(self) -> Trace:
         try:
             metadata = self._document(Stream(self._content()))
         finally:
-            if self._unpacker is not None:
-                self._unpacker.close()
+            if self._decompressor is not None:
+                self._decompressor.close()
         if self._source.stopped:
             size = self._source.size
             self._partial = f"stopped at {100 * self._source.bytes_read // size}%" if size else "stopped before its end"
         notes = [*self._notes, *self._anomalies.notes()]
-        return self._assembly.trace(metadata, notes, self._partial or self._source.cut_short)
+        return self._builder.trace(metadata, notes, self._partial or self._source.cut_short)
 
     def _content(self) -> Iterator[bytes]:
-        """The text of the input as UTF-8, as long as it is wanted."""
+        """The text of the input as UTF-8, until a report asks to stop."""
         chunks = self._source.chunks()
         first = next(chunks, b"")
 
@@ -463,11 +474,11 @@ class _Reading:
 
         for chunk in as_utf8(encoding_of(first), all_chunks()):
             yield chunk
-            if not self._source.keep_going(self._assembly.rows):
+            if not self._source.keep_going(self._builder.rows):
                 return
 
     def _document(self, stream: Stream) -> dict[str, Any]:
-        """Read all events; what stands beside them."""
+        """Read all events; returns the members outside the list of events."""
         metadata: dict[str, Any] = {}
         lists = 0
         is_whole = True
@@ -479,12 +490,12 @@ class _Reading:
                     "export one with torch.profiler's export_chrome_trace",
                 )
             if lists and (second := _NEXT_DOCUMENT.search(before)) is not None:
-                metadata |= members(before[: second.start() + 1])[0]
+                metadata |= object_members(before[: second.start() + 1])[0]
                 self._notes.append(_second_document(self._line + 1 + before.count(b"\n", 0, second.start(1))))
                 break
             key = before.rfind(b'"traceEvents"') if opens else len(before)
             is_bare = key < 0
-            found, has_all = members(before[:key]) if not is_bare else ({}, True)
+            found, has_all = object_members(before[:key]) if not is_bare else ({}, True)
             metadata |= found
             is_whole &= has_all
             self._line += before.count(b"\n")
@@ -510,32 +521,32 @@ class _Reading:
         return metadata
 
     def _list(self, stream: Stream, *, may_be_open: bool) -> bool:
-        """Read a list of events; whether it was closed, so that something may follow it."""
-        blocks = Blocks(stream, self._source, _SMALL_BLOCK)
+        """Read a list of events; returns whether it was closed, so that more may follow."""
+        blocks = BlockReader(stream, self._source, _SMALL_BLOCK)
         started = pool = None
-        waiting: deque[tuple[Block, Future[Answer] | None]] = deque()
+        waiting: deque[tuple[EventBlock, Future[Answer] | None]] = deque()
         try:
-            while self._source.keep_going(self._assembly.rows):
+            while self._source.keep_going(self._builder.rows):
                 if self._given == _BLOCKS_HERE or (not self._given and self._is_large):
                     started = started or self._new_pool()
                 if self._given == _BLOCKS_HERE and pool is not started and started is not None:
                     pool = started
                     blocks.use_file_ranges(_BLOCK)
-                    self._unpacker = self._unpacker or blocks.use_unpacker(2 * pool.size + 1)
+                    self._decompressor = self._decompressor or blocks.use_decompressor(2 * pool.size + 1)
                 while len(waiting) < (1 if pool is None else 2 * pool.size) and (block := blocks.next()):
                     self._given += 1
-                    waiting.append((block, None if pool is None else _decoding(block, pool)))
+                    waiting.append((block, None if pool is None else _submit(block, pool)))
                 if not waiting:
                     break
                 block, batch = waiting.popleft()
-                if isinstance(block.content, Lost):
-                    self._pass_over(block.content)
+                if isinstance(block.content, OverlongEvent):
+                    self._report_overlong(block.content)
                     continue
-                events = self._assembly.events
+                events = self._builder.events
                 rest = self._take(block, batch)
-                blocks.learn(block.size, self._assembly.events - events)
-                if isinstance(block.content, Slot) and self._unpacker is not None:
-                    self._unpacker.free(block.content)
+                blocks.learn(block.size, self._builder.events - events)
+                if isinstance(block.content, Slot) and self._decompressor is not None:
+                    self._decompressor.free(block.content)
                 if rest is not None:
                     blocks.come_from_stream()
                     stream.push_back(b"".join([rest, *(self._text(block) for block, _ in waiting)]))
@@ -543,14 +554,14 @@ class _Reading:
         finally:
             if started is not None:
                 started.close()
-                release_freed_memory()  # what the workers' answers took
+                release_freed_memory()  # of the workers' answers
         if not self._source.stopped:
             self._note_end(sum(map(len, self._carried)), may_be_open=may_be_open)
         return False
 
     @property
     def _is_large(self) -> bool:
-        """Whether a pool can start while the first blocks are decoded here."""
+        """Whether the worker processes start with the first block."""
         size = self._source.size or 0
         return size >= (_LARGE if self._source.compression is None else _LARGE_PACKED)
 
@@ -559,7 +570,7 @@ class _Reading:
         workers = most_workers(size)
         return None if self._make_pool is None or not workers else self._make_pool(self._task, workers)
 
-    def _text(self, block: Block) -> bytes:
+    def _text(self, block: EventBlock) -> bytes:
         content = block.content
         if isinstance(content, Slot):
             return content.read()
@@ -567,8 +578,8 @@ class _Reading:
             return self._source.read_at(content.begin, content.end)
         return content if isinstance(content, bytes) else b""
 
-    def _pass_over(self, lost: Lost) -> None:
-        """Tell of an event that is too long to be read; it may have begun in the text that was carried over."""
+    def _report_overlong(self, lost: OverlongEvent) -> None:
+        """Count an overlong event; it may begin in the carried text."""
         begun = b"".join(self._carried)
         self._carried, self._enough = [], 0
         text = begun or lost.text
@@ -577,11 +588,11 @@ class _Reading:
         self._anomalies.add(Anomaly.TOO_LONG, line=line, text=event[:_SHOWN].decode("utf-8", "replace"))
         self._line += begun.count(b"\n") + lost.newlines
 
-    def _take(self, block: Block, decoding: Future[Answer] | None) -> bytes | None:
-        """Add the events of the next block; the text behind the list where it ends in there, else None."""
+    def _take(self, block: EventBlock, answer: Future[Answer] | None) -> bytes | None:
+        """Add the events of a block; returns the text after the list if the list ends in the block, otherwise None."""
         if not self._carried and not block.is_last:
-            batch, packer = self._decoded(self._text(block)) if decoding is None else self._awaited(decoding)
-            # That it could be decoded proves that it ends after an event: the next one begins where it should.
+            batch, packer = self._decoded(self._text(block)) if answer is None else self._wait_for(answer)
+            # A block that can be decoded ends after an event, so the next one begins with an event.
             if batch is not None:
                 self._add(batch, batch.newlines, packer)
                 return None
@@ -595,8 +606,8 @@ class _Reading:
         text = data.decode("utf-8", "surrogateescape")
         anomalies = Anomalies()
         found = scan(text, anomalies, is_last=is_last)
-        batch = batch_of(found.events, found.lines, self._task.args, anomalies)
-        self._add(self._decoding.pack(batch), text.count("\n", 0, found.end), self._decoding)
+        batch = batch_from_objects(found.events, found.lines, self._task.args, anomalies)
+        self._add(self._decoder.pack(batch), text.count("\n", 0, found.end), self._decoder)
         rest = text[found.end :].encode("utf-8", "surrogateescape")
         self._carried = [] if found.is_closed or not rest else [rest]
         self._enough = 2 * len(rest)
@@ -604,25 +615,25 @@ class _Reading:
 
     def _decoded(self, data: bytes) -> Answer:
         with _no_collection():
-            return self._decoding.decode(data), self._decoding
+            return self._decoder.decode(data), self._decoder
 
-    def _awaited(self, decoding: Future[Answer]) -> Answer:
+    def _wait_for(self, answer: Future[Answer]) -> Answer:
         while True:
             try:
-                return decoding.result(_LOOK_UP_EVERY_S)
+                return answer.result(_LOOK_UP_EVERY_S)
             except NotDoneError:
-                self._source.keep_going(self._assembly.rows)
+                self._source.keep_going(self._builder.rows)
 
     def _add(self, batch: PackedBatch, newlines: int, packer: object) -> None:
-        self._anomalies.add_all(batch.odd, lines_before=self._line)
-        self._assembly.add(batch, self._line, packer)
+        self._anomalies.add_all(batch.anomalies, lines_before=self._line)
+        self._builder.add(batch, self._line, packer)
         self._line += newlines
 
     def _note_end(self, lost: int, *, may_be_open: bool) -> None:
-        """The list of events was not closed."""
+        """Note that the list of events was not closed."""
         if may_be_open and not lost:  # the format allows it
             return
-        count = self._assembly.events
+        count = self._builder.events
         events = "1 event" if count == 1 else f"{count:,} events"
         left = f"; {size_text(lost)} of a cut-off event are not" if lost else ""
         self._partial = f"cut off after {events}"
@@ -638,14 +649,14 @@ def _second_document(line: int) -> Note:
     return Note("error", line, "", reason)
 
 
-def _decoding(block: Block, pool: DecoderPool) -> Future[Answer] | None:
-    """The block decoded by others, if it can be."""
-    return None if block.is_last or isinstance(block.content, Lost) else pool.decode(block.content)
+def _submit(block: EventBlock, pool: DecoderPool) -> Future[Answer] | None:
+    """Have a worker decode the block; None if it must be parsed in this process."""
+    return None if block.is_last or isinstance(block.content, OverlongEvent) else pool.decode(block.content)
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without the garbage collector, which would look through all the objects again and again as they grow."""
+    """Disable the garbage collector, which would scan the growing number of objects again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _LONGEST_INTEGER: Final = 300
-"""Digits; more are no number that anything counts."""
+"""Digits; a longer number is read as a float."""
 
 
 class ExactFloat(float):
-    """A number with a fraction, which knows how it was written."""
+    """A float that keeps its text."""
 
     text: str
 
     def __new__(cls, text: str) -> ExactFloat:
-        """Of the text of a number."""
+        """Parse a number."""
         number = super().__new__(cls, text)
         number.text = text
         return number
@@ -37,20 +37,20 @@ def _integer(text: str) -> int | float:
 
 
 def _no_constant(constant: str) -> None:
-    """NaN and Infinity, which Python's parser would take."""
+    """Reject NaN and Infinity, which Python's parser accepts."""
     raise ValueError(f"{constant} is no JSON")
 
 
 STRICT: Final = json.JSONDecoder(parse_float=ExactFloat, parse_int=_integer, parse_constant=_no_constant)
-"""Takes what JSON allows."""
+"""Accepts valid JSON only."""
 TOLERANT: Final = json.JSONDecoder(
     parse_float=ExactFloat, parse_int=_integer, parse_constant=_no_constant, strict=False
 )
-"""Takes control characters within texts, too."""
+"""Accepts control characters in strings too."""
 
 
 def repaired(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
-    """What an event says that is no JSON, and what was wrong with it; None where that is unknown.
+    """The event in invalid JSON, and the repairs; None if it cannot be repaired.
 
     Raises:
         RecursionError: It is nested too deep.
@@ -70,7 +70,7 @@ def repaired(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
-    """The event that a text is, and nothing else."""
+    """The event, if the text is exactly one."""
     try:
         value, end = TOLERANT.raw_decode(text)
     except ValueError:
@@ -85,13 +85,13 @@ _NOT_A_NUMBER: Final = re.compile(
 )
 _COMMA: Final = re.compile(rf"({_STRING})|,(?=\s*[}}\]])|,(?=\s*,)", re.DOTALL)
 _KEY: Final = re.compile(rf'({_STRING})|(?<=[{{,])(\s*+)(\w++"\s*+:)', re.DOTALL)
-"""A key that lacks its first quotation mark, as those of PyTorch 1.5 do in its arrows."""
+"""A key without its first quotation mark, as in flow events of PyTorch 1.5."""
 _ESCAPE: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 _BARE_QUOTE: Final = re.compile(r'(?<!\\)"')
 _OPENS: Final = re.compile(r'[{,:\[]\s*"')
 _QUOTE_CLOSES: Final = re.compile(r'"(?=\s*(?:,\s*["{\[0-9\-tfnNiI]|[:}\]]|,?\s*$))')
 _CLOSES_VALUE: Final = re.compile(r'"(?=\s*+(?:,\s*+"[^"\\]*+"\s*+:|\}|,?\s*+$))')
-"""The text is a member of an object, so that another member or a brace must follow."""
+"""The closing quotation mark of a member of an object; another member or a brace follows."""
 
 
 def _no_numbers(text: str) -> str:
@@ -107,7 +107,7 @@ def _keys(text: str) -> str:
 
 
 def _backslashes(text: str) -> str:
-    """Backslashes doubled in the texts where some begin no escape: there, they are all meant as they stand."""
+    """Double the backslashes in strings with an invalid escape: in these, all backslashes are literal."""
     parts = []
     for is_string, part in _split(text):
         if is_string and any(found[1] is None for found in _ESCAPE.finditer(part)):
@@ -117,7 +117,7 @@ def _backslashes(text: str) -> str:
 
 
 def _quotes(text: str) -> str:
-    """Quotation marks within texts escaped: a text ends where what follows could follow a text."""
+    """Escape quotation marks within strings: a string ends where the following text may follow a string."""
     parts = []
     at = 0
     while opens := _OPENS.search(text, at):
@@ -148,63 +148,62 @@ _REPAIRS: Final[tuple[tuple[Anomaly, Callable[[str], str]], ...]] = (
     (Anomaly.BACKSLASH, _backslashes),
     (Anomaly.QUOTES, _quotes),
 )
-"""Each is done on top of those before."""
+"""Applied one after the other, each to the result of those before."""
 
 
 LONGEST_EVENT: Final = 1 << 20
-"""Characters; a longer event is not repaired when it is damaged."""
+"""Characters; a longer damaged event is not repaired."""
 
 _KEYS: Final = "ph|name|cat|pid|tid|ts|dur|id|args|bp|s|tts|tdur|sf|cname"
 BOUNDARY: Final = re.compile(rf'\}}\s*+,(?=\s*+\{{\s*+(?:\}}|"(?:{_KEYS})"))')
-"""Between two events, most likely: it may also lie within a text or among nested objects."""
+"""A likely boundary between two events; it may also be within a string or between nested objects."""
 BOUNDARY_IN_BYTES: Final = re.compile(BOUNDARY.pattern.encode())
 
 _NEXT: Final = re.compile(BOUNDARY.pattern.removeprefix(r"\}\s*+"))
-"""What follows an event, damaged or not."""
+"""The boundary after an event, damaged or not."""
 _CLOSES: Final = re.compile(r"\}\s*+(?=\](?!\s*+[}\"]?\s*+,\s*+\{))")
-"""The end of the last event, most likely."""
+"""The likely end of the last event."""
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
-"""What Python's surrogateescape makes of bytes that are not UTF-8."""
-_HALF: Final = re.compile("[\ud800-\udfff]")
-"""The same, and what JSON can spell of a character (``\\ud800``), which no text can hold."""
+"""Invalid UTF-8 after decoding with surrogateescape."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""The same, and lone surrogates in JSON (``\\ud800``), which UTF-8 cannot encode."""
 _SPACE: Final = re.compile(r"[\s,]*+")
 _GOES_ON: Final = re.compile(r"\]\s*+,?\s*+\{")
-"""A bracket that closes nothing: another event follows."""
-_PATIENCE: Final = 1 << 24
-"""Characters; an event that is not whole after so many is taken for damaged where others seem to begin within it."""
+"""A bracket that does not close the list, because another event follows."""
+_LONGEST_LOOKAHEAD: Final = 1 << 24
+"""Characters; an incomplete event of this length is damaged if other events seem to begin within it."""
 _NEARLY_END: Final = 16
-"""Characters; a parser that fails so near the end of the text may have met half a word."""
-_WASTE: Final = 4
-"""How many times the length of the text may be read in vain before each event is first cut out by its boundary."""
+"""Characters; an error so near the end of the text may be due to a cut word."""
+_MOST_REPARSED: Final = 4
+"""Multiples of the length of the text that may be parsed in vain; above it, each event is parsed up to its boundary."""
 
 
 @dataclass(slots=True)
 class Scan:
-    """What a text of events holds."""
+    """The events in a text."""
 
     end: int
-    """Where reading stopped: at the end, after the bracket that closes the list, or before an event that is not
-    whole."""
+    """Where scanning stopped: at the end, after the bracket that closes the list, or before an incomplete event."""
     is_closed: bool = False
-    """Whether the bracket was there."""
+    """Whether the list was closed."""
     events: list[dict[str, Any]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    """In which line of the text each begins, from 1."""
+    """The line of each event in the text, from 1."""
 
 
 def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
-    """Read the events of a text that begins within a list, before or after a comma.
+    """Parse the events of a text that begins within a list, before or after a comma.
 
     Args:
-        text: Some events; the last of them may be cut off.
-        anomalies: Counts what is odd.
-        is_last: Nothing follows.
+        text: Events; the last one may be cut off.
+        anomalies: Counts repairs and damage.
+        is_last: Whether the text ends the input.
     """
     found = Scan(0)
     at = counted = base = boundary = 0
     piece = ""
     line = 1
-    may_waste = _WASTE * len(text)
+    may_reparse = _MOST_REPARSED * len(text)
     is_clean = text.isascii() or _NOT_UTF8.search(text) is None
     while True:
         at = found.end = _SPACE.match(text, at).end()  # type: ignore[union-attr]
@@ -225,13 +224,13 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
             failed: Exception = error
             reaches = _is_cut_off(error, len(piece))
             value = end = None
-            if reaches and boundary < len(text) and may_waste > 0:
-                # What looks like the next event may lie within this one.
+            if reaches and boundary < len(text) and may_reparse > 0:
+                # The boundary may be within this event.
                 try:
                     value, end = STRICT.raw_decode(text, at)
                 except (ValueError, RecursionError) as longer:
                     failed = longer
-                    may_waste -= len(text)
+                    may_reparse -= len(text)
                     reaches = _is_cut_off(longer, len(text))
             if end is None:
                 if reaches and _has_no_other(text, at, boundary, is_last=is_last):
@@ -253,9 +252,9 @@ def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
 
 
 def cleaned(value: Any) -> Any:
-    """A JSON value whose texts can be written: without bytes that are not UTF-8, and without half characters.
+    """A JSON value whose strings can be encoded: without invalid UTF-8 and lone surrogates.
 
-    It is used up. There may be no recursion here: the parser allows more than Python code does.
+    Changes ``value`` in place, without recursion: the parser allows deeper nesting than Python code.
     """
     top = [value]
     waiting: list[list[Any] | dict[str, Any]] = [top]
@@ -278,29 +277,29 @@ def _cleaned_text(value: Any) -> Any:
 
 
 def _clean(text: str) -> str:
-    return _HALF.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _next(text: str, at: int) -> int:
-    """Where the next event seems to begin: before the comma."""
+    """The position of the comma before the next likely event."""
     found = _NEXT.search(text, at)
     return len(text) if found is None else found.start()
 
 
 def _is_cut_off(error: Exception, length: int) -> bool:
-    """Whether more text could make an event of one of such a length that could not be parsed."""
+    """Whether a text of ``length`` characters failed to parse because it is cut off."""
     return isinstance(error, JSONDecodeError) and (
         error.msg.startswith("Unterminated string") or error.pos >= length - _NEARLY_END
     )
 
 
 def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
-    """Whether the event that reaches to the end of the text seems to be one, though it may look like several."""
+    """Whether the rest of the text is likely one incomplete event, though it may look like several."""
     if boundary == len(text):
         return _CLOSES.search(text, at) is None
     if not is_last:
-        return len(text) - at < _PATIENCE
-    # What looks like the next event is one, or an object within this one.
+        return len(text) - at < _LONGEST_LOOKAHEAD
+    # After the boundary is either the next event, or an object within this one.
     begin = text.find("{", boundary)
     try:
         other = STRICT.raw_decode(text[begin : _next(text, begin)])[0] if begin >= 0 else {}
@@ -310,7 +309,7 @@ def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
 
 
 def _end_of_last(text: str, at: int) -> int:
-    """Where a damaged event ends after which no other begins: before the bracket that seems to close the list."""
+    """The end of the damaged last event: before the bracket that likely closes the list."""
     found = _CLOSES.search(text, at)
     return len(text) if found is None else found.start() + 1
 

@@ -1,8 +1,8 @@
 """Finds events in the byte layout that PyTorch writes: each part of an event on a line of its own.
 
-Nothing is taken for granted: a line is either compared byte by byte with what PyTorch writes, or it is parsed as JSON
-(by `tui.loaders.chrome_trace.decoder`), so that all together is a proof of each event. What is laid out otherwise
-is left to others. Decoding takes 0.76 s where msgspec on whole events takes 1.86 s.
+Every byte is verified: a line is either compared with what PyTorch writes, or parsed as JSON by
+`tui.loaders.chrome_trace.decoder`. Events in another layout are left to msgspec. This takes 0.76 s where msgspec on
+whole events takes 1.86 s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from tui.loaders.chrome_trace.event_batches import FLOW, LONGEST_TEXT, Event, EventRows, NotProvenError, Texts
+from tui.loaders.chrome_trace.event_batches import FLOW, LONGEST_TEXT, Event, EventRows, NotProvenError, TextCodes
 from tui.loaders.digits import final_digits, first_digits
 
 if TYPE_CHECKING:
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 
 _WIDTHS: Final = (1, 2, 4, 8)
-"""Bytes of integers."""
+"""Widths of integers, in bytes."""
 _WIDEST: Final = 64
-"""Bytes that are compared at once."""
+"""Bytes compared at once."""
 _ZERO: Final = ord("0")
 _MOST_DIGITS: Final = 15
-"""What both `first_digits` and a float can tell for sure."""
+"""Digits for which both `first_digits` and a float are exact."""
 _LARGEST_US: Final = 9 * 10**15
 
 
 def slices_of(data: bytes, begins: Ints, ends: Ints) -> list[bytes]:
-    """The pieces of a text between positions."""
+    """The parts of a text between positions."""
     return [data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
 def matches_at(text: Bytes, at: Ints, what: bytes) -> Mask:
-    """Whether something stands at positions."""
+    """Whether ``what`` is at each position."""
     last = len(text) - len(what)
     if len(at) and int(at.max()) > last:
         found: Mask = at <= last
@@ -54,7 +54,7 @@ def matches_at(text: Bytes, at: Ints, what: bytes) -> Mask:
 
 
 def _matches_short(text: Bytes, at: Ints, what: bytes) -> Mask:
-    # What has the width of an integer is compared as one, which takes half the time.
+    # Texts with the width of an integer are compared as integers, in half the time.
     dtype = np.dtype(f"<u{len(what)}" if len(what) in _WIDTHS else f"V{len(what)}")
     pieces = np.ndarray((max(len(text) - len(what) + 1, 0),), dtype, text, strides=(1,))
     found: Mask = pieces[at] == np.frombuffer(what, dtype)[0]
@@ -62,17 +62,17 @@ def _matches_short(text: Bytes, at: Ints, what: bytes) -> Mask:
 
 
 def is_number(text: Bytes, begins: Ints, digits: Ints) -> Mask:
-    """Which positions begin a whole number as JSON has it, of which so many digits were found."""
+    """Which positions begin a whole number in valid JSON, with ``digits`` digits."""
     first = text[np.minimum(begins, len(text) - 1)]
     good: Mask = (digits > 0) & (digits <= _MOST_DIGITS) & ((digits == 1) | (first != _ZERO))
     return good
 
 
 def nanoseconds(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Mask]:
-    """Numbers of microseconds with no decimals or three, and which pieces of the text are such numbers."""
+    """Microseconds with no or three decimals as nanoseconds, and which parts of the text are such numbers."""
     words = np.ndarray((len(text) - 3,), "<u4", text, strides=(1,))
     last = words[ends - 4]
-    # A point and three digits, each of which becomes a byte of its value.
+    # A point and three digits; each digit becomes a byte with its value.
     has_decimals = (last & np.uint32(0xF0F0F0FF)) == np.uint32(0x3030302E)
     values = (last >> np.uint32(8)) & np.uint32(0x0F0F0F)
     has_decimals &= (values + np.uint32(0x060606)) & np.uint32(0x101010) == 0
@@ -93,8 +93,8 @@ _PHASE: Final = b'    "ph": "'
 _NUMBERS: Final = (b'", "id": ', b', "pid": ', b', "tid": ')
 _FLOW_TIME: Final = b', "ts": '
 
-_MOST_TAILS: Final = 8
-"""Distinct second lines that are looked for in a text."""
+_MOST_SECOND_LINES: Final = 8
+"""Distinct second lines of flow events that are searched in a text."""
 _SMALL: Final = 1 << 20
 _OF_THE_FIRST_LINE: Final = frozenset(("ph", "id", "pid", "tid", "ts"))
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
@@ -103,41 +103,41 @@ _EVENT: Final = msgspec.json.Decoder(Event)
 
 @dataclass(slots=True)
 class TorchFlows:
-    """The arrows of a text that are laid out so."""
+    """The flow events of a text that have the layout."""
 
     at: Ints
-    """Which of all events they are."""
+    """Their indices among all events."""
     phase: Bytes
-    """The letter of each."""
+    """The letter of the phase of each."""
     number: Ints
     pid: Ints
     tid: Ints
     start_ns: Ints
-    tails: list[bytes]
-    """The distinct second lines, not parsed."""
-    tail: Ints
-    """Which of them each has."""
+    second_lines: list[bytes]
+    """The distinct second lines, unparsed."""
+    second_line: Ints
+    """The index of the second line of each event."""
 
-    def rows(self, lines: Ints, texts: Texts) -> EventRows:
-        """Them as rows.
+    def rows(self, lines: Ints, texts: TextCodes) -> EventRows:
+        """The events as rows.
 
         Args:
-            lines: In which line of the text each event begins.
-            texts: Gets the codes of texts.
+            lines: The line of the text in which each event begins.
+            texts: Assigns the codes of texts.
 
         Raises:
-            msgspec.DecodeError: A second line is no JSON.
-            UnicodeDecodeError: One is not UTF-8.
-            RecursionError: One is nested too deep.
-            NotProvenError: One is not what it seems.
+            msgspec.DecodeError: A second line is invalid JSON.
+            UnicodeDecodeError: A second line is not UTF-8.
+            RecursionError: A second line is nested too deep.
+            NotProvenError: A second line repeats a key of the first line.
         """
-        cats, names = np.array([_tail(one, texts) for one in self.tails], np.int32).reshape(-1, 2).T
+        cats, names = np.array([_codes_of_line(one, texts) for one in self.second_lines], np.int32).reshape(-1, 2).T
         phases = np.zeros(256, np.int32)
         for letter in np.unique(self.phase).tolist():
             phases[letter] = texts[chr(letter)]
         return EventRows(
-            cats[self.tail],
-            names[self.tail],
+            cats[self.second_line],
+            names[self.second_line],
             _codes(self.pid, texts),
             _codes(self.tid, texts),
             self.start_ns,
@@ -149,12 +149,12 @@ class TorchFlows:
 
 
 def find_torch_flows(data: bytes, text: Bytes, begins: Ints, opens: Ints, closes: Ints) -> TorchFlows:
-    """Find the arrows of a text.
+    """Find the flow events of a text.
 
     Args:
         data: The text.
-        text: The same.
-        begins: Where its lines begin.
+        text: The same as an array.
+        begins: The begin of each line.
         opens: The first line of each event.
         closes: The last line of each event.
     """
@@ -178,10 +178,10 @@ def find_torch_flows(data: bytes, text: Bytes, begins: Ints, opens: Ints, closes
     start_ns, is_time = nanoseconds(text, np.minimum(position + len(_FLOW_TIME), end), end)
     found = np.flatnonzero(good & is_time)
     second = opens[at[found]] + 2
-    tail, tails = _tails(data, text, begins[second], begins[second + 1])
-    found, tail = found[tail >= 0], tail[tail >= 0]
+    second_line, second_lines = _distinct_lines(data, text, begins[second], begins[second + 1])
+    found, second_line = found[second_line >= 0], second_line[second_line >= 0]
     number, pid, tid = (one[found] for one in numbers)
-    return TorchFlows(at[found], phase[found], number, pid, tid, start_ns[found], tails, tail)
+    return TorchFlows(at[found], phase[found], number, pid, tid, start_ns[found], second_lines, second_line)
 
 
 def _one_of(letters: Bytes, wanted: frozenset[str]) -> Mask:
@@ -190,30 +190,30 @@ def _one_of(letters: Bytes, wanted: frozenset[str]) -> Mask:
     return table[letters]
 
 
-def _tails(data: bytes, text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, list[bytes]]:
-    """The distinct lines, and which of them each is; -1 where there are more than anybody looks for."""
+def _distinct_lines(data: bytes, text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, list[bytes]]:
+    """The index of each line in the list of distinct lines, which is returned too; -1 beyond the limit."""
     which = np.full(len(begins), -1, np.int64)
-    tails: list[bytes] = []
+    second_lines: list[bytes] = []
     left = np.arange(len(begins))
-    while len(left) and len(tails) < _MOST_TAILS:
-        tail = data[begins[left[0]] : ends[left[0]]]
-        same = (ends[left] - begins[left] == len(tail)) & matches_at(text, begins[left], tail)
-        which[left[same]] = len(tails)
-        tails.append(tail)
+    while len(left) and len(second_lines) < _MOST_SECOND_LINES:
+        second_line = data[begins[left[0]] : ends[left[0]]]
+        same = (ends[left] - begins[left] == len(second_line)) & matches_at(text, begins[left], second_line)
+        which[left[same]] = len(second_lines)
+        second_lines.append(second_line)
         left = left[~same]
-    return which, tails
+    return which, second_lines
 
 
-def _tail(tail: bytes, texts: Texts) -> tuple[int, int]:
+def _codes_of_line(second_line: bytes, texts: TextCodes) -> tuple[int, int]:
     """The codes of category and name."""
-    members = b"{%s}" % tail
-    if len(tail) > LONGEST_TEXT or _OF_THE_FIRST_LINE & _MEMBERS.decode(members).keys():
+    members = b"{%s}" % second_line
+    if len(second_line) > LONGEST_TEXT or _OF_THE_FIRST_LINE & _MEMBERS.decode(members).keys():
         raise NotProvenError
     event = _EVENT.decode(members)
     return texts[event.cat], texts[event.name]
 
 
-def _codes(values: Ints, texts: Texts) -> npt.NDArray[np.int32]:
+def _codes(values: Ints, texts: TextCodes) -> npt.NDArray[np.int32]:
     """The codes of numbers as texts."""
     largest = int(values.max(initial=0))
     if largest < _SMALL:
@@ -229,23 +229,23 @@ _NEWLINE, _COMMA = b"\n,"
 _OPENS, _CLOSES, _CLOSES_ARGS = b"  {\n", b"  },", b"    }\n"
 _HEAD, _TIME, _DURATION, _ARGS = b'    "ph": "X", "', b'    "ts": ', b', "dur": ', b'    "args": {\n'
 _LEAST_LINES: Final = 6
-"""Of an event with a duration and arguments: two braces, the head, the times, and two lines around the arguments."""
+"""Of an event with a duration and arguments: two braces, the prefix, the times, and two lines around the arguments."""
 _MOST_WIDTHS: Final = 4
-"""Widths of start times among the events of a text: they grow by a digit, seldom."""
+"""Distinct widths of start times in a text; they differ by a digit at most, rarely."""
 
 
 @dataclass(slots=True)
 class Args:
-    """Where the arguments of events lie, which end with `CLOSES` and the end of an event."""
+    """The positions of the arguments of events; all end with `CLOSES` and the end of an event."""
 
     data: bytes
     text: Bytes
-    """The same."""
+    """The same as an array."""
     begins: Ints
     ends: Ints
 
     def of(self, rows: Ints) -> Args:
-        """Those of some events."""
+        """The arguments of some events."""
         return Args(self.data, self.text, self.begins[rows], self.ends[rows])
 
     def slices(self) -> list[bytes]:
@@ -255,34 +255,34 @@ class Args:
 
 @dataclass(slots=True)
 class TorchLayout:
-    """Events of a text, where most are in that layout."""
+    """The events of a text, most of which have the layout."""
 
     lines: Ints
-    """In which line of the text each event begins, from 1."""
+    """The line of the text in which each event begins, from 1."""
     newlines: int
     at: Ints
-    """The complete events: which of all they are."""
-    heads: list[bytes]
-    """Of each the members before its times, not parsed."""
+    """The indices of the complete events among all events."""
+    prefixes: list[bytes]
+    """The members of each before its times, unparsed."""
     start_ns: Ints
     duration_ns: Ints
     args: Args
-    """Of each its arguments with their braces, not parsed."""
+    """The arguments of each with their braces, unparsed."""
     flows: TorchFlows
     others_at: Ints
-    """The other events."""
+    """The indices of the other events."""
     others: list[bytes]
-    """Their texts, not parsed."""
+    """Their texts, unparsed."""
 
 
 def find_torch_layout(data: bytes) -> TorchLayout | None:
-    """Find the parts of events.
+    """Find the parts of the events of a text.
 
     Args:
         data: Events with a comma after each.
 
     Returns:
-        None where they are laid out otherwise.
+        None if they have another layout.
     """
     if not data.startswith(b"\n" + _OPENS) or not data.endswith(b"\n" + _CLOSES):
         return None
@@ -308,7 +308,7 @@ def find_torch_layout(data: bytes) -> TorchLayout | None:
         lines=opens + 2,
         newlines=len(begins),
         at=at,
-        heads=slices_of(data, begins[first + 1], begins[first + 2] - 2),
+        prefixes=slices_of(data, begins[first + 1], begins[first + 2] - 2),
         start_ns=start_ns,
         duration_ns=duration_ns,
         args=Args(data, text, begins[first + 3] + len(_ARGS) - 2, begins[closes[at]] - 1),
@@ -319,11 +319,11 @@ def find_torch_layout(data: bytes) -> TorchLayout | None:
 
 
 def _of_lines(text: Bytes, begins: Ints, length: Ints, opens: Ints, closes: Ints) -> Ints:
-    """Which events have a head, a line of times and arguments, as far as the ends of their lines tell."""
+    """The events with lines for prefix, times and arguments, by the first and last bytes of the lines."""
     at = np.flatnonzero(closes - opens >= _LEAST_LINES - 1)
-    head, args, last = opens[at] + 1, opens[at] + 3, closes[at] - 1
-    good = (length[head] > len(_HEAD)) & (length[args] == len(_ARGS) - 1) & (length[last] == len(_CLOSES_ARGS) - 1)
-    good &= matches_at(text, begins[head], _HEAD) & (text[begins[head + 1] - 2] == _COMMA)
+    prefix, args, last = opens[at] + 1, opens[at] + 3, closes[at] - 1
+    good = (length[prefix] > len(_HEAD)) & (length[args] == len(_ARGS) - 1) & (length[last] == len(_CLOSES_ARGS) - 1)
+    good &= matches_at(text, begins[prefix], _HEAD) & (text[begins[prefix + 1] - 2] == _COMMA)
     good &= matches_at(text, begins[args], _ARGS) & (text[begins[args] - 2] == _COMMA)
     good &= matches_at(text, begins[last], _CLOSES_ARGS)
     whole: Ints = at[good]
@@ -331,7 +331,7 @@ def _of_lines(text: Bytes, begins: Ints, length: Ints, opens: Ints, closes: Ints
 
 
 def _times(text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Mask]:
-    """Start and duration on lines, and which lines are such a pair; ``ends`` are the positions of the commas."""
+    """Start and duration on lines, and which lines hold such a pair; ``ends`` are the positions of the commas."""
     begins = begins + len(_TIME)
     middle = np.zeros(len(begins), np.int64)
     left = np.flatnonzero(matches_at(text, begins - len(_TIME), _TIME))

@@ -1,4 +1,4 @@
-"""Converts events that are Python objects to columns: the slow path, for those that the fast one declines."""
+"""Converts events that are Python objects to columns: the slow path, for events that the fast path cannot decode."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tui.loaders.chrome_trace.event_batches import (
     Anomaly,
     Arg,
     ArgKind,
+    ArgValues,
     EventBatch,
     EventRows,
-    Texts,
-    Values,
+    TextCodes,
+    drop_implausible_times,
     text_of,
-    timed,
 )
 from tui.loaders.digits import NULL, ns_of
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-def batch_of(
+def batch_from_objects(
     events: Sequence[Mapping[str, Any]], lines: Sequence[int] | None, args: Sequence[Arg], anomalies: Anomalies
 ) -> EventBatch:
-    """Columns of events as Python objects: the slow way, for those that the fast one does not take."""
-    texts = Texts()
-    complete = Gathered(args, texts)
-    instants = Gathered(args, texts)
-    flows = Gathered((), texts)
+    """The columns of events that are Python objects."""
+    texts = TextCodes()
+    complete = EventColumnBuilder(args, texts)
+    instants = EventColumnBuilder(args, texts)
+    flows = EventColumnBuilder((), texts)
     names: list[tuple[str | None, str | None, str, str]] = []
     for index, event in enumerate(events):
         line = None if lines is None else lines[index]
@@ -42,7 +42,7 @@ def batch_of(
         if phase == "X":
             complete.add(event, line)
         elif phase == "M":
-            names += names_of(event)
+            names += metadata_names(event)
         elif isinstance(phase, str) and phase in INSTANT:
             instants.add(event, line)
         elif isinstance(phase, str) and phase in FLOW:
@@ -51,9 +51,9 @@ def batch_of(
             anomalies.add(Anomaly.PHASE, line=line, text=text_of(event.get("name")))
     piece = EventBatch(
         [],
-        timed(complete.rows(with_duration=True), anomalies),
-        timed(instants.rows(), anomalies),
-        timed(flows.rows(is_flow=True), anomalies),
+        drop_implausible_times(complete.rows(with_duration=True), anomalies),
+        drop_implausible_times(instants.rows(), anomalies),
+        drop_implausible_times(flows.rows(is_flow=True), anomalies),
         names,
         anomalies.found,
         len(events),
@@ -63,8 +63,8 @@ def batch_of(
     return piece
 
 
-def names_of(event: Mapping[str, Any]) -> list[tuple[str | None, str | None, str, str]]:
-    """What an event of phase M calls processes and threads: pid, tid, what is named, the name."""
+def metadata_names(event: Mapping[str, Any]) -> list[tuple[str | None, str | None, str, str]]:
+    """The names of processes and threads in a metadata event (``ph`` M): pid, tid, kind of name, name."""
     args, kind = event.get("args"), event.get("name")
     if not isinstance(args, dict) or not isinstance(kind, str):
         return []
@@ -76,10 +76,10 @@ def _short(value: object) -> str:
     return text_of(value)[:LONGEST_TEXT].encode("utf-8", "replace").decode()
 
 
-class GatheredArgs:
-    """Arguments that come event by event."""
+class ArgColumnBuilder:
+    """Collects arguments event by event."""
 
-    def __init__(self, args: Sequence[Arg], texts: Texts) -> None:
+    def __init__(self, args: Sequence[Arg], texts: TextCodes) -> None:
         self._args = args
         self._keys = {
             key: (column, position) for column, arg in enumerate(args) for position, key in enumerate(arg.keys)
@@ -88,7 +88,7 @@ class GatheredArgs:
         self._values: dict[int, tuple[list[int], list[Any]]] = {}
 
     def add(self, row: int, args: Mapping[str, Any]) -> None:
-        """Take the arguments of the event in a row; texts may be the bytes of their JSON."""
+        """Add the arguments of the event in a row; texts may be JSON as bytes."""
         chosen: dict[int, tuple[int, Any]] = {}
         for key, value in args.items():
             found = self._keys.get(key.lower())
@@ -101,10 +101,10 @@ class GatheredArgs:
             rows.append(row)
             values.append(self._converted(value, self._args[column].kind))
 
-    def values(self) -> list[Values]:
-        """All that came."""
+    def values(self) -> list[ArgValues]:
+        """All values."""
         return [
-            Values(column, np.array(rows, np.int64), np.array(values, dtype_of(self._args[column].kind)))
+            ArgValues(column, np.array(rows, np.int64), np.array(values, dtype_of(self._args[column].kind)))
             for column, (rows, values) in self._values.items()
         ]
 
@@ -112,15 +112,15 @@ class GatheredArgs:
         if kind is ArgKind.INTEGER:
             return integer_of(value)
         if kind is ArgKind.NUMBER:
-            return number_of(value)
+            return float_of(value)
         return self._texts.of(value)
 
 
-class Gathered:
-    """Columns that grow."""
+class EventColumnBuilder:
+    """Collects the columns of events one by one."""
 
-    def __init__(self, args: Sequence[Arg], texts: Texts) -> None:
-        self._args = GatheredArgs(args, texts)
+    def __init__(self, args: Sequence[Arg], texts: TextCodes) -> None:
+        self._args = ArgColumnBuilder(args, texts)
         self._texts = texts
         self._codes: tuple[list[int], ...] = ([], [], [], [])
         self._starts: list[int] = []
@@ -130,7 +130,7 @@ class Gathered:
         self._numbers: list[int] = []
 
     def add(self, event: Mapping[str, Any], line: int | None) -> None:
-        """Take the next event."""
+        """Add an event."""
         cat, name, pid, tid = self._codes
         cat.append(self._texts.of(event.get("cat")))
         name.append(self._texts.of(event.get("name")))
@@ -147,7 +147,7 @@ class Gathered:
             self._args.add(len(self._starts) - 1, args)
 
     def rows(self, *, with_duration: bool = False, is_flow: bool = False) -> EventRows:
-        """All that came."""
+        """All values."""
         cat, name, pid, tid = (np.array(codes, np.int32) for codes in self._codes)
         return EventRows(
             cat, name, pid, tid,
@@ -161,14 +161,14 @@ class Gathered:
 
 
 def dtype_of(kind: ArgKind) -> type[np.int64 | np.float64 | np.int32]:
-    """What `Values` of a kind are."""
+    """The type of `ArgValues.values`."""
     if kind is ArgKind.INTEGER:
         return np.int64
     return np.float64 if kind is ArgKind.NUMBER else np.int32
 
 
 def integer_of(value: object) -> int:
-    """A whole number of 64 bits, also from its text; `NULL` where it is none.
+    """A whole number of 64 bits, also from text; `NULL` for other values.
 
     >>> integer_of("42"), integer_of(7.0), integer_of(7.5) == integer_of(2**64) == integer_of("x") == NULL
     (42, 7, True)
@@ -185,8 +185,8 @@ def integer_of(value: object) -> int:
     return value
 
 
-def number_of(value: object) -> float:
-    """A number, also from its text; NaN where it is none."""
+def float_of(value: object) -> float:
+    """A number, also from text; NaN for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return float("nan")
     try:

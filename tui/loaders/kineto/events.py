@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
-from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, Split
+from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
 from tui.loaders.digits import NULL
 from tui.model.errors import WHAT_OPENS
 from tui.model.schema import NAME
@@ -454,7 +454,7 @@ def _role_of_process(pid: str | None) -> str | None:
     return _LEGACY_ROLE if pid in LEGACY else None
 
 
-SPLIT: Final = Split(
+SPLIT: Final = EventSplit(
     _COLUMNS | {_LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line")}, _role, _role_of_process
 )
 """The events of each role, and ``legacy``: those of PyTorch's first profiler."""
