@@ -99,9 +99,9 @@ def test_the_innermost_of_some_that_begins_at_a_moment() -> None:
     nesting = nested(ints([1, 1, 1, 2]), ints([0, 0, 0, 0]), ints([10, 5, 7, 4]))
     among = np.array([True, False, True, False])
     # Interval 1 lies within 2, but is not among them; thread 2 has none, and at 5 nothing begins.
-    assert nesting.beginning(ints([1, 1, 2, 3]), ints([0, 5, 0, 0]), among).tolist() == [2, NONE, NONE, NONE]
-    assert nesting.beginning(ints([1, 2]), ints([0, 0]), ~among).tolist() == [1, 3]
-    assert nesting.beginning(ints([1]), ints([0]), np.zeros(4, np.bool_)).tolist() == [NONE]
+    assert nesting.innermost_starting(ints([1, 1, 2, 3]), ints([0, 5, 0, 0]), among).tolist() == [2, NONE, NONE, NONE]
+    assert nesting.innermost_starting(ints([1, 2]), ints([0, 0]), ~among).tolist() == [1, 3]
+    assert nesting.innermost_starting(ints([1]), ints([0]), np.zeros(4, np.bool_)).tolist() == [NONE]
 
 
 @pytest.mark.parametrize("slack", [0, 3])

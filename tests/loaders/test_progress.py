@@ -11,8 +11,7 @@ import pytest
 
 from tests.corpus import recording_file
 from tests.profiles import SAMPLES
-from tui.loaders import base, raw_input, registry
-from tui.loaders import source as sources
+from tui.loaders import base, input_file, raw_input, registry
 from tui.loaders.chrome_trace import read_trace
 from tui.loaders.sqlite import read_rows
 
@@ -66,7 +65,7 @@ def check(profile: Profile, previews: list[LoadPreview], *, least: int) -> None:
 def test_a_trace_of_nvprof_is_reported_of_block_by_block(
     tmp_path: Path, pack: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources.InputFile.blocks, "__kwdefaults__", {"block_size": 1 << 14, "line_limit": 1 << 20})
+    monkeypatch.setattr(input_file.InputFile.blocks, "__kwdefaults__", {"block_size": 1 << 14, "line_limit": 1 << 20})
     data = (SAMPLES / "resnet50_training.nvprof.log").read_bytes()
     path = tmp_path / ("run.log.gz" if pack else "run.log")
     path.write_bytes(gzip.compress(data) if pack else data)
@@ -89,7 +88,7 @@ def test_several_clocks_have_no_span(tmp_path: Path) -> None:
 
 
 def test_who_asks_for_no_progress_pays_nothing() -> None:
-    source = sources.InputFile.open(str(SAMPLES / "resnet50_training.nvprof.log"))
+    source = input_file.InputFile.open(str(SAMPLES / "resnet50_training.nvprof.log"))
     assert not source.preview.is_wanted
     source.preview.add(pl.DataFrame({"name": ["x"], "calls": [1], "total_ns": [1], "first_ns": [0], "last_ns": [0]}))
     assert source.preview.look() is None

@@ -69,7 +69,7 @@ class Nesting:
             here = np.where(ended, self._parent_in_order[here], here)
         return np.where(here != NONE, self._order[here], NONE)
 
-    def beginning(self, thread: Ints, at: Ints, among: npt.NDArray[np.bool_]) -> Ints:
+    def innermost_starting(self, thread: Ints, at: Ints, among: npt.NDArray[np.bool_]) -> Ints:
         """The index of the innermost of some intervals that begins at each time, or `NONE`."""
         chosen = np.flatnonzero(among[self._order])
         if not len(chosen) or not len(thread):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.loaders.nsys import twin
-from tui.loaders import raw_input, source
+from tui.loaders import input_file, raw_input
 from tui.loaders.registry import load_one
 from tui.loaders.sqlite import database, read_rows
 from tui.model.errors import ProftuiError
@@ -25,7 +25,7 @@ def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(database, "_MANY_ROWS", 100)
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0)
-    monkeypatch.setattr(source, "_READ_SIZE", 4096)
+    monkeypatch.setattr(input_file, "_READ_SIZE", 4096)
     kernels = [twin.kernel(100, 10 * row, 10 * row + 5, row) for row in range(3_000)]
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
     return twin.write(tmp_path / "run.sqlite", "2023.4", tables)

@@ -1,4 +1,4 @@
-"""The events of a trace by role, whichever version of PyTorch wrote them; order and memory events."""
+"""The events of a trace by role, for all versions of PyTorch; sorting them, and memory events."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
-    """The rows by start, of those that begin together the longer first, of equal ones that whose id came first.
+    """The order of rows by start, then longer rows first, then by id.
 
     Args:
-        rows: With ``start_ns`` and ``duration_ns``, none of them null, and ``external_id``.
+        rows: Rows with ``start_ns`` and ``duration_ns``, without nulls, and ``external_id``.
 
     Returns:
-        The positions of the rows; None where they are in order as they stand.
+        The positions of the rows; None if they are in order already.
     """
     start = rows["start_ns"].to_numpy()
-    # Profilers write nearly in order: this sort sees that.
+    # Profilers write nearly in order, which makes a stable sort fast.
     order = np.argsort(start, kind="stable")
     moments = start[order]
     together = moments[1:] == moments[:-1]
@@ -54,70 +54,69 @@ def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
     return None if (order[1:] > order[:-1]).all() else order
 
 
-def in_order(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
-    """The columns in another order, each in one piece; they are taken out of the list.
+def reorder_columns(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
+    """A frame of the columns in another order, each in one chunk; this empties ``columns``.
 
-    Where there are few cores, at most one column exists twice, if nothing else refers to them. At least one of them has
-    values.
+    With few cores, at most one column exists twice, if nothing else refers to them. At least one column has values.
     """
     positions = None if order is None else pl.Series(order.astype(np.uint32))
     names = [column.name for column in columns]
 
     def moved() -> pl.Series | pl.Expr:
         column = columns.pop()
-        if len(column) and column.null_count() == len(column):  # stays one value for all rows
+        if len(column) and column.null_count() == len(column):  # a literal takes no memory
             return pl.lit(None, column.dtype).alias(column.name)
         return column.rechunk() if positions is None else column.gather(positions)
 
     found = run_together(*[moved] * len(names))
-    made = [one for one in found if isinstance(one, pl.Series)]
-    empty = [one for one in found if isinstance(one, pl.Expr)]
-    return pl.DataFrame(made).with_columns(empty).select(names)
+    filled = [column for column in found if isinstance(column, pl.Series)]
+    empty = [column for column in found if isinstance(column, pl.Expr)]
+    return pl.DataFrame(filled).with_columns(empty).select(names)
 
 
 STEP: Final = "ProfilerStep#"
-"""How the annotation of a step of PyTorch's own profiler begins."""
+"""The prefix of the annotation of a profiler step."""
 
 _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}[0-9]|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
-"""Annotations that the oldest versions put among the operators."""
+"""Annotations that the oldest versions record as operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class KinetoEvents:
-    """A trace, sorted out.
+    """The events of a trace by role.
 
-    Every frame has the columns of `Trace.complete` that its events need, with pid and
-    tid as Int64 (null where they are no numbers).
+    Each frame has the columns of `Trace.complete` that its role needs, with pid and tid as Int64 (null if they are not
+    numbers).
     """
 
     era: Era
     ops: pl.DataFrame
-    """By start, those around others before them."""
+    """By start, enclosing ops first."""
     ranges: pl.DataFrame
     """Annotations of the user and of PyTorch itself, in the same order."""
     python: pl.DataFrame
     """Python functions and modules, in the same order."""
     calls: pl.DataFrame
-    """CUDA or HIP API calls, in the order of the file."""
+    """CUDA or HIP API calls, in file order."""
     gpu: pl.DataFrame
-    """Work of the GPU, with its ``kind``; of each kind in the order of the file."""
+    """GPU work with its ``kind``; each kind in file order."""
     overhead: pl.DataFrame
     """Work of the profiler itself."""
     waits: pl.DataFrame
     """What calls and streams waited for: columns of `tui.correlation.launches.with_waits`."""
-    far: int
-    """How many events were left out because their time is far from that of all others."""
+    implausible: int
+    """The number of events left out because of implausible times."""
     begin_ns: int
-    """What 0 of the start times is in those of the trace."""
+    """Time 0 of these frames in the times of the trace."""
 
 
-def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
-    """Put the events of a trace into order.
+def events_by_role(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
+    """Sort the events of a trace by role.
 
     Args:
-        trace: With its events by role. They are taken out of it: nothing else takes more memory.
-        roles: What is known of all of its events.
-        called: What messages call the file.
+        trace: The trace; its ``parts`` are emptied, because they take the most memory.
+        roles: Facts about all of its events.
+        called: The name of the file in messages.
 
     Raises:
         ProftuiError: The times are not those of a recording.
@@ -129,7 +128,7 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
     del numbered
     known = sum(rows.height for rows in parts.values())
     parts, begin_ns = drop_outlier_events(parts, called=called)
-    far = known - sum(rows.height for rows in parts.values())
+    implausible = known - sum(rows.height for rows in parts.values())
     if era is Era.FIRST:
         is_range = matching(parts["op"]["name"], _RANGE_AMONG_OPERATORS)
         parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
@@ -142,16 +141,16 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
         ranges=ranges,
         python=python,
         calls=parts["call"],
-        gpu=_placed(pl.concat(work), labels),
+        gpu=_with_device_and_stream(pl.concat(work), labels),
         overhead=parts["overhead"],
         waits=_waits(parts["sync"]),
-        far=far,
+        implausible=implausible,
         begin_ns=begin_ns,
     )
 
 
 _NO_STREAM: Final = (1 << 32) - 1
-"""What CUPTI writes in place of a stream, as -1 in later versions."""
+"""What CUPTI writes if there is no stream; -1 in later versions."""
 
 
 def _waits(syncs: pl.DataFrame) -> pl.DataFrame:
@@ -178,7 +177,7 @@ def _with_numbers(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
 
 
 def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
-    """The GPU that each process of the trace stands for, where it is labeled as one: gpu and pid."""
+    """The GPUs among the processes of the trace, by their labels: gpu and pid."""
     return (
         names.filter(pl.col("name").cast(pl.String) == "process_labels")
         .select(
@@ -190,8 +189,8 @@ def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _placed(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """Fill device and stream of work whose arguments are lost: its process and thread stand for them."""
+def _with_device_and_stream(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """Fill missing device and stream of GPU work from its process and thread."""
     return (
         gpu.join(labels, on="pid", how="left", maintain_order="left")
         .with_columns(
@@ -206,38 +205,38 @@ def _placed(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _outer_first(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
-    """The rows of a role, which are taken out, sorted so that one that lies within another follows it."""
+    """Take the rows of a role out of ``parts``, and sort enclosing rows first."""
     order = by_nesting_order(parts[role])
-    return in_order(parts.pop(role).get_columns(), order)
+    return reorder_columns(parts.pop(role).get_columns(), order)
 
 
-EVENT: Final = r"^\[memory\]$"
-"""The name of such an event."""
+MEMORY_EVENT: Final = r"^\[memory\]$"
+"""The name of an allocation or release."""
 
 OUT_OF_MEMORY: Final = r"^\[OutOfMemory\]$"
-"""The name of an event of an allocation for which there was no room."""
+"""The name of a failed allocation."""
 
 CPU: Final = 0
-"""The number of the CPU among PyTorch's types of devices; memory of all others is of GPUs."""
+"""PyTorch's device type of the CPU; all others count as GPUs."""
 
 
-def is_far(begin_ns: int) -> pl.Expr:
-    """Whether an event lies more than a week from where the recording begins: its time is broken."""
+def is_implausible_start(begin_ns: int) -> pl.Expr:
+    """Whether an event starts more than a week from the beginning of the recording."""
     return ~(pl.col("start_ns") - begin_ns).is_between(-MAX_NS, MAX_NS)
 
 
 def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     """The allocations and releases of a trace, by time: columns of ``memory_events``.
 
-    An event that does not say how much was allocated or released is left out, and so is one far from all ops and calls.
+    Events without a size, and events with implausible times, are left out.
 
     Args:
         instants: `tui.loaders.chrome_trace.event_batches.Trace.instants`.
-        begin_ns: What 0 of the start times is in those of the trace.
+        begin_ns: Time 0 of the result in the times of the trace.
     """
     is_cpu = pl.col("device_type") == CPU
     return (
-        instants.filter(matching(instants["name"], EVENT), ~is_far(begin_ns))
+        instants.filter(matching(instants["name"], MEMORY_EVENT), ~is_implausible_start(begin_ns))
         .drop_nulls("bytes")
         .select(
             pl.when(is_cpu)
@@ -252,7 +251,7 @@ def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
             .alias("device"),
             pl.col("start_ns") - begin_ns,
             pl.col("bytes").alias("delta_bytes"),
-            # The first versions that wrote them know no totals.
+            # The first versions record no totals.
             *(
                 pl.when(pl.col(column) >= 0).then(column).alias(name)
                 for column, name in (("total_allocated", "allocated_bytes"), ("total_reserved", "reserved_bytes"))
@@ -265,7 +264,7 @@ def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
 
 
 _MAX_CATEGORIES_PER_ROW: Final = 8
-"""Above this ratio a lookup table with an entry per category would be mostly empty."""
+"""Above this ratio, a lookup table with an entry per category would be mostly empty."""
 
 
 def map_names(values: pl.Series, function: Callable[[str], str | None]) -> pl.Series:
@@ -332,7 +331,7 @@ COLLECTIVE: Final = (
     Arg("process_group_ranks", ("process group ranks",), ArgKind.TEXT),
     Arg("collective_seq", ("seq",), ArgKind.TEXT),
 )
-"""What NCCL kernels say of the collective operation that they are part of."""
+"""Arguments of NCCL kernels about their collective operation."""
 
 WANTED: Final = (
     Arg("correlation", ("correlation",), ArgKind.INTEGER),
@@ -347,22 +346,22 @@ WANTED: Final = (
     Arg("modules", ("module hierarchy",), ArgKind.TEXT),
     Arg("device", ("device",), ArgKind.INTEGER),
     Arg("context", ("context",), ArgKind.INTEGER),
-    # Intel's GPUs have queues.
+    # Intel GPUs have queues.
     Arg("stream", ("stream", "sycl queue"), ArgKind.INTEGER),
     Arg("registers", ("registers per thread",), ArgKind.INTEGER),
     Arg("shared_bytes", ("shared memory",), ArgKind.INTEGER),
     Arg("grid", ("grid",), ArgKind.TRIPLE),
     Arg("block", ("block",), ArgKind.TRIPLE),
-    # ``size`` is what AMD's older traces call it, on the copying call.
+    # Older AMD traces record ``size`` on the call.
     Arg("bytes", ("bytes", "size"), ArgKind.INTEGER),
     Arg("bandwidth", ("memory bandwidth (gb/s)",), ArgKind.NUMBER),
     Arg("graph_node", ("graph node id",), ArgKind.INTEGER),
     # Of synchronization.
     Arg("wait_on_stream", ("wait_on_stream",), ArgKind.INTEGER),
     Arg("event_record", ("wait_on_cuda_event_record_corr_id",), ArgKind.INTEGER),
-    # AMD's calls name the kernel that they launch.
+    # AMD: the kernel that a call launches.
     Arg("kernel", ("kernel",), ArgKind.TEXT),
-    # Of what the allocator did.
+    # Of memory events.
     Arg("device_type", ("device type",), ArgKind.INTEGER),
     Arg("device_id", ("device id",), ArgKind.INTEGER),
     Arg("total_allocated", ("total allocated",), ArgKind.INTEGER),
@@ -370,17 +369,17 @@ WANTED: Final = (
     Arg("address", ("addr",), ArgKind.INTEGER),
     *COLLECTIVE,
 )
-"""What to read of each event."""
+"""The arguments to read."""
 
 FORWARD_TO_BACKWARD: Final = "fwdbwd"
 CALL_TO_WORK: Final = "cpu_to_cuda"
-"""What PyTorch's first profiler calls the arrows from its ops to GPU work."""
+"""The category of flow events from ops to GPU work in PyTorch's first profiler."""
 FLOWS: Final = frozenset((FORWARD_TO_BACKWARD, CALL_TO_WORK))
-"""The categories of arrows that mean something here."""
+"""The categories of flow events that are read."""
 
 
 LEGACY: Final = ("CPU functions", "CUDA functions")
-"""What the export of PyTorch's first profiler calls its processes."""
+"""The processes in exports of PyTorch's first profiler."""
 _LEGACY_ROLE: Final = "legacy"
 
 _ROLES: Final = {
@@ -394,9 +393,9 @@ _ROLES: Final = {
     "overhead": "overhead",
 }
 _BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset", "sync": "sync"}
-"""Whatever stands before it: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
+"""By the last word of the category: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
 _REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|event)")
-"""What adds no information: annotations put on the GPU's rows."""
+"""Categories without further information: annotations repeated on the GPU's rows."""
 _FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
 
 GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -422,24 +421,24 @@ _COLUMNS: Final = {
     "overhead": (*_PLACE, "line"),
     "sync": (*_PLACE, "correlation", "device", "stream", "wait_on_stream", "event_record"),
 }
-"""What is needed of the events of each role: in a large trace every column counts."""
+"""The columns that each role needs; unneeded ones would take much memory."""
 
 GPU_ROLES: Final = ("kernel", "memcpy", "memset")
 """The roles of GPU work."""
 
 ROLES: Final = tuple(_COLUMNS)
-"""What events can be."""
+"""All roles of events."""
 
 
 class Era(Enum):
-    """What versions of the profiler differ in: how far the ids of events can be trusted."""
+    """The versions of the profiler, which differ in the meaning of ids."""
 
     FIRST = "PyTorch 1.8 and 1.9"
-    """Operators and GPU work share an id; 0 is none."""
+    """Operators and their GPU work have the same id; 0 means none."""
     MIDDLE = "PyTorch 1.10 to 2.1"
-    """The id of GPU work is its correlation number and no op's, though it looks like one (until the last of them)."""
+    """The id of GPU work is its correlation id, not that of an op (except in the last of these versions)."""
     LATE = "PyTorch 2.2 or later"
-    """The id of GPU work is that of its op."""
+    """The id of GPU work is the id of its op."""
 
 
 def _role(category: str | None) -> str | None:
@@ -457,33 +456,33 @@ def _role_of_process(pid: str | None) -> str | None:
 SPLIT: Final = EventSplit(
     _COLUMNS | {_LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line")}, _role, _role_of_process
 )
-"""The events of each role, and ``legacy``: those of PyTorch's first profiler."""
+"""Splits events by role; ``legacy`` is for PyTorch's first profiler."""
 
 
 class Roles:
-    """What must be known of all events of a trace, whatever their roles."""
+    """Facts about all events of a trace, over all roles."""
 
     def __init__(self, trace: Trace) -> None:
         self._events = Counter(trace.categories)
         self._has_record_functions = "record_function" in trace.seen
 
     def era(self, metadata: Mapping[str, Any]) -> Era:
-        """Which versions wrote the events that came, with what stands beside them."""
+        """The version that wrote the trace, by its events and metadata."""
         if _FIRST & self._events.keys():
             return Era.FIRST
         is_late = "baseTimeNanoseconds" in metadata or self._has_record_functions
         return Era.LATE if is_late else Era.MIDDLE
 
-    def not_read(self) -> list[tuple[str | None, int]]:
-        """Categories whose events nothing is made of, though they may tell something, and how many those are."""
+    def unread_categories(self) -> list[tuple[str | None, int]]:
+        """Categories of events that are not read but may hold information, with their number of events."""
         return [
             (category, count)
-            for category, count in sorted(self._events.items(), key=lambda one: (-one[1], one[0] or ""))
+            for category, count in sorted(self._events.items(), key=lambda item: (-item[1], item[0] or ""))
             if _role(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
         ]
 
-    def in_words(self) -> tuple[str, str]:
-        """What the events are, for one who expected a profile; and what to do."""
+    def describe(self) -> tuple[str, str]:
+        """A description of the events for the message that they are no profile, and a hint."""
         if not self._events:
             return "a trace without events", WHAT_OPENS
         categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]

@@ -1,4 +1,4 @@
-"""GPU activities of a trace, what it says of the recording, and issues of both."""
+"""GPU activities of a trace, facts of the recording, and issues about both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from tui.correlation.launches import with_launch
 from tui.correlation.plausible_times import dropped_events_text
 from tui.loaders.cupti import add_overhead
 from tui.loaders.input_issues import size_text
-from tui.loaders.kineto.events import COLLECTIVE, EVENT, GRID, OUT_OF_MEMORY, is_far, map_names, matching
+from tui.loaders.kineto.events import (
+    COLLECTIVE,
+    GRID,
+    MEMORY_EVENT,
+    OUT_OF_MEMORY,
+    is_implausible_start,
+    map_names,
+    matching,
+)
 from tui.loaders.multi_file.ranks import FROM_NAME, ranks_in_names
 from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
@@ -35,7 +43,7 @@ _LARGEST_RATE: Final = 1e15
 
 
 def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
-    """Make ``activities`` of the GPU work of a trace, with the columns of `with_launch` and ``external_id``.
+    """Build ``activities`` from the GPU work of a trace, with the columns of `with_launch` and ``external_id``.
 
     Args:
         events: Of the trace.
@@ -76,7 +84,7 @@ def activities_of(events: KinetoEvents, *, is_of_cuda: bool) -> pl.DataFrame:
 
 
 def plain_name(name: str) -> str:
-    """What nvprof calls CUDA's copy or memset, so that all formats have one name for it; other names as they are.
+    """Nvprof's name of a copy or memset, as in all other formats; other names unchanged.
 
     >>> plain_name("Memcpy HtoD (Pageable -> Device)"), plain_name("Memset (Device)"), plain_name("Memcpy M2D")
     ('[CUDA memcpy HtoD]', '[CUDA memset]', 'Memcpy M2D')
@@ -107,7 +115,7 @@ def _full_name(direction: re.Match[str]) -> str:
 
 
 def _memory(name: str, group: int) -> str | None:
-    """The memory that a copy comes from (group 2) or goes to (3), or that a memset writes."""
+    """The kind of memory that a copy reads (group 2) or writes (group 3), or that a memset writes."""
     copy = _COPY.fullmatch(name)
     if copy is not None:
         memory: str | None = copy[group]
@@ -118,7 +126,7 @@ def _memory(name: str, group: int) -> str | None:
 
 
 def _plausible_memory(gpu: pl.DataFrame) -> pl.DataFrame:
-    """The rows with what cannot be true of them taken out."""
+    """The rows with impossible memory kinds set to null."""
     return gpu.with_columns(
         pl.col("kind").cast(NAME),
         pl.when(pl.col("duration_ns") >= 0).then("duration_ns").alias("duration_ns"),
@@ -137,7 +145,7 @@ def _rate() -> pl.Expr:
 
 
 def _arguments(work: pl.DataFrame) -> pl.Series:
-    """What a collective operation is and works on, as ``key: value; ...``."""
+    """The arguments of collective operations, as ``key: value; ...``."""
     columns = [arg.column for arg in COLLECTIVE]
     operations = work.select(columns).with_row_index("row").filter(pl.col("collective").is_not_null())
     distinct = operations.select(columns).unique()
@@ -236,10 +244,10 @@ _HOST_IN_NAME: Final = re.compile(r"([\w.-]+?)_([0-9]+)\.(?:[0-9]+\.)?pt\.trace\
 _INT32: Final = range(1 << 31)
 _INT64: Final = range(1 << 63)
 _EPOCH_NS: Final = range(946_684_800_000_000_000, 4_102_444_800_000_000_000)
-"""From 2000 to 2100: a clock that says anything else does not count from 1970."""
+"""2000 to 2100; a time outside does not count from 1970."""
 _TEXT_LIMIT: Final = 200
 _MOST_DEVICES: Final = 1024
-"""More GPUs than a machine has."""
+"""More GPUs than any machine has."""
 
 _DEVICE_COLUMNS: Final = {
     "sm_count": ("numSms", _INT32),
@@ -254,7 +262,7 @@ _AMD: Final = re.compile(r"\bAMD\b|Radeon|Instinct|\bgfx[0-9]", re.IGNORECASE)
 
 
 def process_of(events: KinetoEvents) -> int | None:
-    """The process that most ops and calls are of."""
+    """The process with the most ops, ranges and calls."""
     counts = (
         pl.concat(rows["pid"].value_counts() for rows in (events.ops, events.ranges, events.calls))
         .drop_nulls("pid")
@@ -266,12 +274,12 @@ def process_of(events: KinetoEvents) -> int | None:
 
 
 def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, begin_ns: int) -> dict[str, Value]:
-    """Columns of ``sessions`` from what a trace says of itself.
+    """Columns of ``sessions`` from the metadata of a trace.
 
     Args:
-        metadata: What stands beside its events.
+        metadata: The members outside the list of events.
         name: The path of the file.
-        pid: Of the process.
+        pid: The process.
         begin_ns: Time 0 in the file's own clock.
     """
     distributed = metadata.get("distributedInfo")
@@ -294,55 +302,55 @@ def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, be
 
 
 def is_amd(metadata: Mapping[str, Any]) -> bool:
-    """Whether the trace is of AMD GPUs."""
+    """Whether the trace was recorded on AMD GPUs."""
     if any(key.startswith(("hip_", "roctracer", "rocprofiler")) for key in metadata):
         return True
-    return any(_AMD.search(str(one.get("name"))) or one.get("warpSize") == 64 for one in _properties(metadata))
+    return any(_AMD.search(str(gpu.get("name"))) or gpu.get("warpSize") == 64 for gpu in _properties(metadata))
 
 
 def is_of_cuda(metadata: Mapping[str, Any], calls: pl.DataFrame) -> bool:
-    """Whether what ran is work of CUDA, as far as is known; PyTorch for HIP keeps some names of CUDA's calls."""
+    """Whether the GPU work is CUDA's, as far as known; PyTorch for HIP keeps some names of CUDA calls."""
     if is_amd(metadata) or matching(calls["name"], _HIP_CALL).any():
         return False
     return calls.is_empty() or matching(calls["name"], _CUDA_CALL).any()
 
 
 def numbers_agents(metadata: Mapping[str, Any]) -> bool:
-    """Whether GPU work may bear numbers of agents, processors among them, instead of GPUs.
+    """Whether GPU work may have agent numbers, which include CPUs, instead of GPU numbers.
 
-    What roctracer recorded does; rocprofiler-sdk, which came after it, counts the GPUs alone.
+    roctracer writes agent numbers; rocprofiler-sdk, its successor, writes GPU numbers.
     """
     return is_amd(metadata) and not any(key.startswith("rocprofiler") for key in metadata)
 
 
 def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
-    """Rows of ``devices``: what the trace says of each GPU, nothing else; 0 says nothing."""
+    """Rows of ``devices`` as recorded in the trace; 0 means unknown."""
     amd = is_amd(metadata)
     rows: dict[int, dict[str, Value]] = {}
-    for one in _properties(metadata):
-        device = _whole(one.get("id"), _INT32)
+    for gpu in _properties(metadata):
+        device = _whole(gpu.get("id"), _INT32)
         if device is None or device in rows:
             continue
-        major, minor = _whole(one.get("computeMajor"), range(1, 100)), _whole(one.get("computeMinor"), range(100))
-        row: dict[str, Value] = {"device": device, "name": _text(one.get("name"))}
-        # AMD's major and minor are of another numbering than compute capabilities.
+        major, minor = _whole(gpu.get("computeMajor"), range(1, 100)), _whole(gpu.get("computeMinor"), range(100))
+        row: dict[str, Value] = {"device": device, "name": _text(gpu.get("name"))}
+        # On AMD, major and minor are not a compute capability.
         if not amd and major is not None and minor is not None:
             row["compute_capability"] = f"{major}.{minor}"
         for column, (key, allowed) in _DEVICE_COLUMNS.items():
-            row[column] = _whole(one.get(key), allowed) or None
+            row[column] = _whole(gpu.get(key), allowed) or None
         if row["shared_memory_per_sm_bytes"] is None:
-            row["shared_memory_per_sm_bytes"] = _whole(one.get("maxSharedMemoryPerMultiProcessor"), _INT64)
+            row["shared_memory_per_sm_bytes"] = _whole(gpu.get("maxSharedMemoryPerMultiProcessor"), _INT64)
         rows[device] = row
     return list(rows.values())
 
 
 def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = metadata.get("deviceProperties")
-    return [one for one in listed[:_MOST_DEVICES] if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    return [gpu for gpu in listed[:_MOST_DEVICES] if isinstance(gpu, Mapping)] if isinstance(listed, list) else []
 
 
 def _whole(value: object, allowed: range) -> int | None:
-    """A number that can be true."""
+    """A whole number, also from text; None if it is not in the allowed range."""
     if isinstance(value, str):
         value = whole_number(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value in allowed else None
@@ -353,13 +361,13 @@ def _text(value: object) -> str | None:
 
 
 def _host(file_name: str, pid: int | None) -> str | None:
-    """The host of which PyTorch made the file's name, where the number after it is that of the process."""
+    """The host in a file name that PyTorch chose, which is followed by the process id."""
     match = _HOST_IN_NAME.match(file_name)
     return match[1] if match and pid is not None and match[2] == str(pid) else None
 
 
 def _cuda_version(version: object) -> str | None:
-    """A version as people write it.
+    """A version as ``major.minor``.
 
     >>> _cuda_version(12040), _cuda_version("12.4"), _cuda_version(4)
     ('12.4', '12.4', None)
@@ -371,7 +379,7 @@ def _cuda_version(version: object) -> str | None:
 
 
 def _driver(metadata: Mapping[str, Any]) -> str | None:
-    """The newest CUDA or HIP that the driver can run; the number of the driver itself is not in a trace."""
+    """The newest CUDA or HIP version that the driver supports; its own version is not recorded."""
     cuda = _cuda_version(metadata.get("cuda_driver_version"))
     if cuda is not None:
         return f"for CUDA {cuda}"
@@ -389,13 +397,13 @@ _LAUNCH: Final = r"Launch|hipModuleLaunch|Memcpy|Memset"
 
 
 _MOST_NAMED: Final = 5
-"""Categories that are named in a message."""
+"""Categories listed in a message."""
 
 
 def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, collector: Collector) -> None:
-    """Note what is missing from a trace and why, and what was left out of it."""
-    if events.far:
-        collector.issue("warning", None, "", dropped_events_text(events.far))
+    """Report what is missing from a trace and why, and what was left out."""
+    if events.implausible:
+        collector.issue("warning", None, "", dropped_events_text(events.implausible))
     if events.gpu.is_empty():
         _report_no_gpu_work(roles, events, collector)
     if ops.paths_are_cut:
@@ -406,10 +414,10 @@ def report_issues(trace: Trace, roles: Roles, events: KinetoEvents, ops: Ops, co
             "some stacks or groups are longer than 16 KB or 1000 levels; their innermost part was left out",
         )
     add_overhead(events.overhead, events.gpu, TOOL, collector)
-    memory = trace.instants.filter(matching(trace.instants["name"], EVENT))
-    far = memory.filter(is_far(events.begin_ns)).height
-    if far:
-        collector.issue("warning", None, "[memory]", dropped_events_text(far))
+    memory = trace.instants.filter(matching(trace.instants["name"], MEMORY_EVENT))
+    implausible = memory.filter(is_implausible_start(events.begin_ns)).height
+    if implausible:
+        collector.issue("warning", None, "[memory]", dropped_events_text(implausible))
     _report_failed_allocations(trace, collector)
     lost = memory["bytes"].null_count()
     if lost:
@@ -427,8 +435,8 @@ def _report_failed_allocations(trace: Trace, collector: Collector) -> None:
 
 
 def report_unread(roles: Roles, collector: Collector) -> None:
-    """Report the events of which nothing was made."""
-    left = roles.not_read()
+    """Report the events that were not read."""
+    left = roles.unread_categories()
     if not left:
         return
     count = sum(events for _, events in left)
@@ -460,7 +468,7 @@ def _report_no_gpu_work(roles: Roles, events: KinetoEvents, collector: Collector
             "before the GPU finished; stop the other profiler, or call torch.cuda.synchronize() before the "
             "profiler stops, and record again",
         )
-    elif roles.not_read():
+    elif roles.unread_categories():
         reason = "no GPU work in the trace: events left out may belong to another kind of accelerator"
         collector.issue("warning", None, "", reason)
     elif events.ops.height or events.ranges.height:

@@ -25,9 +25,9 @@ from tui.loaders.kineto.events import (
     Era,
     KinetoEvents,
     Roles,
+    events_by_role,
     map_names,
     memory_events,
-    sort_out,
 )
 from tui.loaders.kineto.kineto_activities import (
     FORMAT_NAME,
@@ -59,19 +59,19 @@ if TYPE_CHECKING:
 
 _PROCESS: Final = re.compile(r"\[([^\[\]]{1,100})\] (.{1,100})")
 _RANK: Final = re.compile(r"(?:TP|rank)[-_ ]?([0-9]{1,6})", re.IGNORECASE)
-"""A label that is nothing but a rank; where several ways of parallelism are named, none of them is the rank of all."""
+"""A label that is only a rank. A label with several kinds of parallelism holds no global rank."""
 
 
 def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
-    """Each rank's own part of a trace, with its label; the trace itself, with none, where it is of one process.
+    """The part of each rank in a merged trace, with its label; an unmerged trace unchanged, with None.
 
-    Ids of launches restart in each rank, so ids of two ranks must not be compared.
+    Correlation ids restart in each rank, so ids of two ranks must not be compared.
 
     Args:
-        trace: Its events are taken out of it.
+        trace: The trace; its ``parts`` are emptied.
     """
     processes = pl.concat(rows["pid"].unique() for rows in trace.parts.values() if "pid" in rows.columns).unique()
-    labels = {found[1] for one in processes.cast(pl.String).drop_nulls() if (found := _PROCESS.fullmatch(one))}
+    labels = {found[1] for process in processes.cast(pl.String).drop_nulls() if (found := _PROCESS.fullmatch(process))}
     if not labels:
         yield None, trace
         return
@@ -82,17 +82,17 @@ def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
             label,
             replace(
                 trace,
-                metadata=_of_rank(trace.metadata, label),
-                parts={role: _of_label(rows, label) for role, rows in parts.items()},
-                instants=_of_label(trace.instants, label),
-                flows=_of_label(trace.flows, label),
-                names=_of_label(trace.names, label),
+                metadata=_metadata_of_rank(trace.metadata, label),
+                parts={role: _rows_of_rank(rows, label) for role, rows in parts.items()},
+                instants=_rows_of_rank(trace.instants, label),
+                flows=_rows_of_rank(trace.flows, label),
+                names=_rows_of_rank(trace.names, label),
             ),
         )
 
 
-def _of_label(rows: pl.DataFrame, label: str) -> pl.DataFrame:
-    """The rows of a rank, with the processes that they had before."""
+def _rows_of_rank(rows: pl.DataFrame, label: str) -> pl.DataFrame:
+    """The rows of a rank, with their original processes."""
 
     def process(pid: str) -> str | None:
         found = _PROCESS.fullmatch(pid)
@@ -102,39 +102,39 @@ def _of_label(rows: pl.DataFrame, label: str) -> pl.DataFrame:
     return own.filter(pl.col("pid").is_not_null())
 
 
-def _of_rank(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """What stands beside the events, in which the rank is that of the first part."""
+def _metadata_of_rank(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """The metadata with the rank in the label; a merged trace records only the rank of the first part."""
     recorded = metadata.get("distributedInfo")
     info = {key: value for key, value in recorded.items() if key != "rank"} if isinstance(recorded, dict) else {}
     rank = _RANK.fullmatch(label)
     return {**metadata, "distributedInfo": info | ({"rank": int(rank[1])} if rank else {})}
 
 
-_LEAST_RIGHT: Final = 0.95
-"""Ids of ops are believed where so many of those that can be checked are right."""
+_MIN_CORRECT: Final = 0.95
+"""The least share of correct ids, among those that launches can verify, for ids to be used."""
 _SLICE: Final = 1 << 16
-"""Rows that are looked at together."""
-_CONVINCING: Final = 20
-"""So many right ids, and none that is wrong, outweigh the version."""
+"""Rows that are checked at once."""
+_ENOUGH_CORRECT: Final = 20
+"""So many correct ids without a wrong one prove that ids are those of ops, whatever the version."""
 
 
 def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
-    """Put a trace into the collector, as one session, or one for each rank where several are merged in it.
+    """Add a trace to the collector: one session, or one for each rank of a merged trace.
 
     Args:
-        trace: With its events by role, which are taken out of it.
-        roles: What is known of all of its events.
-        collector: Gets the frames and the issues.
-        called: What messages call the file.
+        trace: The trace; its ``parts`` are emptied.
+        roles: Facts about all of its events.
+        collector: Receives frames and issues.
+        called: The name of the file in messages.
 
     Raises:
-        ProftuiError: There is nothing of PyTorch's profiler in it.
+        ProftuiError: The trace holds no events of PyTorch's profiler.
     """
     if is_legacy(trace):
         convert_legacy(trace, collector, called=called)
         return
     if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
-        found, what_to_do = roles.in_words()
+        found, what_to_do = roles.describe()
         raise ProftuiError(f"{called}: no profile found: {found}", what_to_do)
     for label, own in by_rank(trace):
         _convert_rank(own, roles, collector, called=called)
@@ -145,7 +145,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
 
 
 def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
-    events = sort_out(trace, roles, called=called)
+    events = events_by_role(trace, roles, called=called)
     begin_ns = trace.origin_ns + events.begin_ns
     pid = process_of(events)
     session = collector.open_session(FORMAT_NAME, None, pid=pid)
@@ -162,7 +162,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     )
     assert isinstance(ops, Ops)
     assert isinstance(work, pl.DataFrame)
-    activities = _linked(work, ops, events.era)
+    activities = _with_ops(work, ops, events.era)
     devices = devices_of(trace.metadata)
     if numbers_agents(trace.metadata):
         activities = _with_listed_devices(activities, events, devices, collector)
@@ -187,7 +187,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
 def _with_listed_devices(
     activities: pl.DataFrame, events: KinetoEvents, devices: Sequence[Mapping[str, Value]], collector: Collector
 ) -> pl.DataFrame:
-    """Number the devices of AMD's work as those of the list are."""
+    """Change the device numbers of GPU work on AMD to those of the list of devices."""
     listed = [row["device"] for row in devices if isinstance(row["device"], int)]
     numbers = device_numbers(activities, events.calls, listed)
     if not numbers:
@@ -214,17 +214,17 @@ def _ranges(events: KinetoEvents) -> Steps:
 
 
 def _resolution(events: KinetoEvents, begin_ns: int) -> int:
-    """The step of the times: the versions that write whole microseconds lose the rest."""
+    """The resolution of times: some versions write whole microseconds."""
     for rows in (events.ops, events.gpu, events.calls, events.ranges):
-        # Of most traces the first few tell.
+        # Usually the first rows decide.
         for some in rows.select("start_ns").iter_slices(_SLICE):
             if some.select(((pl.col("start_ns") + begin_ns) % 1000 != 0).any()).item():
                 return 1
     return 1000
 
 
-def _linked(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
-    """Join activities with the ops that launched them: by the launch, else by the id where ids can be trusted."""
+def _with_ops(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
+    """Join activities with the ops that launched them: by the launch, otherwise by the id if ids are reliable."""
     if ops.frame.is_empty():
         return activities
     linked = link_ops(activities, ops.frame, ops.nesting)
@@ -236,28 +236,28 @@ def _linked(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
     found = linked.join(by_id, on="external_id", how="left", maintain_order="left")
     if not _ids_are_of_ops(found, era):
         return linked
-    # Work that no op is known of has its own number for an id, until the newest versions.
+    # Before the newest versions, the id of work without a known op is its correlation id.
     is_own = pl.col("external_id").eq_missing(pl.col("correlation"))
-    is_told = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null() & ~is_own
+    uses_id = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null() & ~is_own
     return found.with_columns(
-        pl.when(is_told).then("by_id").otherwise("op").alias("op"),
-        pl.when(is_told).then(pl.lit("external id", NAME)).otherwise("op_join").alias("op_join"),
+        pl.when(uses_id).then("by_id").otherwise("op").alias("op"),
+        pl.when(uses_id).then(pl.lit("external id", NAME)).otherwise("op_join").alias("op_join"),
     ).drop("by_id")
 
 
 def _ids_are_of_ops(found: pl.DataFrame, era: Era) -> bool:
-    """Whether the ids of GPU work are those of its ops, as far as launches can tell.
+    """Whether the ids of GPU work are those of its ops, as verified by launches.
 
     Args:
-        found: GPU work with ``op`` by the launch and ``by_id``.
-        era: In which this is to be expected, or not.
+        found: GPU work with ``op`` (by the launch) and ``by_id``.
+        era: The version of the profiler.
     """
     checked = found.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
     right = checked.filter(pl.col("by_id") == pl.col("op")).height
     if era is Era.MIDDLE:
-        # The last of these versions had true ids already: many that all are right are no accident.
-        return right == checked.height >= _CONVINCING
-    return right >= _LEAST_RIGHT * checked.height
+        # The last of these versions writes the ids of ops; many correct ids without a wrong one prove it.
+        return right == checked.height >= _ENOUGH_CORRECT
+    return right >= _MIN_CORRECT * checked.height
 
 
 FORMAT: Final = Format(
@@ -275,8 +275,8 @@ _SURE: Final = re.compile(
 )
 
 
-_OTHERS: Final = MappingProxyType({"op": "CPU ops", "python": "Python functions", "call": "API calls"})
-"""What stands beside GPU work, mostly before it: what the preview shows while the rest is read."""
+_PREVIEWED: Final = MappingProxyType({"op": "CPU ops", "python": "Python functions", "call": "API calls"})
+"""Other rows that the preview counts; they usually precede GPU work."""
 
 
 class KinetoLoader:
@@ -288,7 +288,7 @@ class KinetoLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by what only PyTorch's profiler writes; hardly for other trace events, which other tools write too."""
+        """High for keys and categories of PyTorch's profiler, low for other trace events."""
         if head.lstrip()[:1] in (b"{", b"[") and _SURE.search(head):
             return 0.95
         return 0.3 if looks_like_trace(head) else 0.0
@@ -297,14 +297,14 @@ class KinetoLoader:
         """Read the trace.
 
         Raises:
-            ProftuiError: It holds nothing of PyTorch's profiler.
+            ProftuiError: The trace holds no events of PyTorch's profiler.
         """
 
         def watch(role: str, rows: pl.DataFrame) -> None:
             if role in GPU_ROLES:
                 source.preview.add(summed(rows))
-            elif role in _OTHERS:
-                source.preview.count(_OTHERS[role], rows.height)
+            elif role in _PREVIEWED:
+                source.preview.count(_PREVIEWED[role], rows.height)
 
         source.report_to(report)
         is_watched = source.preview.is_wanted
@@ -322,12 +322,12 @@ _CPU, _GPU = LEGACY
 
 
 def is_legacy(trace: Trace) -> bool:
-    """Whether the trace has the rows that this export calls its processes."""
+    """Whether the trace is an export of PyTorch's first profiler."""
     return trace.parts["legacy"].height > 0
 
 
 def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
-    """Put such a trace into the collector, as one session.
+    """Add an export of PyTorch's first profiler to the collector, as one session.
 
     Raises:
         ProftuiError: The times are not those of a recording.
@@ -356,7 +356,7 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
         "start_ns",
         "duration_ns",
         "line",
-        # This export calls the GPU's number a thread.
+        # In this export the thread is the number of the GPU.
         device=pl.col("tid").cast(pl.Int32, strict=False),
     )
     collector.add_frames(
@@ -381,7 +381,7 @@ def _legacy_events(trace: Trace) -> pl.DataFrame:
 
 
 def _link_to_ops(activities: pl.DataFrame, ops: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """Follow the arrows from the start of an op to the start of its GPU work."""
+    """Link GPU work to ops by the flow events from the start of an op to the start of its GPU work."""
     if ops.is_empty():
         return activities
     arrows = flows.filter(pl.col("cat").cast(pl.String) == CALL_TO_WORK).select(

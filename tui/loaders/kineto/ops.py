@@ -1,4 +1,4 @@
-"""The ops of a trace, and the paths to them: modules, ranges, calling ops and Python functions around them."""
+"""The ops of a trace, and the path to each: the modules, ranges, ops and Python functions that enclose it."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 LONGEST_PATH: Final = 16384
-"""Bytes of a path, more than Python's deepest stacks take; what would be longer lacks its innermost parts."""
+"""Bytes of a path, enough for Python's deepest stacks; a longer path lacks its innermost parts."""
 MOST_LEVELS: Final = 1000
-"""Names of a path, as many as Python's own limit; what lies deeper has the path to the deepest of them."""
+"""Names in a path, as Python's recursion limit; deeper intervals get the path of this depth."""
 _MOST_TEXT: Final = 1 << 28
-"""Bytes of all paths together: no more memory than that, whatever the input."""
+"""Bytes of all paths together."""
 
 _LARGE_TABLE: Final = 1 << 16
-"""Numbers below it are looked up faster than sorted, however few there are."""
+"""Below this number of possible keys, a lookup table is faster than sorting."""
 
 
 def inherited(nesting: Nesting, own: Ints) -> Ints:
-    """For each interval its own value, or that of the nearest one around it which has one, or `NONE`."""
+    """The value of each interval: its own, otherwise that of the nearest enclosing interval with one, or `NONE`."""
     values = own.copy()
     for rows in islice(levels(nesting.depth), 1, None):
         parent = nesting.parent[rows]
@@ -56,30 +56,30 @@ def inherited(nesting: Nesting, own: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The distinct paths from the outermost interval to others."""
+    """The distinct paths from an outermost interval to an interval."""
 
     code: Ints
-    """For each interval the number of the path that ends with it."""
+    """For each interval, the number of its path."""
     parent: Ints
-    """For each path the path without its last name, or `NONE`."""
+    """For each path, the number of the path without its last name, or `NONE`."""
     name: Ints
-    """For each path its last name, as an index of the names given."""
+    """For each path, the index of its last name."""
     depth: Ints
-    """For each path how many names come before the last."""
+    """For each path, the number of names before the last."""
     cut: bool
-    """Whether there are intervals deeper than `MOST_LEVELS`."""
+    """Whether some intervals are deeper than `MOST_LEVELS`."""
 
     def texts(self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> tuple[pl.Series, bool]:
         """The texts of paths.
 
         Args:
-            names: What ``name`` is the index of.
-            wanted: The paths of which the text is needed, any number of times.
-            separator: Stands between the names.
+            names: The names by index.
+            wanted: The numbers of the wanted paths.
+            separator: The text between names.
             innermost_first: Whether the last name comes first.
 
         Returns:
-            A text for each of ``wanted``, and whether some lack a part because they would be too long.
+            A text for each of ``wanted``, and whether some texts are cut.
         """
         by_level = list(levels(self.depth))
         needed = np.zeros(len(self.parent), np.bool_)
@@ -112,18 +112,18 @@ class Paths:
 
 
 def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
-    """Number the distinct paths to intervals.
+    """Assign numbers to the distinct paths of intervals.
 
     Args:
-        nesting: Of the intervals.
-        name: For each interval its name, as a number below ``names``.
-        names: How many names there are.
+        nesting: The nesting of the intervals.
+        name: The index of the name of each interval.
+        names: The number of names.
     """
     code = np.full(len(name), NONE, np.int64)
     parents, lasts, depths = [], [], []
     begin = end = 0
     for level, rows in enumerate(levels(nesting.depth)):
-        # All that has a parent has it one level up: its path is one of those from `begin` to `end`.
+        # The path of a parent is one level up: one of those from `begin` to `end`.
         around = nesting.parent[rows]
         if level >= MOST_LEVELS:
             code[rows] = code[around]
@@ -140,7 +140,7 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
 
 
 def _distinct(keys: Ints, below: int) -> tuple[Ints, Ints]:
-    """The distinct keys, sorted, and for each key which of them it is; all are from 0 and below a number."""
+    """The distinct keys, sorted, and the index of each key among them; keys are at least 0 and less than ``below``."""
     if below > _LARGE_TABLE + len(keys):
         distinct, which = np.unique(keys, return_inverse=True)
         return distinct, which
@@ -155,42 +155,42 @@ _MODULE: Final = "nn.Module: "
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class PathTexts:
     """A path for each op."""
 
     texts: pl.Series
-    """Categorical, null where there is none."""
+    """Categorical; null if there is no path."""
     cut: bool
-    """Whether one lacks a part, because it was too long."""
+    """Whether a path is cut."""
 
 
-def groups_of(events: KinetoEvents, marks: pl.Series) -> Texts:
-    """What each op ran in, outermost first: modules where they are recorded, else ranges and other ops.
+def op_groups(events: KinetoEvents, marks: pl.Series) -> PathTexts:
+    """The group of each op, outermost first: its modules if recorded, otherwise the enclosing ranges and ops.
 
     Args:
-        events: Of the trace.
-        marks: For each of ``events.ranges`` whether it is left out of the paths.
+        events: The events of the trace.
+        marks: Which of ``events.ranges`` are left out of the paths.
     """
     is_module = matching(events.python["name"], rf"^{re.escape(_MODULE)}")
     modules = _paths_around(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
     listed = map_names(events.ops["modules"], lambda path: "/".join(reversed(path.strip(";").split(";"))) or None)
-    around = _ranges_and_ops(events.ops, events.ranges.filter(~marks))
+    around = _paths_through_ranges_and_ops(events.ops, events.ranges.filter(~marks))
     texts = pl.select(pl.coalesce(modules.texts, listed, around.texts)).to_series()
-    return Texts(texts, modules.cut or around.cut)
+    return PathTexts(texts, modules.cut or around.cut)
 
 
-def stacks_of(events: KinetoEvents) -> Texts:
-    """The Python functions that called each op, innermost first: those around it, else those that its args name."""
+def op_stacks(events: KinetoEvents) -> PathTexts:
+    """The Python stack of each op, innermost first: the enclosing functions, otherwise those in its arguments."""
     around = _paths_around(events.python, events.ops, ";", innermost_first=True)
     listed = map_names(events.ops["call_stack"], lambda stack: stack.rstrip(";") or None)
-    return Texts(pl.select(pl.coalesce(around.texts, listed)).to_series(), around.cut)
+    return PathTexts(pl.select(pl.coalesce(around.texts, listed)).to_series(), around.cut)
 
 
-def _ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Texts:
-    """The path to each op through the ranges and ops around it."""
+def _paths_through_ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> PathTexts:
+    """The path of each op through the enclosing ranges and ops."""
     columns = ("start_ns", "duration_ns", "external_id", "pid", "tid", "name")
     rows = pl.concat([ranges.select(columns), ops.select(columns)])
-    # Where an op and a range begin and end together, the one whose id came first is around the other.
+    # If an op and a range have the same times, the one with the smaller id encloses the other.
     order = by_nesting_order(rows)
     of_rows = rows["name"]
     nesting = _nested(rows, order)
@@ -224,10 +224,10 @@ def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
 
 def _paths_around(
     frames: pl.DataFrame, ops: pl.DataFrame, separator: str, *, strip: str = "", innermost_first: bool = False
-) -> Texts:
-    """The path through ``frames`` to each op, null where none is around it."""
+) -> PathTexts:
+    """The path through ``frames`` to each op; null if none encloses it."""
     if frames.is_empty() or ops.is_empty():
-        return Texts(no_names(ops.height), False)
+        return PathTexts(no_names(ops.height), False)
     nesting = nest(frames)
     codes, names = _codes(frames["name"])
     found = paths(nesting, codes, len(names))
@@ -237,7 +237,7 @@ def _paths_around(
 
 
 def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
-    """For each name a number, and the names that the numbers stand for."""
+    """The code of each name, and the names by code."""
     known = names.fill_null("")
     distinct = known.unique()
     categories = distinct.to_physical().to_numpy()
@@ -246,26 +246,26 @@ def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
     return number[known.to_physical().to_numpy()], distinct.cast(pl.String)
 
 
-def _texts(found: Paths, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> Texts:
-    """The texts of the paths wanted, null for `NONE`."""
+def _texts(found: Paths, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> PathTexts:
+    """The texts of the wanted paths; null for `NONE`."""
     is_wanted = np.zeros(len(found.parent), np.bool_)
     is_wanted[wanted[wanted != NONE]] = True
     distinct = np.flatnonzero(is_wanted)
     texts, cut = found.texts(names, distinct, separator, innermost_first=innermost_first)
-    # The last position is that of `NONE`.
+    # `NONE` is -1: the last position.
     position = np.full(len(is_wanted) + 1, len(distinct), np.uint32)
     position[distinct] = np.arange(len(distinct))
-    return Texts(texts.cast(NAME).extend_constant(None, 1).gather(position[wanted]), cut)
+    return PathTexts(texts.cast(NAME).extend_constant(None, 1).gather(position[wanted]), cut)
 
 
 _BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch::autograd::AccumulateGrad"
-"""Names of what the autograd engine runs."""
+"""Names of ops that the autograd engine runs."""
 
 _USES_VALUES: Final = (
     r"conv|attention|flash_attn|_scaled_mm|_pool[0-9]d|::(?:index_select|embedding_dense_backward)|"
     r"::(?:mse|l1|smooth_l1|huber)_loss$|::(?:sum|mean|prod|amax|amin|max|min|var|std|norm|linalg_vector_norm)$"
 )
-"""Ops whose FLOPs or bytes depend on arguments that are no tensors. Those of others would cost memory for nothing."""
+"""Ops whose FLOPs or bytes depend on arguments other than tensors; the values of other ops are not kept."""
 
 _SHORT_TYPES: Final = {
     "double": "float64",
@@ -288,7 +288,7 @@ _SHORT_TYPES: Final = {
     "c10::Float8_e4m3fnuz": "float8_e4m3fnuz",
     "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
 }
-"""PyTorch's own names of C++ types of the elements of a tensor."""
+"""The short names of C++ element types in PyTorch."""
 _ELEMENT_TYPE: Final = re.compile(r"c10::[\w:<>]+")
 
 
@@ -299,31 +299,31 @@ class Ops:
     frame: pl.DataFrame
     """Columns of ``ops``; ``op`` counts from 0."""
     nesting: Nesting
-    """Of its rows."""
+    """The nesting of the rows."""
     external_ids: pl.Series
-    """For each row the id that the profiler gave it, null where it gave none."""
+    """The profiler's id of each op, or null."""
     paths_are_cut: bool
-    """Whether a path was too long to be kept whole."""
+    """Whether a path is cut."""
 
 
 def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
-    """Make ``ops`` of the operators of a trace.
+    """Build the frame ``ops`` of a trace.
 
     Args:
-        events: Of the trace.
-        flows: Its arrows, with start times as in ``events``.
-        marks: For each of ``events.ranges`` whether it marks an iteration, and so says nothing of what an op is for.
+        events: The events of the trace.
+        flows: Its flow events, with start times as in ``events``.
+        marks: Which of ``events.ranges`` mark iterations; these are left out of groups.
     """
     rows = events.ops
-    # These first: each needs much memory, and none of it longer.
+    # These first: each needs much memory for a short time.
     groups, stacks, passes, texts = run_together(
-        lambda: groups_of(events, marks),
-        lambda: stacks_of(events),
+        lambda: op_groups(events, marks),
+        lambda: op_stacks(events),
         lambda: _passes(rows, flows),
-        lambda: _texts_of_inputs(rows),
+        lambda: _input_columns(rows),
     )
-    assert isinstance(groups, Texts)
-    assert isinstance(stacks, Texts)
+    assert isinstance(groups, PathTexts)
+    assert isinstance(stacks, PathTexts)
     assert isinstance(passes, _Passes)
     assert isinstance(texts, dict)
     release_freed_memory()
@@ -349,10 +349,10 @@ def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
 
 @dataclass(frozen=True, slots=True)
 class _Passes:
-    """What ops have to do with the forward and the backward pass."""
+    """Which pass each op belongs to."""
 
     nesting: Nesting
-    """Of all ops."""
+    """The nesting of all ops."""
     direction: pl.Series
     forward: pl.Series
     """The forward op of each backward op."""
@@ -371,7 +371,7 @@ def _passes(rows: pl.DataFrame, flows: pl.DataFrame) -> _Passes:
     return _Passes(nesting, directions.gather(np.where(is_backward, 0, np.where(knows_forward, 1, 2))), forward)
 
 
-def _texts_of_inputs(rows: pl.DataFrame) -> dict[str, pl.Series]:
+def _input_columns(rows: pl.DataFrame) -> dict[str, pl.Series]:
     used = rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"]
     return {
         "dtype": map_names(rows["input_types"], _element_types),
@@ -390,7 +390,7 @@ def _is_backward(rows: pl.DataFrame, nesting: Nesting) -> npt.NDArray[np.bool_]:
 def _forward(
     rows: pl.DataFrame, nesting: Nesting, is_backward: npt.NDArray[np.bool_], flows: pl.DataFrame
 ) -> pl.Series:
-    """The row of the forward op of each backward op: by the profiler's arrows, else by the sequence number.
+    """The row of the forward op of each backward op: by flow events, otherwise by sequence number.
 
     Autograd gives the forward op that makes a node and the backward op that runs it the same sequence number, which
     counts up within a thread; of the forward ops with a number, the last to begin made the node.
@@ -401,8 +401,10 @@ def _forward(
         return pl.repeat(None, rows.height, dtype=pl.UInt32, eager=True)
     makers = _numbered(rows.select("pid", "tid", "sequence"), has_sequence & ~is_backward)
     key = ("pid", "forward_thread", "sequence")
-    by_arrow = _arrows(rows, nesting, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
-    # A number that two threads have used is ambiguous: the file does not say which of them is meant.
+    by_flow = (
+        _flow_pairs(rows, nesting, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
+    )
+    # A number that two threads have used is ambiguous.
     by_number = (
         makers.group_by("pid", "sequence")
         .agg(
@@ -414,12 +416,12 @@ def _forward(
         .select("pid", "sequence", "maker")
     )
     found = (
-        backward.join(by_arrow, on=key, how="left", nulls_equal=True)
+        backward.join(by_flow, on=key, how="left", nulls_equal=True)
         .join(by_number, on=("pid", "sequence"), how="left", nulls_equal=True)
         .select("row", forward=pl.coalesce("forward", "maker"))
         .drop_nulls()
     )
-    del backward, makers, by_arrow, by_number
+    del backward, makers, by_flow, by_number
     own = np.full(rows.height, NONE, np.int64)
     own[found["row"].to_numpy()] = found["forward"].to_numpy()
     forward = inherited(nesting, own)
@@ -431,18 +433,18 @@ def _has_sequence(rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _numbered(columns: pl.DataFrame, chosen: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Some rows, with the position of each as ``row``."""
+    """The chosen rows, with their positions as ``row``."""
     positions = pl.Series("row", np.flatnonzero(chosen))
     return columns.select(pl.all().gather(positions)).with_columns(positions)
 
 
-def _arrows(rows: pl.DataFrame, nesting: Nesting, flows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of backward ops (``row``) and of the forward ops (``forward``) that arrows lead from."""
-    arrows = flows.filter(pl.col("cat") == FORWARD_TO_BACKWARD)
-    pid, tid = whole_numbers(arrows["pid"]), whole_numbers(arrows["tid"])
-    # Of ops that begin at the same moment, the innermost has the arrow.
-    row = nesting.beginning(thread_codes(pid, tid), arrows["start_ns"].to_numpy(), _has_sequence(rows))
-    ends = arrows.select("ph", "id", row=row).filter(pl.col("row") != NONE, pid.is_not_null(), tid.is_not_null())
+def _flow_pairs(rows: pl.DataFrame, nesting: Nesting, flows: pl.DataFrame) -> pl.DataFrame:
+    """Pairs of a backward op (``row``) and its forward op (``forward``), by flow events."""
+    flow_events = flows.filter(pl.col("cat") == FORWARD_TO_BACKWARD)
+    pid, tid = whole_numbers(flow_events["pid"]), whole_numbers(flow_events["tid"])
+    # Among ops that start together, the flow event belongs to the innermost.
+    row = nesting.innermost_starting(thread_codes(pid, tid), flow_events["start_ns"].to_numpy(), _has_sequence(rows))
+    ends = flow_events.select("ph", "id", row=row).filter(pl.col("row") != NONE, pid.is_not_null(), tid.is_not_null())
     begin = ends.filter(pl.col("ph") == "s").select("id", forward="row").unique("id", keep="first")
     return ends.filter(pl.col("ph") == "f").join(begin, on="id").select("row", "forward")
 
@@ -456,24 +458,24 @@ def _json_list(text: str) -> list[object]:
 
 
 def _element_types(text: str) -> str | None:
-    """The element types of the tensors among the inputs, each once, in their order.
+    """The distinct element types of the input tensors, in input order.
 
     >>> _element_types('["c10::BFloat16", "long", "Scalar", "c10::BFloat16", ""]')
     'bfloat16, int64'
     """
     types: dict[str, None] = {}
-    for one in _json_list(text):
-        if isinstance(one, str) and (short := _SHORT_TYPES.get(one) or _unlisted(one)):
+    for name in _json_list(text):
+        if isinstance(name, str) and (short := _SHORT_TYPES.get(name) or _other_element_type(name)):
             types[short] = None
     return ", ".join(types) or None
 
 
-def _unlisted(one: str) -> str | None:
-    return one.removeprefix("c10::") if _ELEMENT_TYPE.fullmatch(one) else None
+def _other_element_type(name: str) -> str | None:
+    return name.removeprefix("c10::") if _ELEMENT_TYPE.fullmatch(name) else None
 
 
 def _shapes(text: str) -> str | None:
-    """The shapes of the inputs, the same however the file was written; null where no input has one.
+    """The shapes of the inputs in uniform spelling; null if no input has one.
 
     >>> _shapes('[[16,559, 1024],[]]'), _shapes('[[],[]]')
     ('[[16, 559, 1024], []]', None)
@@ -483,20 +485,21 @@ def _shapes(text: str) -> str | None:
 
 
 def _types_of_arguments(text: str) -> str | None:
-    """The element type of each input that is a tensor; what else the profiler says of an argument stays as it is.
+    """The element types of input tensors; the types of other inputs unchanged.
 
     >>> _types_of_arguments('["c10::BFloat16", "long", "Scalar", ""]')
     '["bfloat16", "int64", "Scalar", ""]'
     """
-    types = [_SHORT_TYPES.get(one) or _unlisted(one) or one if isinstance(one, str) else "" for one in _json_list(text)]
+    names = [name if isinstance(name, str) else "" for name in _json_list(text)]
+    types = [_SHORT_TYPES.get(name) or _other_element_type(name) or name for name in names]
     return json.dumps(types) if any(types) else None
 
 
 def _values(text: str) -> str | None:
-    """The values of the inputs that are no tensors, as texts.
+    """The values of inputs that are not tensors, as text.
 
     >>> _values('["", "", "[1, 1]", "True"]')
     '["", "", "[1, 1]", "True"]'
     """
-    values = [one if isinstance(one, str) else json.dumps(one) for one in _json_list(text)]
+    values = [value if isinstance(value, str) else json.dumps(value) for value in _json_list(text)]
     return json.dumps(values) if any(values) else None
