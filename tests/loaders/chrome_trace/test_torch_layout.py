@@ -86,7 +86,7 @@ def complete(draw: st.DrawFn, odd: str = "") -> str:
 
 
 @st.composite
-def arrow(draw: st.DrawFn, odd: str = "") -> str:
+def flow_event(draw: st.DrawFn, odd: str = "") -> str:
     def one_of(usual: list[str], others: list[str], part: str) -> str:
         return draw(st.sampled_from(others if odd == part else usual))
 
@@ -119,10 +119,10 @@ PARTS = ["number", "last", "members", "name", "start", "duration", "comma"]
 @st.composite
 def texts(draw: st.DrawFn) -> str:
     """Events, of which one may be odd."""
-    listed = draw(st.lists(complete() | complete() | arrow() | others, min_size=1, max_size=6))
+    listed = draw(st.lists(complete() | complete() | flow_event() | others, min_size=1, max_size=6))
     part = draw(st.none() | st.sampled_from(PARTS))
     if part is not None:
-        listed.insert(draw(st.integers(0, len(listed))), draw(complete(part) | arrow(part)))
+        listed.insert(draw(st.integers(0, len(listed))), draw(complete(part) | flow_event(part)))
     return "\n" + ",\n".join(listed) + ","
 
 
@@ -130,7 +130,7 @@ def contents(piece: EventBatch | None) -> Any:
     return None if piece is None else (
         [rows_of(rows, piece.texts) for rows in (piece.complete, piece.instants, piece.flows)],
         piece.names,
-        {odd: found.count for odd, found in piece.odd.items()},
+        {kind: found.count for kind, found in piece.anomalies.items()},
         piece.events,
         piece.newlines,
     )  # fmt: skip
