@@ -164,6 +164,7 @@ TABLES: Final = (
         "roofline:ROOFLINE",
         ("roofline",),
         needs="SHAPES",
+        export_function="roofline:exported_op_work_by_shape",
         is_summed=True,
     ),
     Table("op_work", "roofline:exported_op_work"),

@@ -22,11 +22,14 @@ ELEMENT_BYTES: Final[Mapping[str, float]] = MappingProxyType(
         **dict.fromkeys(("float32", "int32", "complex32"), 4),
         **dict.fromkeys(("float16", "bfloat16", "int16"), 2),
         **dict.fromkeys(("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"), 1),
-        **dict.fromkeys(("float8_e5m2fnuz", "Float8_e8m0fnu"), 1),
+        **dict.fromkeys(("float8_e5m2fnuz", "Float8_e8m0fnu", "Float4_e2m1fn_x2"), 1),
         "complex128": 16,
     }
 )
 """Bytes of one element of a type."""
+
+_PACKED: Final = "Float4_e2m1fn_x2"
+"""Two numbers of four bits in an element."""
 
 _SCALAR_TYPES: Final = MappingProxyType(
     {
@@ -35,6 +38,9 @@ _SCALAR_TYPES: Final = MappingProxyType(
     }
 )
 """PyTorch's numbers of element types (``c10/core/ScalarType.h``)."""
+
+
+NO_LIST: Final = "of a list of tensors PyTorch records no element types, and no shapes of long lists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class Call:
     """For each argument its value as text where it is a number or a list of numbers, else empty."""
     step: str | None = None
     """The annotation of the server's step that it runs in, which tells the lengths of the requests."""
+    kernel: str | None = None
+    """Of an op over lists of tensors a kernel that it launched, whose name tells the element type."""
 
     def shape(self, index: int) -> Shape:
         """The shape of a tensor argument.
@@ -59,7 +67,7 @@ class Call:
         """
         found = self.shapes[index] if index < len(self.shapes) else None
         if index < len(self.types) and self.types[index] == "TensorList":
-            raise UnknownWorkError("of a list of tensors PyTorch records no element types, and no shapes of long lists")
+            raise UnknownWorkError(NO_LIST)
         if not isinstance(found, tuple) or not found or not all(type(size) is int and size >= 0 for size in found):
             raise UnknownWorkError(f"the shape of argument {index + 1} is not recorded")
         return found
@@ -166,12 +174,16 @@ def _product(
 ) -> Work:
     """A batch of products of an M x K by a K x N matrix, plus a bias where there is one."""
     bias = bias if bias is not None and call.has(bias) else None
+    k *= 2 if call.types[a] == _PACKED else 1
     flops = 2 * batch * m * n * k + (batch * m * n if bias is not None else 0)
     out = bytes_of_type(out_type) if out_type else call.element_bytes(a)
-    moved = batch * (m * k * call.element_bytes(a) + k * n * call.element_bytes(b) + m * n * out)
+    moved = call.size_bytes(a) + call.size_bytes(b) + batch * m * n * out
     if bias is not None:
         moved += call.size_bytes(bias)
     formula = f"2·B·M·N·K{' + B·M·N' if bias is not None else ''}, B={batch} M={m} N={n} K={k}"
+    if call.types[a].startswith("complex"):
+        # A complex multiplication and addition take eight operations of real numbers.
+        flops, formula = 4 * flops, f"4 × ({formula}), complex numbers"
     return Work(flops, round(moved), formula, call.types[a])
 
 
@@ -192,21 +204,41 @@ def _mm(call: Call) -> Work:
     return _matrices(call, 0, 1)
 
 
+def _int_mm(call: Call) -> Work:
+    return _matrices(call, 0, 1, out_type="int32")
+
+
 def _addmm(call: Call) -> Work:
     return _matrices(call, 1, 2, bias=0)
 
 
 def _scaled_mm(call: Call) -> Work:
     # _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
-    text = call.values[6] if len(call.values) > 6 else ""
-    out_type = _SCALAR_TYPES.get(int(text), "") if re.fullmatch(r"[0-9]{1,3}", text) else ""
-    return _matrices(call, 0, 1, bias=4, out_type=out_type)
+    return _matrices(call, 0, 1, bias=4, out_type=_scalar_type(call, 6))
+
+
+def _scalar_type(call: Call, index: int) -> str:
+    """The element type that an argument asks for; empty where it is not recorded."""
+    text = call.values[index] if len(call.values) > index else ""
+    return _SCALAR_TYPES.get(int(text), "") if re.fullmatch(r"[0-9]{1,3}", text) else ""
+
+
+def _scaled_mm_of_tensorrt(call: Call) -> Work:
+    # cublas_scaled_mm(mat_a, mat_b, scale_a, scale_b, bias, out_dtype)
+    return _matrices(call, 0, 1, bias=4, out_type=_scalar_type(call, 5))
+
+
+def _scaled_mm_of_vllm(call: Call) -> Work:
+    # cutlass_scaled_mm(out, a, b, a_scales, b_scales, bias)
+    return _matrices(call, 1, 2, bias=5, out_type=call.types[0])
 
 
 def _batched(call: Call, a: int, b: int, bias: int | None = None) -> Work:
     left, right = call.shape(a), call.shape(b)
     if len(left) != 3 or len(right) != 3:
         raise UnknownWorkError("the operands are not batches of matrices")
+    if left[0] != right[0]:
+        raise UnknownWorkError(f"batches of {left[0]} and {right[0]} matrices")
     _matched(left[2], right[1])
     return _product(call, a, b, batch=left[0], m=left[1], n=right[2], k=left[2], bias=bias)
 
@@ -233,17 +265,22 @@ def _matmul(call: Call) -> Work:
     rows, inner = (left[-2], left[-1]) if len(left) > 1 else (1, left[0])
     other, columns = (right[-2], right[-1]) if len(right) > 1 else (right[0], 1)
     _matched(inner, other)
-    batch = broadcast(left[:-2], right[:-2])
-    if not right[:-2]:
-        # One matrix for the whole batch: it is read once.
-        return _product(call, 0, 1, batch=1, m=math.prod(batch) * rows, n=columns, k=inner)
-    return _product(call, 0, 1, batch=math.prod(batch), m=rows, n=columns, k=inner)
+    # One matrix for the whole batch is read once.
+    batch = math.prod(broadcast(left[:-2], right[:-2]))
+    return _product(call, 0, 1, batch=batch, m=rows, n=columns, k=inner)
 
 
 def _matrix_vector(call: Call) -> Work:
     matrix = call.shape(0)
     _matched(matrix[-1], call.shape(1)[0])
     return _product(call, 0, 1, batch=1, m=matrix[0], n=1, k=matrix[1])
+
+
+def _add_matrix_vector(call: Call) -> Work:
+    # addmv(self, mat, vec)
+    matrix = call.shape(1)
+    _matched(matrix[-1], call.shape(2)[0])
+    return _product(call, 1, 2, batch=1, m=matrix[0], n=1, k=matrix[1], bias=0)
 
 
 # --- convolutions ---------------------------------------------------------------------------------------------------
@@ -348,8 +385,23 @@ def _vendor_convolution(call: Call) -> Work:
     return _not_transposed(call, padding=first, stride=first + 1, dilation=first + 2, groups=first + 3)
 
 
+def _transposed_convolution(call: Call) -> Work:
+    # conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    sizes = _convolution_sizes(
+        call.shape(0),
+        call.shape(1),
+        stride=call.numbers(3),
+        padding=call.numbers(4),
+        dilation=call.numbers(7),
+        transposed=True,
+        output_padding=call.numbers(5),
+        groups=call.numbers(6)[0],
+    )
+    return _forward(call, sizes)
+
+
 def _plain_convolution(call: Call) -> Work:
-    # conv2d(input, weight, bias, stride, padding, dilation, groups)
+    # conv2d(input, weight, bias, stride, padding, dilation, groups), and cudnn_convolution_relu
     return _not_transposed(call, stride=3, padding=4, dilation=5, groups=6)
 
 
@@ -394,7 +446,7 @@ def _convolution_backward(call: Call) -> Work:
     if of_weight:
         moved += gradient + call.size_bytes(1) + call.size_bytes(2)
     if of_bias:
-        moved += call.shape(0)[1] * call.element_bytes(0)
+        moved += gradient + call.shape(0)[1] * call.element_bytes(0)
     times = of_input + of_weight
     return Work(times * sizes.flops, round(moved), f"{times} × ({sizes.formula})", call.types[1])
 
@@ -403,7 +455,7 @@ def _convolution_backward(call: Call) -> Work:
 
 
 def _attention(
-    call: Call, *, query: int, causal: int, heads_first: bool = True, backward: float = 0, dropped: int | None = None
+    call: Call, *, query: int, causal: int, heads_first: bool = True, backward: float = 0, mask: int | None = None
 ) -> Work:
     """Scaled dot product attention; ``query`` is the argument with Q, K and V follow it.
 
@@ -413,13 +465,11 @@ def _attention(
         causal: Index of the truth value for a causal mask.
         heads_first: Whether tensors are batch, heads, sequence, size; else batch, sequence, heads, size.
         backward: How many times the forward's FLOPs a backward pass takes; 0 for a forward pass.
-        dropped: Index of a mask; one that is given may drop any part of the scores, so the FLOPs are not known.
+        mask: Index of a mask, which is added to the scores: all of them are computed.
     """
     shapes = [call.shape(query + i) for i in range(3)]
     if any(len(shape) != 4 for shape in shapes):
         raise UnknownWorkError("sequences of several lengths are packed together, and their lengths are not recorded")
-    if dropped is not None and call.has(dropped):
-        raise UnknownWorkError("the attention mask is a tensor")
     if not heads_first:
         shapes = [(shape[0], shape[2], shape[1], shape[3]) for shape in shapes]
     (batch, heads, queries, size), (_, _, keys, _), (_, _, _, value_size) = shapes
@@ -439,6 +489,7 @@ def _attention(
     formula = (
         f"{f'{backward:g} × ' if backward else ''}2·B·H·Nq·Nkv·(dqk + dv){'; causal' if is_causal else ''}, "
         f"B={batch} H={heads} Nq={queries} Nkv={keys} dqk={size} dv={value_size}"
+        f"{'; masked scores are computed, too' if mask is not None and call.has(mask) else ''}"
     )
     return Work(round(flops), round(moved), formula, call.types[query])
 
@@ -448,15 +499,24 @@ def _flash(call: Call) -> Work:
 
 
 def _efficient(call: Call) -> Work:
-    return _attention(call, query=0, causal=6, dropped=3)
+    return _attention(call, query=0, causal=6, mask=3)
 
 
 def _math(call: Call) -> Work:
-    return _attention(call, query=0, causal=5, dropped=3)
+    return _attention(call, query=0, causal=5, mask=3)
 
 
 def _flash_forward(call: Call) -> Work:
     return _attention(call, query=0, causal=8, heads_first=False)
+
+
+def _flash_forward_backward(call: Call) -> Work:
+    # _flash_attention_backward(grad_out, query, key, value, out, ..., dropout_p, is_causal, ...)
+    return _attention(call, query=1, causal=11, heads_first=False, backward=2.5)
+
+
+def _packed_sequences(call: Call) -> Work:
+    raise UnknownWorkError("sequences of several lengths are packed together, and their lengths are not recorded")
 
 
 def _flash_backward(call: Call) -> Work:
@@ -464,11 +524,11 @@ def _flash_backward(call: Call) -> Work:
 
 
 def _efficient_backward(call: Call) -> Work:
-    return _attention(call, query=1, causal=11, backward=2.5, dropped=4)
+    return _attention(call, query=1, causal=11, backward=2.5, mask=4)
 
 
 def _cudnn_backward(call: Call) -> Work:
-    return _attention(call, query=1, causal=14, backward=2.5, dropped=8)
+    return _attention(call, query=1, causal=14, backward=2.5, mask=8)
 
 
 def _flash_library(call: Call) -> Work:
@@ -570,21 +630,27 @@ PAGED: Final = (
 COMPUTE_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
     {
         "aten::mm": _mm,
-        "aten::_int_mm": _mm,
+        "aten::_int_mm": _int_mm,
         "aten::addmm": _addmm,
         "aten::addmm_": _addmm,
         "aten::_addmm_activation": _addmm,
         "aten::_scaled_mm": _scaled_mm,
+        "trtllm::cublas_scaled_mm": _scaled_mm_of_tensorrt,
+        "_C::cutlass_scaled_mm": _scaled_mm_of_vllm,
         "aten::bmm": _bmm,
         "aten::baddbmm": _baddbmm,
         "aten::baddbmm_": _baddbmm,
         "aten::mv": _matrix_vector,
+        "aten::addmv": _add_matrix_vector,
+        "aten::addmv_": _add_matrix_vector,
         "vllm::rocm_unquantized_gemm": _linear,
         "aten::convolution": _convolution,
         "aten::_convolution": _convolution,
         "aten::convolution_overrideable": _convolution,
         "aten::cudnn_convolution": _vendor_convolution,
         "aten::miopen_convolution": _vendor_convolution,
+        "aten::miopen_depthwise_convolution": _vendor_convolution,
+        "aten::cudnn_convolution_relu": _plain_convolution,
         "aten::convolution_backward": _convolution_backward,
         "aten::convolution_backward_overrideable": _convolution_backward,
         "aten::_scaled_dot_product_flash_attention": _flash,
@@ -595,6 +661,9 @@ COMPUTE_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         "aten::_scaled_dot_product_flash_attention_backward": _flash_backward,
         "aten::_scaled_dot_product_efficient_attention_backward": _efficient_backward,
         "aten::_scaled_dot_product_cudnn_attention_backward": _cudnn_backward,
+        "aten::_flash_attention_backward": _flash_forward_backward,
+        "flash_attn::_flash_attn_varlen_forward": _packed_sequences,
+        "flash_attn::_flash_attn_varlen_backward": _packed_sequences,
         "flash_attn::_flash_attn_forward": _flash_library,
         "flash_attn::_flash_attn_backward": _flash_library_backward,
         **dict.fromkeys(PAGED, _paged),
@@ -614,6 +683,7 @@ WRAPPERS: Final[Mapping[str, Model]] = MappingProxyType(
         "aten::conv1d": _plain_convolution,
         "aten::conv2d": _plain_convolution,
         "aten::conv3d": _plain_convolution,
+        **{f"aten::conv_transpose{n}d": _transposed_convolution for n in (1, 2, 3)},
     }
 )
 """Ops that call one of the others as a rule; their formula is used for a call that does not."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from tui.analysis.flop_formulas import (
     COMPUTE_MODELS,
     ELEMENT_BYTES,
+    NO_LIST,
     WRAPPERS,
     Call,
     Model,
@@ -273,9 +275,74 @@ def _gather(call: Call) -> Work:
     return Work(0, round(moved), "values + indices + output", "")
 
 
-def _list(call: Call) -> Work:
-    call.shape(0)  # says what is not recorded
-    raise UnknownWorkError("the tensors of the list are not recorded")
+_ELEMENTS: Final = {
+    **{"double": 8, "long": 8, "float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "short": 2},
+    **{"unsigned char": 1, "signed char": 1, "bool": 1},
+}
+"""Bytes of the element types that names of kernels have."""
+
+_KERNEL_OF_LISTS: Final = re.compile(
+    r"CatArrayBatchedCopy\w*<(?:[^<>]*::OpaqueType<(\d)u>|([\w: ]+)), |Functor<([\w: ]+), [\d(]"
+)
+
+
+def _elements(call: Call, index: int) -> int:
+    """Elements of a list of tensors whose shapes are recorded."""
+    shapes = call.shapes[index] if index < len(call.shapes) else ()
+    is_list = index < len(call.types) and call.types[index] in ("TensorList", "GenericList")
+    if not is_list or not isinstance(shapes, tuple) or not shapes:
+        raise UnknownWorkError(NO_LIST)
+    found = 0
+    for shape in shapes:
+        if not isinstance(shape, tuple) or not all(type(size) is int and size >= 0 for size in shape):
+            raise UnknownWorkError(NO_LIST)
+        found += math.prod(shape)
+    return found
+
+
+def _lists(call: Call, reads: int, writes: int) -> Work:
+    """Lists of tensors: elements read and written, of the type that the kernel's name tells."""
+    found = _KERNEL_OF_LISTS.search(call.kernel or "")
+    name = found and (found[2] or found[3])
+    size = int(found[1]) if found and found[1] else _ELEMENTS.get(name or "")
+    if size is None:
+        raise UnknownWorkError(
+            "of a list of tensors PyTorch records no element types, and the kernel's name tells none"
+        )
+    read, written = ("read" if reads else ""), ("written" if writes else "")
+    formula = f"elements of the lists {' and '.join(filter(None, (read, written)))}, {size} B each by the kernel's name"
+    return Work(0, size * (reads + writes), formula, "")
+
+
+def _cat(call: Call) -> Work:
+    elements = _elements(call, 0)
+    return _lists(call, elements, elements)
+
+
+def _foreach(call: Call) -> Work:
+    """Each list is read once; the result, as large as the first one, is written."""
+    bare = call.name.removeprefix("aten::_foreach_").rstrip("_")
+    lists = [index for index, kind in enumerate(call.types) if kind in ("TensorList", "GenericList")]
+    written = 0 if bare == "norm" else _elements(call, 0)
+    read = [] if bare == "zero" else lists[1:] if bare == "copy" else lists
+    return _lists(call, sum(_elements(call, index) for index in read), written)
+
+
+def _unscale(call: Call) -> Work:
+    # _amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inv_scale)
+    elements = _elements(call, 0)
+    return _lists(call, elements, elements)
+
+
+def _optimizer(call: Call) -> Work:
+    # _fused_adamw_(parameters, gradients, averages, ..., state_steps, lr, ...): gradients are only read
+    lists = [index for index, kind in enumerate(call.types) if kind in ("TensorList", "GenericList")]
+    sizes = [_elements(call, index) for index in lists if call.has(index)]
+    if len(lists) < 2 or not call.has(0) or not call.has(1):
+        raise UnknownWorkError(NO_LIST)
+    # Lists of another size are the numbers of steps.
+    whole = sum(size for size in sizes if size == sizes[0])
+    return _lists(call, whole, whole - sizes[1])
 
 
 _COMPARISONS: Final = frozenset(
@@ -290,13 +357,22 @@ _ELEMENTWISE: Final = (
     *("threshold_backward", "gelu_backward", "silu_backward", "sigmoid_backward", "tanh_backward"),
 )
 _REDUCTIONS: Final = ("sum", "mean", "prod", "amax", "amin", "max", "min", "var", "std", "norm", "linalg_vector_norm")
-_LISTS: Final = (
-    *("cat", "stack", "_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"),
-    *("_amp_foreach_non_finite_check_and_unscale_", "_foreach_norm", "_foreach_zero_"),
-    *(f"_foreach_{name}_" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt", "copy")),
-    *(f"_foreach_{name}" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt")),
+_FOREACH: Final = (
+    *("_foreach_norm", "_foreach_zero_", "_foreach_copy_", "_foreach_maximum_", "_foreach_neg_"),
+    *(f"_foreach_{name}_" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt", "pow")),
+    *(f"_foreach_{name}" for name in ("add", "sub", "mul", "div", "addcmul", "addcdiv", "lerp", "sqrt", "pow")),
 )
-"""Ops over lists of tensors: of those neither loader nor PyTorch has the element types."""
+_OF_LISTS: Final[Mapping[str, Model]] = MappingProxyType(
+    {
+        "aten::cat": _cat,
+        "aten::_amp_foreach_non_finite_check_and_unscale_": _unscale,
+        **{f"aten::{name}": _foreach for name in _FOREACH},
+        **{f"aten::_fused_{name}_": _optimizer for name in ("adam", "adamw", "sgd", "adagrad")},
+    }
+)
+
+LISTED: Final = tuple(_OF_LISTS)
+"""Ops over lists of tensors, whose element types the name of a kernel tells."""
 
 _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
     {
@@ -348,7 +424,7 @@ _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         "aten::embedding_dense_backward": _embedding_backward,
         "aten::index_select": _index_select,
         "aten::gather": _gather,
-        **{f"aten::{name}": _list for name in _LISTS},
+        **_OF_LISTS,
     }
 )
 
@@ -364,3 +440,45 @@ def model_of(name: str) -> Model | None:
     if _TRITON.match(name):
         return _triton
     return _MODELS.get(name) or WRAPPERS.get(name)
+
+
+NO_FORMULA: Final = "no formula for this op"
+NO_SHAPES: Final = "no shapes of its arguments are recorded"
+NOT_READABLE: Final = "the recorded arguments are not those of this op"
+
+
+def work_of_texts(
+    op: str | None, shapes: str | None, types: str | None, values: str | None, step: str | None, kernel: str | None
+) -> Work | str:
+    """What a call has to do, or why that is not known.
+
+    Args:
+        op: The name of the op.
+        shapes: Its ``input_shapes``.
+        types: Its ``input_types``.
+        values: Its ``input_values``.
+        step: `Call.step`.
+        kernel: `Call.kernel`.
+    """
+    if op is None or model_of(op) is None:
+        return NO_FORMULA
+    if shapes is None:
+        return NO_SHAPES
+    try:
+        arguments = _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))
+        work = work_of(Call(op, *arguments, step, kernel))
+    except UnknownWorkError as error:
+        return str(error)
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+        # A dataset may hold any text in their place, and numbers that no program works out with.
+        return NOT_READABLE
+    # Sizes come from the file: what no GPU can do is no work.
+    return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else NOT_READABLE
+
+
+def _list(text: str | None) -> list[Any]:
+    return list(json.loads(text)) if text else []
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

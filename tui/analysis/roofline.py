@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -11,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.devices import peaks_by_device
-from tui.analysis.flop_formulas import PAGED, WRAPPERS, Call, UnknownWorkError, Work
+from tui.analysis.flop_formulas import PAGED, WRAPPERS, Work
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
-from tui.analysis.memory_formulas import model_of, work_of
+from tui.analysis.memory_formulas import LISTED, work_of_texts
 from tui.analysis.ops.op_attribution import PASSES, op_row_of_activities, op_tree, passes
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, ops, ops_spec
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
-_FRAMES: Final = ("ops", "activities", "devices", "api_calls", "sessions", "ranges")
+FRAMES: Final = ("ops", "activities", "devices", "api_calls", "sessions", "ranges")
 
 OP_WORK: Final = pl.Schema(
     {
@@ -69,11 +68,8 @@ ROOF_SHARE: Final = 0.7
 MAIN_SHARE: Final = 0.9
 """A launch that takes this share of the time of its call has the work of the call."""
 
-NO_FORMULA: Final = "no formula for this op"
-NO_SHAPES: Final = "no shapes of its arguments are recorded"
-NOT_READABLE: Final = "the recorded arguments are not those of this op"
 HOST_COPY: Final = "copy from or to the host"
-"""Why the work of GPU time is not known."""
+"""Why the work of some GPU time is not known."""
 
 
 ROOFLINE: Final = TableSpec(
@@ -106,7 +102,7 @@ ROOFLINE_CALLS: Final = TableSpec(
 )
 
 
-@once_per_profile(*_FRAMES)
+@once_per_profile(*FRAMES)
 def op_work(profile: Profile) -> pl.DataFrame:
     """The calls of ops that have a formula and ran on the GPU, in the order of ``ops``: `OP_WORK`.
 
@@ -124,17 +120,32 @@ def op_work(profile: Profile) -> pl.DataFrame:
 
     Source of the model: Williams, Waterman, Patterson, "Roofline", CACM 52 (2009).
     """
-    recorded = profile["ops"]
-    if recorded.is_empty() or recorded["input_shapes"].null_count() == recorded.height:
+    if _has_no_shapes(profile):
         return pl.DataFrame(schema=OP_WORK)
-    work = _work_of_calls(profile)
-    owner = _counted_calls(recorded, work)
-    rows = np.flatnonzero(owner == np.arange(recorded.height))
+    owner = _counted_calls(profile["ops"], _work_of_calls(profile))
+    return _calls(profile, np.flatnonzero(owner == np.arange(owner.size)), owner)
+
+
+def _has_no_shapes(profile: Profile) -> bool:
+    shapes = profile["ops"]["input_shapes"]
+    return shapes.null_count() == shapes.len()
+
+
+def _calls(profile: Profile, rows: Ints, owner: Ints) -> pl.DataFrame:
+    """The calls at these rows of ``ops`` that ran on the GPU: `OP_WORK`.
+
+    Args:
+        profile: What was read.
+        rows: Rows whose work is known.
+        owner: What `_counted_calls` finds.
+    """
+    recorded = profile["ops"]
     calls = (
         recorded[rows]
         .select(
             "session",
             pl.Series("row", rows, dtype=pl.UInt32),
+            pl.Series("owner", owner[rows], dtype=pl.UInt32),
             pl.col("name").alias("op"),
             "iteration",
             pl.col("input_shapes").alias("shapes"),
@@ -146,9 +157,9 @@ def op_work(profile: Profile) -> pl.DataFrame:
     instances = op_instances(profile)
     return (
         calls.with_columns(gpu_ns=instances["gpu_total_ns"].gather(pl.Series(rows)))
-        .join(_launched(profile, owner), on="row", how="left", maintain_order="left")
+        .join(_launched(profile, owner).rename({"row": "owner"}), on="owner", how="left", maintain_order="left")
         .filter(pl.col("gpu_ns") > 0, ~pl.col("is_host_copy").fill_null(False))
-        .join(work.drop("unknown"), on="row", how="left", maintain_order="left")
+        .join(_work_of_calls(profile).drop("unknown"), on="row", how="left", maintain_order="left")
         .pipe(_with_peaks, peaks_by_device(profile))
         .with_columns(**_rates())
         .sort("row")
@@ -251,7 +262,7 @@ def _nearly_all(name: str) -> pl.Expr:
 # --- work and peaks -------------------------------------------------------------------------------------------------
 
 
-@once_per_profile(*_FRAMES)
+@once_per_profile(*FRAMES)
 def _work_of_calls(profile: Profile) -> pl.DataFrame:
     """FLOPs and bytes of the calls that launched GPU work, by the formula of their op.
 
@@ -261,12 +272,12 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
     numbered = profile["ops"].with_row_index("row")
     launched = (op_instances(profile)["gpu_total_ns"] > 0).fill_null(False)
     steps = profile["ranges"].filter(pl.col("iteration").is_not_null()).unique(["session", "iteration"])
-    keys = ("name", "input_shapes", "input_types", "input_values", "step")
+    keys = ("name", "input_shapes", "input_types", "input_values", "step", "kernel")
     name = pl.col("name").cast(pl.String)
     calls = (
         numbered.lazy()
         .filter(pl.lit(launched))
-        .select("row", "session", "iteration", *keys[:-1])
+        .select("row", "session", "iteration", *keys[:-2])
         .join(
             steps.lazy().select("session", "iteration", pl.col("name").alias("step")),
             on=["session", "iteration"],
@@ -276,8 +287,9 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.when(name.is_in(PAGED)).then("step").alias("step"))
         .collect()
     )
+    calls = calls.join(_kernels_of_lists(profile), on="row", how="left", maintain_order="left")
     distinct = calls.select(keys).unique(maintain_order=True)
-    found = [_work(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
+    found = [work_of_texts(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
     known = [one if isinstance(one, Work) else None for one in found]
     worked = distinct.with_columns(
         pl.Series("flops", [one and one.flops for one in known], pl.Int64, strict=False),
@@ -291,30 +303,15 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _work(op: str | None, shapes: str | None, types: str | None, values: str | None, step: str | None) -> Work | str:
-    """What a call has to do, or why that is not known."""
-    if op is None or model_of(op) is None:
-        return NO_FORMULA
-    if shapes is None:
-        return NO_SHAPES
-    try:
-        arguments = _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))
-        work = work_of(Call(op, *arguments, step))
-    except UnknownWorkError as error:
-        return str(error)
-    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-        # A dataset may hold any text in their place, and numbers that no program works out with.
-        return NOT_READABLE
-    # Sizes come from the file: what no GPU can do is no work.
-    return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else NOT_READABLE
-
-
-def _list(text: str | None) -> list[Any]:
-    return list(json.loads(text)) if text else []
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _kernels_of_lists(profile: Profile) -> pl.DataFrame:
+    """Of calls over lists of tensors the first kernel that each launched: row, kernel."""
+    activities, rows = profile["activities"], op_row_of_activities(profile)
+    listed = profile["ops"]["name"].cast(pl.String).is_in(LISTED).fill_null(False).to_numpy()
+    at = np.flatnonzero((rows != NONE) & np.append(listed, False)[rows])
+    launched = activities[at].select(
+        pl.Series("row", rows[at], dtype=pl.UInt32), "kind", pl.col("name").alias("kernel")
+    )
+    return launched.filter(pl.col("kind") == "kernel").unique("row", keep="first", maintain_order=True).drop("kind")
 
 
 def _with_peaks(calls: pl.DataFrame, peaks: Mapping[tuple[int, int | None], Peaks]) -> pl.DataFrame:
@@ -339,7 +336,7 @@ def _with_peaks(calls: pl.DataFrame, peaks: Mapping[tuple[int, int | None], Peak
 # --- sums -----------------------------------------------------------------------------------------------------------
 
 
-@once_per_profile(*_FRAMES)
+@once_per_profile(*FRAMES)
 def op_work_by_shape(profile: Profile) -> pl.DataFrame:
     """`op_work` summed by session, op, shapes and types, the most GPU time first.
 
@@ -347,9 +344,14 @@ def op_work_by_shape(profile: Profile) -> pl.DataFrame:
     tb_per_s (means over the calls, as TraceLens reports them), flops_per_byte, roof_pct (of the sums), gain_ns (what
     the calls took longer than the roofline allows), bound, peak, formula, line.
     """
+    return _by_shape(op_work(profile)).drop("counted_in")
+
+
+def _by_shape(work: pl.DataFrame) -> pl.DataFrame:
+    if "counted_in" not in work.columns:
+        work = work.with_columns(pl.lit(None, pl.String).alias("counted_in"))
     return (
-        op_work(profile)
-        .group_by("session", "op", "shapes", "types", "flops", "bytes", "bound", "peak", "formula")
+        work.group_by("session", "op", "counted_in", "shapes", "types", "flops", "bytes", "bound", "peak", "formula")
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
             pl.col("gpu_ns").sum(),
@@ -364,7 +366,7 @@ def op_work_by_shape(profile: Profile) -> pl.DataFrame:
         )
         .select(
             *("session", "op", "shapes", "types", "calls", "flops", "bytes", "gpu_ns", "tflops_per_s", "tb_per_s"),
-            *("flops_per_byte", "roof_pct", "gain_ns", "bound", "peak", "formula", "line"),
+            *("flops_per_byte", "roof_pct", "gain_ns", "bound", "peak", "formula", "line", "counted_in"),
         )
         .sort("gpu_ns", "op", "shapes", descending=[True, False, False], nulls_last=True)
     )
@@ -382,8 +384,34 @@ def calls_of_shape(profile: Profile, row: Mapping[str, Any] | None) -> pl.DataFr
 
 
 def exported_op_work(profile: Profile) -> pl.DataFrame:
-    """`op_work` without row numbers; its time is that of the kernels that the call launched."""
-    return op_work(profile).drop("main_activity", "inner_row").rename({"gpu_ns": "gpu_self_ns"})
+    """`op_work` for export: without row numbers, and with the calls that run in a counted one.
+
+    Its time, ``gpu_self_ns``, is that of the kernels that the call launched. ``counted_in`` is the op around a call
+    that has its work and time already (``aten::convolution`` of an ``aten::cudnn_convolution``); null for calls that
+    count. Sums are over those.
+    """
+    return _with_inner_calls(profile).drop("main_activity", "inner_row").rename({"gpu_ns": "gpu_self_ns"})
+
+
+def exported_op_work_by_shape(profile: Profile) -> pl.DataFrame:
+    """`op_work_by_shape` for export, with the calls within counted ones: ``counted_in`` as in `exported_op_work`."""
+    return _by_shape(_with_inner_calls(profile))
+
+
+def _with_inner_calls(profile: Profile) -> pl.DataFrame:
+    """`op_work` with ``counted_in``, and the calls within its calls that have a formula of their own."""
+    counted = op_work(profile).with_columns(pl.lit(None, pl.String).alias("counted_in"))
+    if _has_no_shapes(profile):
+        return counted
+    recorded, work = profile["ops"], _work_of_calls(profile)
+    owner = _counted_calls(recorded, work)
+    rows = work.filter(pl.col("flops").is_not_null())["row"].to_numpy().astype(np.int64)
+    names = recorded["name"].cast(pl.String)
+    is_wrapper = names.is_in(list(WRAPPERS)).fill_null(False).to_numpy()
+    inner = rows[(owner[rows] != NONE) & (owner[rows] != rows) & ~is_wrapper[rows]]
+    calls = _calls(profile, inner, owner)
+    around = names.gather(pl.Series(owner[calls["row"].to_numpy()]))
+    return pl.concat([counted, calls.with_columns(around.alias("counted_in"))])
 
 
 UNKNOWN_WORK: Final = TableSpec(
@@ -397,7 +425,7 @@ UNKNOWN_WORK: Final = TableSpec(
 )
 
 
-@once_per_profile(*_FRAMES)
+@once_per_profile(*FRAMES)
 def op_work_unknown(profile: Profile) -> pl.DataFrame:
     """The GPU time that `op_work` leaves out, by op and reason, the most first.
 
@@ -456,7 +484,7 @@ def _summed_rates(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
     )
 
 
-@once_per_profile(*_FRAMES)
+@once_per_profile(*FRAMES)
 def _work_by_row(profile: Profile) -> pl.DataFrame:
     """The work of calls, by the row of the op; also for the op within it that launched nearly all of it.
 
@@ -519,7 +547,7 @@ def kernels_with_rates_spec(profile: Profile) -> TableSpec:
     return spec_with_rates(KERNELS) if has_rates(profile) else KERNELS
 
 
-@once_per_profile(*_FRAMES)
+@once_per_profile(*FRAMES)
 def kernel_rates(profile: Profile) -> pl.DataFrame:
     """`RATES` by session, kind and name of kernels that do the work of calls of ops alone."""
     return _summed_rates(_main_launches(profile), "session", "kind", "name")
@@ -575,51 +603,6 @@ def rates_of_rows(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFr
     return _summed_rates(rows.select(pl.col("row").cast(pl.UInt32), *keys).join(work, on="row"), *keys)
 
 
-@once_per_profile(*_FRAMES)
-def iteration_rates(profile: Profile) -> pl.DataFrame:
-    """Model FLOPs of each iteration by session and iteration, and the time that the peaks allow for them.
-
-    Columns: session, iteration, flops, peak_ns (null where the peak of a call with FLOPs is not known), gpus.
-    """
-    with_flops = op_work(profile).filter(
-        pl.col("flops") > 0, ~pl.col("is_recomputed"), pl.col("iteration").is_not_null()
-    )
-    gpus = profile["activities"].group_by("session").agg(pl.col("device").n_unique().clip(1).alias("gpus"))
-    peak_s = pl.col("flops") / pl.col("peak_flops_per_s")
-    return (
-        with_flops.group_by("session", "iteration")
-        .agg(
-            pl.col("flops").sum(),
-            pl.when(peak_s.null_count() == 0).then(1e9 * peak_s.sum()).alias("peak_ns"),
-        )
-        .join(gpus, on="session", how="left")
-    )
-
-
-MODEL_FLOPS: Final = ("mfu_pct", "model_tflops_per_s")
-"""What `with_mfu` adds."""
-
-
-def with_mfu(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """Iterations with their model FLOPs per second (in 10^12) and MFU, over the time of the iteration.
-
-    Args:
-        profile: What was read.
-        rows: session, iteration and duration_ns.
-    """
-    rates = iteration_rates(profile)
-    took = pl.col("duration_ns") * pl.col("gpus")
-    found = (
-        rows.select("session", "iteration", "duration_ns")
-        .join(rates, on=["session", "iteration"], how="left", maintain_order="left")
-        .select(
-            pl.when(took > 0).then(100 * pl.col("peak_ns") / took).alias("mfu_pct"),
-            pl.when(took > 0).then(pl.col("flops") / took / 1e3).alias("model_tflops_per_s"),
-        )
-    )
-    return rows.hstack(found)
-
-
 # --- the whole ------------------------------------------------------------------------------------------------------
 
 
@@ -645,7 +628,7 @@ class Roofline:
     """GPU time above the roofline, of the calls whose roof is known."""
 
 
-@once_per_profile(*_FRAMES)
+@once_per_profile(*FRAMES)
 def rooflines(profile: Profile) -> list[Roofline]:
     """The whole of each session that has calls with a formula.
 

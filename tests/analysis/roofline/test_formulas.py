@@ -10,10 +10,10 @@ from tui.analysis.memory_formulas import broadcast, model_of, work_of
 BF16, F32 = "bfloat16", "float32"
 
 
-def call(name: str, *arguments: tuple[object, str, str]) -> Call:
+def call(name: str, *arguments: tuple[object, str, str], kernel: str | None = None) -> Call:
     """A call of an op: shape, type and value of each argument."""
     shapes, types, values = zip(*arguments, strict=True)
-    return Call(name, shapes, types, values)
+    return Call(name, shapes, types, values, kernel=kernel)
 
 
 def tensor(*shape: int, of: str = BF16) -> tuple[object, str, str]:
@@ -24,7 +24,13 @@ def value(text: str) -> tuple[object, str, str]:
     return (), "Scalar", text
 
 
+def tensors(*shapes: tuple[int, ...]) -> tuple[object, str, str]:
+    return shapes, "TensorList", ""
+
+
 NOTHING = ((), "", "")
+CAT = "void at::native::(anonymous namespace)::CatArrayBatchedCopy"
+MULTI_TENSOR = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::TensorListMetadata<2>, "
 CONVOLUTION = (
     *(value("[2, 2]"), value("[1, 1]"), value("[1, 1]"), value("False"), value("[0, 0]")),
     value("1"),
@@ -49,6 +55,151 @@ CONVOLUTION = (
             2 * 16 * 16 * 32,
             512 + 512 + 2 * 256,
         ),
+        # Sums of products of int8 are int32.
+        (
+            call("aten::_int_mm", tensor(16, 32, of="int8"), tensor(32, 8, of="int8")),
+            2 * 16 * 8 * 32,
+            512 + 256 + 4 * 128,
+        ),
+        # FP4 has two numbers in an element.
+        (
+            call(
+                "aten::_scaled_mm",
+                *(tensor(16, 32, of="Float4_e2m1fn_x2"), tensor(32, 16, of="Float4_e2m1fn_x2")),
+                *(tensor(1, of=F32), tensor(1, of=F32), NOTHING, NOTHING, value("15"), value("True")),
+            ),
+            2 * 16 * 16 * 64,
+            512 + 512 + 2 * 256,
+        ),
+        (
+            call(
+                "_C::cutlass_scaled_mm",
+                *(tensor(16, 8), tensor(16, 32, of="float8_e4m3fn"), tensor(32, 8, of="float8_e4m3fn")),
+                *(tensor(1, of=F32), tensor(1, of=F32), tensor(8)),
+            ),
+            2 * 16 * 8 * 32 + 16 * 8,
+            512 + 256 + 2 * 128 + 2 * 8,
+        ),
+        (
+            call(
+                "trtllm::cublas_scaled_mm",
+                *(tensor(16, 32, of="float8_e4m3fn"), tensor(32, 8, of="float8_e4m3fn")),
+                *(tensor(1, of=F32), tensor(1, of=F32), NOTHING, value("5")),
+            ),
+            2 * 16 * 8 * 32,
+            512 + 256 + 2 * 128,
+        ),
+        # A complex product takes four multiplications and four additions.
+        (
+            call("aten::mm", tensor(8, 4, of="complex64"), tensor(4, 2, of="complex64")),
+            8 * 8 * 2 * 4,
+            8 * (32 + 8 + 16),
+        ),
+        (
+            call("aten::baddbmm", tensor(3, 1, 2), tensor(3, 8, 4), tensor(3, 4, 2)),
+            3 * (128 + 16),
+            3 * 2 * (56 + 2),
+        ),
+        (call("aten::addmv", tensor(8), tensor(8, 4), tensor(4)), 2 * 8 * 4 + 8, 2 * (32 + 4 + 8 + 8)),
+        # One matrix for the whole batch is read once, on either side.
+        (call("aten::matmul", tensor(8, 4), tensor(5, 4, 2)), 5 * 128, 2 * (32 + 5 * 8 + 5 * 16)),
+        (call("aten::matmul", tensor(3, 1, 8, 4), tensor(5, 4, 2)), 15 * 128, 2 * (96 + 40 + 15 * 16)),
+        (call("aten::matmul", tensor(8, 4), tensor(4)), 2 * 8 * 4, 2 * (32 + 4 + 8)),
+        # Depthwise: each of 6 channels has a kernel of its own; dilated by 2 a kernel of 3 spans 5.
+        (
+            call(
+                "aten::convolution",
+                *(tensor(2, 6, 9, 9), tensor(6, 1, 3, 3), tensor(6), value("[1, 1]"), value("[2, 2]")),
+                *(value("[2, 2]"), value("False"), value("[0, 0]"), value("6")),
+            ),
+            2 * 2 * 6 * 81 * 9,
+            2 * (972 + 54 + 972),
+        ),
+        # One dimension, and three with one number for all.
+        (
+            call(
+                "aten::convolution",
+                *(tensor(2, 4, 10), tensor(8, 4, 3), NOTHING, value("[2]"), value("[0]")),
+                *(value("[1]"), value("False"), value("[0]"), value("1")),
+            ),
+            2 * 2 * 8 * 4 * 4 * 3,
+            2 * (80 + 96 + 64),
+        ),
+        (
+            call(
+                "aten::convolution",
+                *(tensor(1, 2, 4, 4, 4), tensor(3, 2, 2, 2, 2), NOTHING, value("[2]"), value("[0]")),
+                *(value("[1]"), value("False"), value("[0]"), value("1")),
+            ),
+            2 * 3 * 8 * 2 * 8,
+            2 * (128 + 48 + 24),
+        ),
+        # Transposed in 2 groups: 4 input channels, 3 output channels of each group; 3 x 3 becomes 7 x 7.
+        (
+            call(
+                "aten::conv_transpose2d",
+                *(tensor(1, 4, 3, 3), tensor(4, 3, 3, 3), NOTHING, value("[2, 2]"), value("[0, 0]")),
+                *(value("[0, 0]"), value("2"), value("[1, 1]")),
+            ),
+            2 * 4 * 9 * 3 * 9,
+            2 * (36 + 108 + 6 * 49),
+        ),
+        # A mask is added to the scores, all of which are computed.
+        (
+            call(
+                "aten::_scaled_dot_product_efficient_attention",
+                *(tensor(2, 4, 16, 8), tensor(2, 4, 16, 8), tensor(2, 4, 16, 8), tensor(2, 4, 16, 16)),
+                *(value("True"), value("0."), value("False")),
+            ),
+            2 * 2 * 4 * 16 * 16 * 16,
+            2 * 4 * 1024,
+        ),
+        # The names of kernels tell the types of lists: 2 bytes, then float and BFloat16.
+        (
+            call(
+                "aten::cat",
+                *(tensors((4, 1, 768), (4, 196, 768)), value("1")),
+                kernel=f"{CAT}<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 3, 64, 64>(...)",
+            ),
+            0,
+            2 * 2 * 4 * 197 * 768,
+        ),
+        (
+            call(
+                "aten::cat", tensors((8,), (4,)), value("0"), kernel=f"{CAT}_contig<float, unsigned int, 1, 128>(...)"
+            ),
+            0,
+            2 * 4 * 12,
+        ),
+        (
+            call(
+                "aten::_foreach_add_",
+                *(tensors((128, 128), (128,)), tensors((128, 128), (128,)), value("-0.001")),
+                kernel=f"{MULTI_TENSOR}BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>, float>(...)",
+            ),
+            0,
+            3 * 4 * 16_512,
+        ),
+        (
+            call(
+                "aten::_foreach_norm",
+                *(tensors((8, 8), (8,)), value("2")),
+                kernel=f"{MULTI_TENSOR}LpNormFunctor<c10::BFloat16, (at::native::NormType)1, float, 1, 1, 0>>(...)",
+            ),
+            0,
+            2 * 72,
+        ),
+        # Parameters, gradients and two averages are read, gradients are not written; steps do not count.
+        (
+            call(
+                "aten::_fused_adamw_",
+                *(tensors((8, 8)), tensors((8, 8)), tensors((8, 8)), tensors((8, 8)), ((), "TensorList", "")),
+                *(tensors(()), value("0.0001")),
+                kernel=f"{MULTI_TENSOR}FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false>>(...)",
+            ),
+            0,
+            4 * 7 * 64,
+        ),
         # 8 x 8 with padding 1, a kernel of 3 and a stride of 2 gives 4 x 4.
         (
             call("aten::convolution", tensor(2, 3, 8, 8), tensor(5, 3, 3, 3), NOTHING, *CONVOLUTION),
@@ -72,7 +223,7 @@ CONVOLUTION = (
                 value("[False, True, True]"),
             ),
             2 * 2 * 5 * 16 * 27,
-            2 * (160 + 135 + 384 + 5),
+            2 * (160 + 135 + 384) + 2 * (160 + 5),
         ),
         (
             call(
@@ -223,8 +374,29 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         ),
         (call("aten::unique", tensor(8)), "no formula for this op"),
         (
-            call("aten::cat", (((8, 4), (8, 4)), "TensorList", ""), value("0")),
+            call("aten::cat", ((), "TensorList", ""), value("0")),
             "of a list of tensors PyTorch records no element types, and no shapes of long lists",
+        ),
+        (
+            call("aten::cat", tensors((8, 4), (8, 4)), value("0")),
+            "of a list of tensors PyTorch records no element types, and the kernel's name tells none",
+        ),
+        (
+            call(
+                "aten::_foreach_copy_",
+                *(tensors((8, 4)), tensors((8, 4)), value("False")),
+                kernel=f"{MULTI_TENSOR}CopyFunctor<float, c10::BFloat16, 2, 1, 1>, Copy<float, c10::BFloat16>>(...)",
+            ),
+            "of a list of tensors PyTorch records no element types, and the kernel's name tells none",
+        ),
+        (
+            call("aten::_fused_adamw_", *(((), "TensorList", "") for _ in range(6))),
+            "of a list of tensors PyTorch records no element types, and no shapes of long lists",
+        ),
+        (call("aten::bmm", tensor(3, 8, 4), tensor(2, 4, 2)), "batches of 3 and 2 matrices"),
+        (
+            call("flash_attn::_flash_attn_varlen_forward", *(tensor(40, 4, 8) for _ in range(3))),
+            "sequences of several lengths are packed together, and their lengths are not recorded",
         ),
         (
             call("vllm::moe_forward", tensor(8, 4), tensor(8, 2)),

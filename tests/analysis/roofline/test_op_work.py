@@ -7,7 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -16,18 +17,23 @@ from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file, shared_file
 from tests.profiles import load_one
 from tui.analysis.devices import find_peaks, peak_option
+from tui.analysis.iterations.times import with_mfu
 from tui.analysis.roofline import (
     calls_of_shape,
+    exported_op_work,
+    exported_op_work_by_shape,
     kernels_with_rates,
     op_work,
     op_work_by_shape,
     op_work_unknown,
     ops_with_rates,
     rooflines,
-    with_mfu,
 )
 from tui.loaders.registry import load
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 MM = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["bfloat16", "bfloat16"]'}
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
@@ -71,6 +77,34 @@ def test_nested_calls_count_once_and_wrappers_only_alone() -> None:
         (1, "aten::mm", 2000),
         (2, "aten::linear", 3000),
     ]
+
+
+def test_a_product_within_another_op_is_exported_and_not_summed_twice() -> None:
+    ops = [
+        op("vllm::rocm_unquantized_gemm", 0, input_shapes="[[1024, 512], [256, 512], []]",
+           input_types='["bfloat16", "bfloat16", ""]'),
+        op("aten::mm", 1, 0, **MM),
+    ]  # fmt: skip
+    made = profile(ops=ops, activities=[launched(1, 2000)], devices=H200)
+    assert op_work(made)["op"].cast(str).to_list() == ["vllm::rocm_unquantized_gemm"]
+    exported = exported_op_work(made)
+    assert exported.select(pl.col("op").cast(str), "counted_in", "gpu_self_ns", "flops", "peak", "bound").rows() == [
+        ("vllm::rocm_unquantized_gemm", None, 2000, 2 * 1024 * 256 * 512, "bf16", "memory"),
+        ("aten::mm", "vllm::rocm_unquantized_gemm", 2000, 2 * 1024 * 256 * 512, "bf16", "memory"),
+    ]
+    assert exported_op_work_by_shape(made).select("calls", "counted_in").sort("counted_in").rows() == [
+        (1, None),
+        (1, "vllm::rocm_unquantized_gemm"),
+    ]
+
+
+def test_the_kernel_of_a_concatenation_tells_the_element_type() -> None:
+    joined = {"input_shapes": "[[[8], [8]], []]", "input_types": '["TensorList", "Scalar"]'}
+    name = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, 1, 64, 64>(...)"
+    made = profile(ops=[op("aten::cat", 0, **joined)], activities=[launched(0, 1000, name)], devices=H200)
+    (row,) = op_work(made).rows(named=True)
+    assert (row["flops"], row["bytes"], row["bound"]) == (0, 2 * 16 * 4, "memory")
+    assert row["formula"] == "elements of the lists read and written, 4 B each by the kernel's name"
 
 
 def test_copies_from_the_host_are_not_bound_by_gpu_memory() -> None:
@@ -125,7 +159,7 @@ def test_columns_of_ops_kernels_and_iterations() -> None:
                                         schema_overrides={"session": pl.UInt32, "iteration": pl.Int32}))  # fmt: skip
     assert steps["mfu_pct"].item() == pytest.approx(100 * rate * 2000 / 8000 / 989.4)
     assert op_work_unknown(made).select("op", "gpu_ns", "work_unknown").rows() == [
-        ("aten::cat", 1000, "of a list of tensors PyTorch records no element types, and no shapes of long lists")
+        ("aten::cat", 1000, "of a list of tensors PyTorch records no element types, and the kernel's name tells none")
     ]
 
 
@@ -156,6 +190,10 @@ REFERENCES: Mapping[str, tuple[str, str]] = {
         "corpus2/inference/torch_compile_triton/trace.json.gz",
         "corpus2/inference/torch_compile_triton/trace_perf_report_csvs",
     ),
+    "bert": (
+        "corpus/kineto/gaunernst_bert-small-uncased__1016001.json.gz",
+        "corpus/kineto/gaunernst_bert-small-uncased__1016001_perf_report_csvs",
+    ),
     "qwen": (
         "corpus/kineto/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
         "corpus/kineto/Qwen_Qwen1.5-0.5B-Chat__1016005_perf_report_csvs",
@@ -185,6 +223,7 @@ def test_work_agrees_with_tracelens(name: str) -> None:
     trace, tables = (shared_file(one) for one in REFERENCES[name])
     found, _ = load((trace,))
     assert found is not None
+    _compare_products_and_convolutions(found, tables)
     work = op_work_by_shape(found).with_columns(pl.col("op", "shapes").cast(pl.String))
     ours: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in work.iter_rows(named=True):
@@ -210,6 +249,22 @@ def test_work_agrees_with_tracelens(name: str) -> None:
     assert compared["GEMM"] >= 3, compared
     assert compared["rates"] >= 3, compared
     assert compared["SDPA_fwd"] + compared["InferenceAttention"] >= 1, compared
+
+
+def _compare_products_and_convolutions(found: Profile, tables: str) -> None:
+    """Every row of the tables of one category is exported, with the calls within other calls."""
+    ours: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in exported_op_work_by_shape(found).iter_rows(named=True):
+        ours.setdefault((row["op"], json.dumps(json.loads(row["shapes"]))), []).append(row)
+    for table in [one for name in ("GEMM", "CONV_fwd") for one in Path(tables).glob(f"{name}.csv")]:
+        for row in pl.read_csv(table, infer_schema_length=None).iter_rows(named=True):
+            own = ours[row["name"], json.dumps(ast.literal_eval(row["Input Dims_first"]))]
+            assert sum(one["calls"] for one in own) == row["name_count"]
+            for one in own:
+                assert one["flops"] / 1e9 == pytest.approx(row["GFLOPS_first"], rel=1e-12)
+                assert one["bytes"] / 2**20 == pytest.approx(row["Data Moved (MB)_first"], rel=1e-12)
+            if len(own) == 1:
+                assert own[0]["tflops_per_s"] == pytest.approx(row["TFLOPS/s_mean"], rel=2e-5)
 
 
 def test_the_recorded_types_of_a_trace_decide_the_peak() -> None:

@@ -14,7 +14,8 @@ from tui.analysis.gpu_time.timelines import GpuUse, adjusted_timelines, gpu_uses
 from tui.analysis.iterations.iteration_table import ITERATIONS, cpu_leads, iterations
 from tui.analysis.iterations.serving import STEP_COLUMNS, steps_of_server, without_phases
 from tui.analysis.memo import once_per_profile
-from tui.analysis.roofline import MODEL_FLOPS, with_mfu
+from tui.analysis.roofline import FRAMES as OP_WORK_FRAMES
+from tui.analysis.roofline import op_work
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 
@@ -171,6 +172,9 @@ HOST_USES: Final = ("dataloader_ns", "io_ns", "cpu_ns")
 USES: Final = (*GPU_USES, *HOST_USES, "other_ns")
 """The parts of the time of an iteration in the order in which an instant counts as one of them; last the rest."""
 
+MODEL_FLOPS: Final = ("mfu_pct", "model_tflops_per_s")
+"""What `with_mfu` adds."""
+
 _KEYS: Final = ("session", "iteration", "phase")
 _NONE: Final = np.zeros(0, np.int64)
 _OF_USE: Final = dict(zip(GpuUse, GPU_USES, strict=True))
@@ -208,7 +212,7 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
     kv_tokens, tokens_per_s and phase_by (`serving.with_phases`), tensor_core_ns, other_kernel_ns, unknown_kernel_ns
     (kernels of which nothing says whether they use tensor cores) and memory_ns, which add up to busy_ns;
     dataloader_ns, io_ns and cpu_ns (the host, as in `gpu_time.breakdown`) and other_ns, which add up to idle_ns;
-    mfu_pct and model_tflops_per_s (`tui.analysis.roofline.with_mfu`); aggregated (whether it is one of those chosen;
+    mfu_pct and model_tflops_per_s (`with_mfu`); aggregated (whether it is one of those chosen;
     null where no range is chosen).
 
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
@@ -242,6 +246,47 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
 def exported_iterations(profile: Profile) -> pl.DataFrame:
     """`iterations_with_uses` without the mark of the aggregation."""
     return iterations_with_uses(profile).drop("aggregated")
+
+
+@once_per_profile(*OP_WORK_FRAMES)
+def iteration_rates(profile: Profile) -> pl.DataFrame:
+    """Model FLOPs of each iteration by session and iteration, and the time that the peaks allow for them.
+
+    Columns: session, iteration, flops, peak_ns (null where the peak of a call with FLOPs is not known), gpus.
+    """
+    with_flops = op_work(profile).filter(
+        pl.col("flops") > 0, ~pl.col("is_recomputed"), pl.col("iteration").is_not_null()
+    )
+    gpus = profile["activities"].group_by("session").agg(pl.col("device").n_unique().clip(1).alias("gpus"))
+    peak_s = pl.col("flops") / pl.col("peak_flops_per_s")
+    return (
+        with_flops.group_by("session", "iteration")
+        .agg(
+            pl.col("flops").sum(),
+            pl.when(peak_s.null_count() == 0).then(1e9 * peak_s.sum()).alias("peak_ns"),
+        )
+        .join(gpus, on="session", how="left")
+    )
+
+
+def with_mfu(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
+    """Iterations with their model FLOPs per second (in 10^12) and MFU, over the time of the iteration.
+
+    Args:
+        profile: What was read.
+        rows: session, iteration and duration_ns.
+    """
+    rates = iteration_rates(profile)
+    took = pl.col("duration_ns") * pl.col("gpus")
+    found = (
+        rows.select("session", "iteration", "duration_ns")
+        .join(rates, on=["session", "iteration"], how="left", maintain_order="left")
+        .select(
+            pl.when(took > 0).then(100 * pl.col("peak_ns") / took).alias("mfu_pct"),
+            pl.when(took > 0).then(pl.col("flops") / took / 1e3).alias("model_tflops_per_s"),
+        )
+    )
+    return rows.hstack(found)
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
