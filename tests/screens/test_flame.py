@@ -60,7 +60,7 @@ async def test_a_grouping_is_named_by_the_beginning_of_its_name_or_title() -> No
     async with opened("mlp_modules.pt.trace.json.gz", view="flame") as pilot:
         view = app_of(pilot).view_screen
         assert isinstance(view, FlameScreen)
-        with pytest.raises(CommandError, match="the flame is grouped by module, caller, range, layer, type, iteration"):
+        with pytest.raises(CommandError, match="choose module, caller, range, layer, type, iteration"):
             view.choose_grouping("by")
         for text, name in (("Iteration and", "iteration"), ("t", "type")):
             view.choose_grouping(text)

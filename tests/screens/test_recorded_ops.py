@@ -184,7 +184,7 @@ async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
         await press(pilot, "colon", *"group class", "enter")
         assert "no kernel classes defined in" in screen_text(pilot.app)
         await press(pilot, "colon", *"group color", "enter")
-        assert "ops are grouped by name, shapes, config, class, instance" in screen_text(pilot.app)
+        assert "no grouping color: choose name, shapes, config, class," in screen_text(pilot.app)
         await press(pilot, "colon", *"kernels", "enter", "colon", *"group name", "enter")
         assert "Cannot group by name here. Ops and Kernels and Group Ops" in screen_text(pilot.app)
 

@@ -51,7 +51,7 @@ class FlameScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._groupings = GroupingChoice(self, GROUPINGS, "the flame")
+        self._groupings = GroupingChoice(self, GROUPINGS)
         self.compares = False
         """Whether growth against the comparison is colored."""
         self._text = ""
@@ -73,7 +73,7 @@ class FlameScreen(ViewScreen):
 
     @property
     def grouping(self) -> TreeGrouping:
-        """What it is grouped by."""
+        """The grouping in force."""
         return self._groupings.current
 
     def populate(self) -> None:
@@ -117,7 +117,7 @@ class FlameScreen(ViewScreen):
         self.app.call_later(self.screen.set_focus, self.chart)
 
     def path(self) -> list[str]:
-        """By what it is grouped."""
+        """The title of the grouping."""
         return [self.grouping.title]
 
     # --- what is under the cursor ------------------------------------------------------------------------------------
@@ -169,10 +169,10 @@ class FlameScreen(ViewScreen):
         Raises:
             CommandError: Nothing is called so, or this input cannot be grouped by it.
         """
-        self.group_by(self._groupings.named(text))
+        self.group_by(self._groupings.find(text))
 
     def action_next_grouping(self) -> None:
-        """Group by the next thing."""
+        """Go to the next grouping."""
         self.group_by(self._groupings.after(1))
 
     @on(TabBar.Chosen)

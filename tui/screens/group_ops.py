@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import polars as pl
 from textual import on
 
-from tui.analysis.ops.op_trees import OP_FOREST, TREES, find_tree, first_tree
+from tui.analysis.ops.op_trees import OP_FOREST, TREES, GroupingT, find_grouping, first_tree
 from tui.analysis.ops.ops_by_name import coverage_note
 from tui.analysis.sessions import replayed_sessions
 from tui.keys import Scope, bindings_for
@@ -22,66 +22,71 @@ from tui.widgets.panel import NoteLine
 from tui.widgets.table.tree import TreePane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from textual.widget import Widget
 
-    from tui.analysis.ops.op_trees import TreeGrouping
+    from tui.analysis.ops.op_trees import NamedGrouping, TreeGrouping
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.widgets.table.pane import TablePane
 
 
-class GroupingChoice:
-    """By what a view is grouped: what the user chose, or what suits the input.
+class GroupingChoice(Generic[GroupingT]):
+    """The grouping of a view: the one that the user chose where it applies, else that which the profile begins with.
 
     Args:
         screen: The view.
-        groupings: All that there are, named as in `TREES`.
-        what: What is grouped, as ``the tree``.
+        groupings: All of them, in the order of the tabs.
+        default: The grouping that a profile begins with.
     """
 
-    def __init__(self, screen: ViewScreen, groupings: Sequence[TreeGrouping], what: str) -> None:
-        self._screen, self._groupings, self._what = screen, groupings, what
-        self.chosen: TreeGrouping | None = None
-        """What the user wants; None: what suits the input."""
+    def __init__(
+        self,
+        screen: ViewScreen,
+        groupings: Sequence[GroupingT],
+        default: Callable[[Profile], NamedGrouping] = first_tree,
+    ) -> None:
+        self._screen, self._groupings, self._default = screen, groupings, default
+        self.chosen: GroupingT | None = None
+        """What the user chose; None: nothing yet."""
 
     @property
-    def current(self) -> TreeGrouping:
-        """By what it is grouped."""
+    def current(self) -> GroupingT:
+        """The grouping in force."""
         profile = self._screen.profile
         if self.chosen is not None and not self.chosen.why_not(profile):
             return self.chosen
-        return self._of_name(first_tree(profile).name)
+        return self._of_name(self._default(profile).name)
 
     def choose(self, name: str) -> None:
-        """Group by the grouping of a name."""
+        """Choose the grouping of a name."""
         self.chosen = self._of_name(name)
 
     def applies(self, name: str) -> bool:
-        """Whether there is a grouping of this name, and the input can be grouped by it."""
+        """Whether there is a grouping of this name, and it applies to the profile."""
         return any(one.name == name for one in self._applicable())
 
-    def named(self, text: str) -> str:
-        """The name of the grouping that a person means.
+    def find(self, text: str) -> str:
+        """The name of the grouping that a text is the beginning of.
 
         Raises:
-            CommandError: Nothing is called so, or this input cannot be grouped by it.
+            CommandError: There is none, or it does not apply to the profile.
         """
-        found = find_tree(text, self._groupings)
+        found = find_grouping(text, self._groupings)
         if found is None:
             names = ", ".join(one.name for one in self._groupings)
-            raise CommandError(f"{self._what} is grouped by {names}, not {text or 'nothing'}")
+            raise CommandError(f"no grouping {text or '(none named)'}: choose {names}")
         if reason := found.why_not(self._screen.profile):
             raise CommandError(f"{found.title}: {reason}")
         return found.name
 
     def after(self, step: int) -> str:
         """The name of the grouping so many steps on, among those that apply."""
-        fed, current = [one.name for one in self._applicable()], self.current
-        chosen = fed[(fed.index(current.name) + step) % len(fed)]
+        applicable, current = [one.name for one in self._applicable()], self.current
+        chosen = applicable[(applicable.index(current.name) + step) % len(applicable)]
         if chosen == current.name:
-            others = [one for one in self._groupings if one.name not in fed]
+            others = [one for one in self._groupings if one.name not in applicable]
             reasons = "; ".join(f"{one.title}: {one.why_not(self._screen.profile)}" for one in others)
             self._screen.explorer.say(f"Only the grouping {current.title} applies; {reasons}")
         return chosen
@@ -94,28 +99,28 @@ class GroupingChoice:
             self._screen.explorer.say(str(error), severity="warning")
 
     def show(self, tabs: TabBar) -> None:
-        """Show in the tabs by what it is grouped, and what applies."""
-        names, fed = [one.name for one in self._groupings], self._applicable()
-        tabs.show(names.index(self.current.name), [one in fed for one in self._groupings])
+        """Show in the tabs which grouping is in force, and which apply."""
+        names, applicable = [one.name for one in self._groupings], self._applicable()
+        tabs.show(names.index(self.current.name), [one in applicable for one in self._groupings])
 
-    def _applicable(self) -> list[TreeGrouping]:
+    def _applicable(self) -> list[GroupingT]:
         return [one for one in self._groupings if not one.why_not(self._screen.profile)]
 
-    def _of_name(self, name: str) -> TreeGrouping:
+    def _of_name(self, name: str) -> GroupingT:
         return next(one for one in self._groupings if one.name == name)
 
 
-def made(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
-    """The tree that is wanted, or the one that suits the input."""
+def chosen_tree(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
+    """The tree that the user chose where it applies, else the one that the profile begins with."""
     return (chosen if chosen is not None and not chosen.why_not(profile) else first_tree(profile)).tree(profile)
 
 
-def which_place(gpu_ns: pl.Series) -> str:
+def place_message(gpu_ns: pl.Series) -> str:
     """Which of several places of an op was gone to, by the GPU time of each, that one's first.
 
-    >>> which_place(pl.Series([9, 4, None]))
+    >>> place_message(pl.Series([9, 4, None]))
     '3 places in the tree: this one has most GPU time'
-    >>> which_place(pl.Series([None, None], dtype=pl.Int64))
+    >>> place_message(pl.Series([None, None], dtype=pl.Int64))
     '2 places in the tree: this is the first of them'
     """
     return f"{len(gpu_ns)} places in the tree: this {'one has most GPU time' if gpu_ns[0] else 'is the first of them'}"
@@ -135,11 +140,11 @@ class GroupOpsScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._groupings = GroupingChoice(self, TREES, "the tree")
+        self._groupings = GroupingChoice(self, TREES)
         self._background = RowsInBackground(self)
 
     def compose_body(self) -> Iterable[Widget]:
-        """By what it is grouped, what lies in no group, and the tree."""
+        """The groupings, how much time is attributed to ops, and the tree."""
         yield TabBar([tree.title.removeprefix("by ") for tree in TREES], hint=", .", id="groupings")
         yield NoteLine(id="coverage")
         yield TreePane(OP_FOREST, id="tree")
@@ -151,14 +156,14 @@ class GroupOpsScreen(ViewScreen):
 
     @property
     def grouping(self) -> TreeGrouping:
-        """By what the tree is grouped."""
+        """The grouping in force."""
         return self._groupings.current
 
     def populate(self) -> None:
         """Fill the tree."""
         chosen = self._groupings.chosen
         if not self._background.are_made(
-            chosen.name if chosen is not None else "", lambda profile: made(profile, chosen)
+            chosen.name if chosen is not None else "", lambda profile: chosen_tree(profile, chosen)
         ):
             self.pane.show(self.pane.frame.clear(), empty=WORKING, is_loading=True)
             self.pane.focus_table()
@@ -187,14 +192,14 @@ class GroupOpsScreen(ViewScreen):
         Raises:
             CommandError: Nothing is called so, or this input cannot be grouped by it.
         """
-        self.group_by(self._groupings.named(text))
+        self.group_by(self._groupings.find(text))
 
     def action_next_grouping(self) -> None:
-        """Group by the next thing."""
+        """Go to the next grouping."""
         self.group_by(self._groupings.after(1))
 
     def action_previous_grouping(self) -> None:
-        """Group by the thing before."""
+        """Go to the grouping before."""
         self.group_by(self._groupings.after(-1))
 
     @on(TabBar.Chosen)
@@ -225,7 +230,7 @@ class GroupOpsScreen(ViewScreen):
             return
         self.pane.reveal(int(found["row"][0]))
         if found.height > 1:
-            self.explorer.say(which_place(found["gpu_self_ns"]))
+            self.explorer.say(place_message(found["gpu_self_ns"]))
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Unfold a group; go from an op to its kernels."""
@@ -241,7 +246,7 @@ class GroupOpsScreen(ViewScreen):
         self.explorer.go("ops-and-kernels", lambda screen: screen.show_only(" ".join(terms)))
 
     def path(self) -> list[str]:
-        """By what it is grouped."""
+        """The title of the grouping."""
         return [self.grouping.title]
 
     def place(self) -> Place:

@@ -12,7 +12,7 @@ from tui.analysis.capabilities import missing, why_none
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.needs import GPU_WORK
-from tui.analysis.ops.groupings import GROUPINGS, grouping_of
+from tui.analysis.ops.groupings import GROUPINGS, Grouping
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_instances import (
     KERNELS_OF_OP,
@@ -26,10 +26,9 @@ from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
 from tui.analysis.roofline import ops_with_rates_spec
 from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
-from tui.model.errors import CommandError
 from tui.model.table_spec import TableState
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
-from tui.screens.group_ops import GroupOpsScreen
+from tui.screens.group_ops import GroupingChoice, GroupOpsScreen
 from tui.screens.kernels import (
     kernel_details,
     launch_crumb,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from tui.analysis.ops.groupings import Grouping
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
@@ -108,10 +106,19 @@ def no_kernels_of_op(profile: Profile) -> str:
     return "this op launched nothing on the GPU"
 
 
-BY_NAME: Final = "name"
-"""The grouping that the view begins with: recorded ops with what they called."""
-NAMES: Final = (BY_NAME, *(grouping.name for grouping in GROUPINGS))
-TITLES: Final = ("by name", *(grouping.title for grouping in GROUPINGS))
+class ByName:
+    """The grouping that the view begins with: recorded ops with what they called."""
+
+    name = "name"
+    title = "by name"
+
+    def why_not(self, _profile: Profile) -> str:
+        """It always applies."""
+        return ""
+
+
+BY_NAME: Final = ByName()
+GROUPING_TABS: Final[tuple[ByName | Grouping, ...]] = (BY_NAME, *GROUPINGS)
 
 NAME_LEVELS: Final = (
     Level(
@@ -185,8 +192,9 @@ class OpsAndKernelsScreen(ViewScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.grouping: Grouping | None = None
-        """None: by name."""
+        self._groupings = GroupingChoice(self, GROUPING_TABS, lambda _profile: BY_NAME)
+        self._shown_grouping: str = BY_NAME.name
+        """The grouping that the tables are arranged for."""
         self._states_left: dict[str, TableState] = {}
         """How the first table was left, by grouping."""
         self._background = RowsInBackground(self)
@@ -196,20 +204,25 @@ class OpsAndKernelsScreen(ViewScreen):
         return LinkedTables(NAME_LEVELS)
 
     @property
+    def grouping(self) -> Grouping | None:
+        """The grouping in force; None: by name."""
+        current = self._groupings.current
+        return current if isinstance(current, Grouping) else None
+
+    @property
     def tables(self) -> LinkedTables:
         """The tables."""
         return self.query_one(LinkedTables)
 
     def compose_body(self) -> Iterable[Widget]:
-        """By what the ops are grouped, and the tables."""
-        yield TabBar([title.removeprefix("by ") for title in TITLES], hint=", .", id="groupings")
+        """The groupings, and the tables."""
+        yield TabBar([one.title.removeprefix("by ") for one in GROUPING_TABS], hint=", .", id="groupings")
         yield from super().compose_body()
 
     def populate(self) -> None:
-        """Fill the tables; a grouping that another input cannot feed is left."""
-        if self.grouping is not None and self.grouping.why_not(self.profile):
-            self._take(BY_NAME)
-        self._show_groupings()
+        """Fill the tables, which are arranged for the grouping in force."""
+        self._arrange()
+        self._groupings.show(self.query_one("#groupings", TabBar))
         grouping = self.grouping
         if grouping is not None and not self._background.are_made(grouping.name, grouping.make):
             pane = self.tables.pane(0)
@@ -220,20 +233,15 @@ class OpsAndKernelsScreen(ViewScreen):
 
     # --- groupings ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _grouped_by(self) -> str:
-        return self.grouping.name if self.grouping is not None else BY_NAME
-
-    def _show_groupings(self) -> None:
-        fed = (True, *(not candidate.why_not(self.profile) for candidate in GROUPINGS))
-        self.query_one("#groupings", TabBar).show(NAMES.index(self._grouped_by), fed)
-
-    def _take(self, name: str) -> None:
-        """Arrange the first table as the grouping was left; its rows are still to be filled."""
+    def _arrange(self) -> None:
+        """Arrange the first table as its grouping was left; its rows are still to be filled."""
+        name, grouping = self._groupings.current.name, self.grouping
+        if name == self._shown_grouping:
+            return
         pane = self.tables.pane(0)
-        self._states_left[self._grouped_by] = pane.state
-        self.grouping = grouping_of(name) if name != BY_NAME else None
-        self.tables.levels = levels_of(self.grouping) if self.grouping is not None else NAME_LEVELS
+        self._states_left[self._shown_grouping] = pane.state
+        self._shown_grouping = name
+        self.tables.levels = levels_of(grouping) if grouping is not None else NAME_LEVELS
         pane.state = self._states_left.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
         # What the tables below show is of rows of another kind.
         self.tables.forget_selected()
@@ -241,13 +249,9 @@ class OpsAndKernelsScreen(ViewScreen):
             self.tables.fill(index)
 
     def group_by(self, name: str) -> None:
-        """Group the first table.
-
-        Args:
-            name: One of `NAMES`.
-        """
-        if name != self._grouped_by:
-            self._take(name)
+        """Group the first table by one of `GROUPING_TABS`."""
+        if name != self._groupings.current.name:
+            self._groupings.choose(name)
             self.tables.current = 0
             self.populate()
             self.explorer.navigator.visit(self.place())
@@ -258,42 +262,19 @@ class OpsAndKernelsScreen(ViewScreen):
         Raises:
             CommandError: Nothing is called so, or this input cannot be grouped by it.
         """
-        wanted = next((name for name in NAMES if text and name.startswith(text.lower())), None)
-        if wanted is None:
-            raise CommandError(f"ops are grouped by {', '.join(NAMES)}, not {text or 'nothing'}")
-        chosen = grouping_of(wanted) if wanted != BY_NAME else None
-        reason = chosen.why_not(self.profile) if chosen is not None else ""
-        if chosen is not None and reason:
-            raise CommandError(f"{chosen.title}: {reason}")
-        self.group_by(wanted)
+        self.group_by(self._groupings.find(text))
 
     def action_next_grouping(self) -> None:
-        """Group by the next thing."""
-        self._step_grouping(1)
+        """Go to the next grouping."""
+        self.group_by(self._groupings.after(1))
 
     def action_previous_grouping(self) -> None:
-        """Group by the thing before."""
-        self._step_grouping(-1)
-
-    def _step_grouping(self, step: int) -> None:
-        place, passed = NAMES.index(self._grouped_by), []
-        for _ in NAMES:
-            place = (place + step) % len(NAMES)
-            candidate = grouping_of(NAMES[place]) if NAMES[place] != BY_NAME else None
-            reason = candidate.why_not(self.profile) if candidate is not None else ""
-            if candidate is None or not reason:
-                break
-            passed.append(f"{candidate.title}: {reason}")
-        self.group_by(NAMES[place])
-        if passed:
-            self.explorer.say(f"not {'; not '.join(passed)}")
+        """Go to the grouping before."""
+        self.group_by(self._groupings.after(-1))
 
     @on(TabBar.Chosen)
     def _grouping_clicked(self, event: TabBar.Chosen) -> None:
-        try:
-            self.choose_grouping(NAMES[event.place])
-        except CommandError as error:
-            self.explorer.say(str(error), severity="warning")
+        self._groupings.click(event.place)
 
     def action_show_in_tree(self) -> None:
         """Go to the place of the op in the tree of groups; of a launch, to that of the op that launched it."""
@@ -313,7 +294,7 @@ class OpsAndKernelsScreen(ViewScreen):
 
     def show_only(self, query: str) -> None:
         """Show the ops of a filter by name: what other views ask for is written for that table."""
-        self.group_by(BY_NAME)
+        self.group_by(BY_NAME.name)
         super().show_only(query)
 
     def path(self) -> list[str]:
@@ -323,13 +304,13 @@ class OpsAndKernelsScreen(ViewScreen):
     def place(self) -> Place:
         """The grouping as well."""
         place = super().place()
-        return replace(place, level=f"{self._grouped_by}/{place.level}")
+        return replace(place, level=f"{self._groupings.current.name}/{place.level}")
 
     def restore(self, place: Place) -> None:
         """Return to the grouping, too."""
         name, _, level = place.level.partition("/")
-        if name != self._grouped_by and name in NAMES:
-            self._take(name)
+        if name != self._groupings.current.name and self._groupings.applies(name):
+            self._groupings.choose(name)
             self.populate()
         super().restore(replace(place, level=level))
 

@@ -167,20 +167,21 @@ def _findings(profile: Profile, _above: Mapping[str, Any], *, shown: str) -> pl.
 
 
 def _op_levels(profile: Profile, group_by: str | None) -> tuple[Level, ...]:
-    from tui.screens.ops_and_kernels import BY_NAME, NAME_LEVELS, NAMES, levels_of
+    from tui.screens.ops_and_kernels import BY_NAME, GROUPING_TABS, NAME_LEVELS, levels_of
 
-    if group_by in (None, BY_NAME):
+    if group_by in (None, BY_NAME.name):
         return NAME_LEVELS
     found = next((grouping for grouping in GROUPINGS if grouping.name == group_by), None)
     if found is None:
-        raise ProftuiError(f"--group-by {group_by}: no such grouping of ops", f"groupings: {', '.join(NAMES)}")
+        names = ", ".join(one.name for one in GROUPING_TABS)
+        raise ProftuiError(f"--group-by {group_by}: no such grouping of ops", f"groupings: {names}")
     if reason := found.why_not(profile):
         raise ProftuiError(f"--group-by {group_by}: {reason}")
     return levels_of(found)
 
 
 def _tree_level(profile: Profile, group_by: str | None) -> Level:
-    tree = op_trees.first_tree(profile) if group_by is None else op_trees.find_tree(group_by)
+    tree = op_trees.first_tree(profile) if group_by is None else op_trees.find_grouping(group_by, op_trees.TREES)
     if tree is None:
         names = ", ".join(known.name for known in op_trees.TREES)
         raise ProftuiError(f"--group-by {group_by}: no such tree", f"trees: {names}")

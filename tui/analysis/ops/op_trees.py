@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -583,17 +583,37 @@ TREES: Final = (
 """What ops can be grouped by in a tree; the first one with data is shown first."""
 
 
-def find_tree(text: str, among: Sequence[TreeGrouping] = TREES) -> TreeGrouping | None:
-    """The one that a person means by the beginning of its name or of its title.
+class NamedGrouping(Protocol):
+    """Any way to group rows that a user can choose by its name."""
 
-    >>> [tree.name for tree in map(find_tree, ("module or range", "Range", "nvtx", "t")) if tree]
+    @property
+    def name(self) -> str:
+        """As ``module``."""
+
+    @property
+    def title(self) -> str:
+        """As ``by module or range``."""
+
+    @property
+    def why_not(self) -> Callable[[Profile], str]:
+        """Why it is not available for a profile, in words; empty where it is."""
+
+
+GroupingT = TypeVar("GroupingT", bound=NamedGrouping)
+
+
+def find_grouping(text: str, groupings: Sequence[GroupingT]) -> GroupingT | None:
+    """The grouping whose name, or title without ``by``, begins with a text, in any case; None where none does.
+
+    >>> texts = ("module or range", "Range", "nvtx", "t")
+    >>> [tree.name for tree in (find_grouping(text, TREES) for text in texts) if tree]
     ['module', 'range', 'range', 'type']
-    >>> find_tree("") is None
+    >>> find_grouping("", TREES) is None
     True
     """
     wanted = text.lower()
-    names = ((name, tree) for tree in among for name in (tree.name, tree.title.removeprefix("by ").lower()))
-    return next((tree for name, tree in names if wanted and name.startswith(wanted)), None)
+    names = ((name, one) for one in groupings for name in (one.name, one.title.removeprefix("by ").lower()))
+    return next((one for name, one in names if wanted and name.startswith(wanted)), None)
 
 
 def first_tree(profile: Profile) -> TreeGrouping:
