@@ -251,6 +251,27 @@ def bar(share: float, width: int) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
+def growth_bar(share: float, width: int) -> tuple[str, str, str]:
+    """A bar of a change: to the left of a middle line what shrank, to the right what grew, in halves of a cell.
+
+    Args:
+        share: The change as a share of the largest one, from -1 to 1; one other than 0 is never empty.
+        width: Cells of the whole.
+
+    Returns:
+        What stands left of the middle line, the line, and what stands right of it.
+
+    >>> growth_bar(-0.5, 9), growth_bar(1, 9), growth_bar(-0.6, 6)
+    (('  ██', '│', '    '), ('    ', '│', '████'), ('▐█', '│', '  '))
+    """
+    side = (width - 1) // 2
+    halves = min(max(round(abs(share) * side * 2), 1 if share else 0), side * 2)
+    whole, half = halves // 2, halves % 2
+    if share < 0:
+        return pad("▐" * half + "█" * whole, side, right=True), "│", " " * side
+    return " " * side, "│", pad("█" * whole + "▌" * half, side)
+
+
 def without_prefix(name: str) -> str:
     """A name without what many begin with.
 

@@ -363,12 +363,16 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert set(changed_kernels(compared).filter(pl.col("change") == "removed")["delta_pct"]) == {-100.0}
     assert verdict.outcome == "FAIL"
     assert verdict_sentence(compared, headline(compared)) == (
-        "REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37%: now launch-bound."
+        "REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% "
+        "(idle 1.62 ms to 26.4 ms): now launch-bound."
     )
     text = Diff(compared, than_pct=5.0).verdict()
     assert "GPU idle 1.62 ms to 26.4 ms per iteration: GPU work shrank, the time was lost between kernels" in text
     assert not any("grew most" in line for line in text)
-    assert "also longer by more than 5%: average iteration (+27.34%), 95th percentile (+60.06%)" in text
+    assert (
+        "also longer by more than 5%: average iteration (+27.34%), 95th percentile (+60.06%), GPU idle (+1,528.27%)"
+        in text
+    )
     faster = Diff(sides(now, before, ("amp", "fp32")), than_pct=5.0).verdict()
     assert any(line.startswith("shrank most per iteration: kernel batch_norm_collect_statistics") for line in faster)
     other = sides(now, before, ("amp", "fp32"))

@@ -36,6 +36,7 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
     assert reasons == {
         "span_ns": ("no start times: record with nvprof --print-gpu-trace", no_work),
         "busy_pct": ("no start times: record with nvprof --print-gpu-trace", no_work),
+        "idle_ns": ("no start times: record with nvprof --print-gpu-trace", no_work),
         "gpu_ns": ("", no_work),
         "kernel_ns": ("", no_work),
         "launches": ("", no_work),
@@ -48,9 +49,9 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
         "candidate: no GPU activities: record with nvprof"
     )
     assert unknown_sentences(figures.values()) == (
-        "Span and GPU busy of the baseline are unknown: no start times: record with nvprof --print-gpu-trace.",
-        "Span, GPU busy, GPU time, kernel time, kernel launches and time on tensor cores of the candidate are unknown: "
-        "no GPU activities: record with nvprof.",
+        "Span, GPU busy and GPU idle of the baseline are unknown: no start times: record with nvprof --print-gpu-trace.",
+        "Span, GPU busy, GPU idle, GPU time, kernel time, kernel launches and time on tensor cores of the candidate are "
+        "unknown: no GPU activities: record with nvprof.",
         "Time on tensor cores of the baseline is unknown: unknown GPU, which may have no tensor "
         "cores: name it with --gpu.",
         "API time and API calls of the baseline are unknown: no API calls: record with nvprof --print-api-trace.",

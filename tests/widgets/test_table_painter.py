@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from tests.widgets.tables import KERNELS, SPEC
+from tui.model.columns import COLUMNS
 from tui.model.table_spec import TableState
 from tui.widgets.table.cells import writers
 from tui.widgets.table.layout import lay_out
@@ -126,3 +127,17 @@ def test_words_in_place_of_rows_wrap() -> None:
     # In little room they begin at once.
     assert lines(3) == ["no kernels: record", "with nvprof", "--print-gpu-trace"]
     assert lines(1) == ["no kernels: record"]
+
+
+def test_the_bar_of_a_change_lies_left_of_a_line_where_it_shrank_and_right_where_it_grew() -> None:
+    delta = replace(COLUMNS["delta_ns"], compared_with=())
+    frame = pl.DataFrame({"name": ["one", "two", "three"], "delta_ns": [-4_000, 2_000, None]})
+    spec_columns = (COLUMNS["name"], delta)
+    written = writers(spec_columns, frame, TableState())
+    widths = {name: one.width for name, one in written.items()}
+    layout = lay_out(spec_columns, widths, 60, pinned="name", bar_columns=("delta_ns",))
+    drawn = TablePainter(layout, written, {"name": 0, "delta_ns": 1}, STYLES, 60, {"delta_ns": 4_000})
+    drawn_rows = [drawn.row(row, RowLook()) for row in frame.rows()]
+    bars = [[(one.text.strip(), one.style) for one in row if set(one.text) & set("█▌│")] for row in drawn_rows]
+    line = ("│", STYLES.unknown)
+    assert bars == [[("█" * 9, STYLES.shrank), line], [line, ("████▌", STYLES.grew)], [line]]

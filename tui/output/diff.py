@@ -101,18 +101,12 @@ def verdict(
 def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
     """How much longer the GPU is idle, where the time grew although GPU work shrank; else empty."""
     by_name = {figure.name: figure for figure in figures}
-    whole = by_name.get("avg_iteration_ns" if sides.per_iteration else "span_ns")
-    work, busy = by_name.get("gpu_ns"), by_name.get("busy_pct")
+    work, idle = by_name.get("gpu_ns"), by_name.get("idle_ns")
     if work is None or (work.delta_pct or 0) > -UNCHANGED_PCT or (judgment.figure.delta_pct or 0) < UNCHANGED_PCT:
         return ""
-    times = [
-        time * (1 - share / 100)
-        for side in ("baseline", "candidate")
-        if (time := getattr(whole, side, None)) is not None and (share := getattr(busy, side, None)) is not None
-    ]
-    if len(times) < 2:
+    if idle is None or idle.delta is None:
         return ""
-    before, now = map(brief_duration, times)
+    before, now = brief_duration(idle.baseline), brief_duration(idle.candidate)
     per = " per iteration" * sides.per_iteration
     return f"GPU idle {before} to {now}{per}: GPU work shrank, the time was lost between kernels"
 

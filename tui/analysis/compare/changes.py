@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.allocator import memory_peak
+from tui.analysis.allocator import ALLOCATED_BY, memory_peak
 from tui.analysis.api_calls import api
 from tui.analysis.compare.headline import why_absent
 from tui.analysis.durations import whole
@@ -144,6 +144,7 @@ def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: st
         sort=(),
         weight="b_total_ns",
         pinned=pinned,
+        bars=("delta_ns",),
     )
 
 
@@ -479,14 +480,18 @@ def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
 CHANGED_MEMORY: Final = TableSpec(
     "changed_memory",
     "Memory at the peak",
-    columns(
-        "call_site", "device", "change", "a_bytes", "b_bytes", "peak_delta_bytes", "delta_pct", "a_allocations",
-        "b_allocations", "stack",
+    (
+        ALLOCATED_BY,
+        *columns(
+            "device", "change", "a_bytes", "b_bytes", "peak_delta_bytes", "delta_pct", "a_allocations",
+            "b_allocations", "stack",
+        ),
     ),
     key=("device", "call_site", "stack"),
     sort=(),
     weight="b_bytes",
     pinned="call_site",
+    bars=("peak_delta_bytes",),
 )  # fmt: skip
 
 

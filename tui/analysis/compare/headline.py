@@ -116,7 +116,9 @@ def _times(side: Side) -> dict[str, SideFigure]:
     times = {name: SideFigure(_number(value), left_out) for name, value in figures.items()}
     busy_pct = _share(timed["busy_ns"], taken)
     no_work = f"work of an iteration has no times: {how_to_record(profile, START_TIMES)}"
-    return times | {"busy_pct": SideFigure(busy_pct, no_work if busy_pct is None and taken.len() else left_out)}
+    why = no_work if busy_pct is None and taken.len() else left_out
+    idle = None if busy_pct is None else (taken - timed["busy_ns"]).mean()
+    return times | {"busy_pct": SideFigure(busy_pct, why), "idle_ns": SideFigure(_number(idle), why)}
 
 
 def _times_of_run(profile: Profile) -> dict[str, SideFigure]:
@@ -129,9 +131,11 @@ def _times_of_run(profile: Profile) -> dict[str, SideFigure]:
     else:
         why_no_span = why
     busy_pct = _share(busy["busy_ns"], busy["span_ns"])
+    idle = None if span is None or busy_pct is None else span * (1 - busy_pct / 100)
     return {
         "span_ns": SideFigure(span, why_no_span if span is None else ""),
         "busy_pct": SideFigure(busy_pct, why if busy_pct is None else ""),
+        "idle_ns": SideFigure(idle, why_no_span if idle is None else ""),
     }
 
 
@@ -258,6 +262,7 @@ HEADLINE: Final = TableSpec(
     ),
     key=("figure",),
     pinned="figure",
+    bars=("diff_pct",),
 )
 FIGURES: Final = (
     ("avg_iteration_ns", "Average iteration", K.DURATION),
@@ -265,6 +270,7 @@ FIGURES: Final = (
     ("p95_iteration_ns", "95th percentile", K.DURATION),
     ("span_ns", "Span", K.DURATION),
     ("busy_pct", "GPU busy", K.PERCENT),
+    ("idle_ns", "GPU idle", K.DURATION),
     ("gpu_ns", "GPU time", K.DURATION),
     ("kernel_ns", "Kernel time", K.DURATION),
     ("memcpy_ns", "Copy time", K.DURATION),
@@ -490,8 +496,8 @@ def spread(side: Side) -> IterationSpread:
 def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None = None) -> str:
     """What changed, as a sentence: by how much, in which work, and what limits the candidate now.
 
-    Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 38%: now
-    launch-bound.`` Empty where no time is known of both.
+    Such as ``REGRESSION +23% (median iteration, 33.2 ms to 41 ms). GPU work -50%, GPU busy 95 to 37% (idle
+    1.62 ms to 26.4 ms): now launch-bound.`` Empty where no time is known of both.
 
     Args:
         sides: What is compared.
@@ -513,7 +519,11 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
         parts.append(f"GPU work {_signed(work.delta_pct or 0)}")
     both = None if busy is None or busy.baseline is None or busy.candidate is None else (busy.baseline, busy.candidate)
     if both is not None and abs(both[1] - both[0]) >= _POINTS:
-        parts.append(f"GPU busy {brief_percent(both[0]).removesuffix('%')} to {brief_percent(both[1])}")
+        idle = by_name["idle_ns"]
+        times = ""
+        if idle.baseline is not None and idle.candidate is not None:
+            times = f" (idle {duration(idle.baseline)} to {duration(idle.candidate)})"
+        parts.append(f"GPU busy {brief_percent(both[0]).removesuffix('%')} to {brief_percent(both[1])}{times}")
     if not parts:
         return sentence
     return f"{sentence} {', '.join(parts)}{_limit(sides, gpu) if what != 'NO CHANGE' else ''}."

@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.iterations.chosen_iterations import aggregated
 from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
 from tui.analysis.sessions import replayed_sessions, without_sessions
-from tui.fmt import duration
+from tui.fmt import brief_duration
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
 
@@ -66,7 +66,7 @@ class Sides:
     def left_out(self) -> str:
         """A sentence on the GPU time that is not compared; empty where all is."""
         both = ((self.a, "baseline"), (self.b, "candidate"))
-        words = [f"{when} {duration(side.left_out_ns)}" for side, when in both if side.left_out_ns]
+        words = [f"{when} {brief_duration(side.left_out_ns)}" for side, when in both if side.left_out_ns]
         return f"Outside iterations, and not compared: {', '.join(words)}." if words else ""
 
     @property
@@ -150,14 +150,19 @@ def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggrega
         if not 0 <= session < count:
             raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
     of = f", {shown.words}" if shown.words else ""
-    ranks = profile["sessions"]["rank"].to_list()
-    labels = (_session(baseline, ranks[baseline]) + of, _session(candidate, ranks[candidate]) + of)
-    one, other = (aggregated(profile.only_session(session), shown) for session in (baseline, candidate))
-    return sides(one, other, labels)
+    ranks, sources = (profile["sessions"][name].to_list() for name in ("rank", "source"))
+    are_files = sources[baseline] != sources[candidate]
+    one, other = (
+        _session(number, ranks[number], sources[number] if are_files else None) + of for number in (baseline, candidate)
+    )
+    a, b = (aggregated(profile.only_session(session), shown) for session in (baseline, candidate))
+    return sides(a, b, (one, other))
 
 
-def _session(number: int, rank: int | None) -> str:
-    return f"session {number}" if rank is None else f"session {number} (rank {rank})"
+def _session(number: int, rank: int | None, source: str | None) -> str:
+    """A session in words, with its rank, else its file."""
+    more = f"rank {rank}" if rank is not None else PurePath(source).name if source else ""
+    return f"session {number} ({more})" if more else f"session {number}"
 
 
 def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) -> Sides:

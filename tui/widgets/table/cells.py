@@ -112,7 +112,8 @@ class CellWriter:
     def _width_of_values(self, facts: ColumnFacts) -> int:
         kind = self.column.kind
         if self.is_text:
-            return min(TEXT_MEASURED, _text_width(facts, shorten=self._shortens))
+            absent = cell_width(self.column.absent) if facts.values.null_count() else 0
+            return min(TEXT_MEASURED, max(absent, _text_width(facts, shorten=self._shortens)))
         if kind in _BYTES:
             sizes = facts.few(SIZES_SAMPLED)
             if sizes is None:

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.fitting import bar, cell_width, clip, pad
+from tui.fitting import bar, cell_width, clip, growth_bar, pad
 from tui.model.columns import ColumnKind
 from tui.widgets.table.cells import UNIT_COLUMN
 from tui.widgets.table.layout import GAP, GUTTER, PlacedColumn, TableLayout
@@ -180,10 +180,15 @@ class TablePainter:
             if placed.bar:
                 full = self._full.get(placed.column.name, WHOLE)
                 share = value / full if isinstance(value, (int, float)) else 0.0
-                drawn = pad(bar(share, placed.bar), placed.bar)
                 runs.add(" ")
-                # In reverse it is drawn as the text is, else in its color on the ground of the row.
-                runs.add(drawn, self._bar_style(look) if on_cursor else styles.bar)
+                if placed.column.is_growth:
+                    shrank, middle, grew = growth_bar(share, placed.bar)
+                    runs.add(shrank, self._bar_style(look, styles.shrank))
+                    runs.add(middle, self._bar_style(look, styles.unknown))
+                    runs.add(grew, self._bar_style(look, styles.grew))
+                    runs.add(" " * ((placed.bar - 1) % 2))
+                else:
+                    runs.add(pad(bar(share, placed.bar), placed.bar), self._bar_style(look, styles.bar))
             runs.add(" " * GAP)
         runs.add(self._blanks_behind)
         if hit and not hit_is_shown:
@@ -191,9 +196,12 @@ class TablePainter:
             return runs.strip(self.width).apply_style(UNDERLINE)
         return runs.strip(self.width)
 
-    def _bar_style(self, look: RowLook) -> Style | None:
+    def _bar_style(self, look: RowLook, style: Style) -> Style | None:
+        """The style of a bar: in reverse it is drawn as the text is, else in its color on the ground of the row."""
+        if look.cursor_column is None:
+            return style
         base = self.styles.cursor_row if look.is_focused else self.styles.blurred_row
-        return None if base.reverse else base + Style(color=self.styles.bar.color)
+        return None if base.reverse else base + Style(color=style.color)
 
     def message(self, text: str, line: int, room: int) -> Strip:
         """A line of the words that stand where there are no rows, wrapped; line 0 stays blank where there is room.

@@ -14,10 +14,11 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 
 from tui.keys import Scope, actions_of, bindings_for
+from tui.model.columns import ColumnKind
 from tui.query.facts import facts_of
 from tui.widgets.output_filters import direct_lines
 from tui.widgets.table.layout import TableLayout, lay_out
-from tui.widgets.table.painter import PLAIN, RowLook, TablePainter, TableStyles
+from tui.widgets.table.painter import PLAIN, WHOLE, RowLook, TablePainter, TableStyles
 
 if TYPE_CHECKING:
     import re
@@ -261,6 +262,11 @@ class FrameTable(ScrollView, can_focus=True):
             # Shares of a whole are compared with each other; other percentages are of what could be.
             most = facts_of(model.rows.frame)["time_pct"].extent[1] if "time_pct" in positions else None
             full = {"time_pct": float(most)} if most else {}
+            for column in columns:
+                if column.is_growth and column.name in model.spec.bars and column.kind is not ColumnKind.PERCENT:
+                    # The largest change fills its half of the bar; of shares 100%.
+                    low, high = facts_of(model.rows.frame)[column.name].extent
+                    full[column.name] = max(abs(low or 0), abs(high or 0)) or WHOLE
             self._painter = TablePainter(layout, written, positions, self._row_styles(), width + 1, full)
             self.post_message(self.LayoutChanged(self))
         return self._painter
