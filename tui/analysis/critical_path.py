@@ -394,10 +394,22 @@ def _of_kind(kind: PathKind, title: str, meaning: str, priority: int) -> Column:
     return Column(COLUMN_OF_KIND[kind], title, K.DURATION, meaning, priority, only_above_zero=True)
 
 
+MAIN_KINDS: Final = 3
+"""So many kinds are as important as the share of GPU work."""
+
+
 def spec_of(profile: Profile) -> TableSpec:
-    """`CRITICAL_PATHS`, whose title says which iterations are left out."""
-    others = left_out(profile)
-    return replace(CRITICAL_PATHS, title=f"{CRITICAL_PATHS.title} ({others})") if others else CRITICAL_PATHS
+    """`main_kinds_first`, whose title says which iterations are left out."""
+    spec, others = main_kinds_first(profile), left_out(profile)
+    return replace(spec, title=f"{spec.title} ({others})") if others else spec
+
+
+def main_kinds_first(profile: Profile) -> TableSpec:
+    """`CRITICAL_PATHS`; the `MAIN_KINDS` that take most of all paths stay longest on a narrow screen."""
+    sums = critical_paths(profile).select(COLUMN_OF_KIND.values()).sum()
+    largest = sorted(sums.columns, key=lambda name: -sums[name][0])[:MAIN_KINDS]
+    shown = (replace(one, priority=2) if one.name in largest else one for one in CRITICAL_PATHS.columns)
+    return replace(CRITICAL_PATHS, columns=tuple(shown))
 
 
 CRITICAL_PATHS: Final = TableSpec(
@@ -408,7 +420,7 @@ CRITICAL_PATHS: Final = TableSpec(
         *columns("session"),
         Column("duration_ns", "Duration", K.DURATION, "Period of the iteration; the kinds add up to it.", 1),
         Column("path_gpu_pct", "GPU work %", K.PERCENT, "Kernels, copies and communication on the path.", 2),
-        _of_kind(PathKind.KERNEL, "Kernels", "Kernels on the path.", 2),
+        _of_kind(PathKind.KERNEL, "Kernels", "Kernels on the path.", 3),
         _of_kind(PathKind.COPY, "Copies", "Copies and memsets on the path.", 3),
         _of_kind(PathKind.COMMUNICATION, "Communication", "Collectives on the path.", 3),
         _of_kind(PathKind.KERNEL_GAP, "Kernel gaps", "Between kernels that had been launched in time.", 3),
@@ -419,7 +431,7 @@ CRITICAL_PATHS: Final = TableSpec(
             "From the end of GPU work to the return of the call, or the start of the stream, that waited for it.",
             4,
         ),
-        _of_kind(PathKind.CPU_OP, "CPU ops", "CPU time in ops, outside of API calls.", 2),
+        _of_kind(PathKind.CPU_OP, "CPU ops", "CPU time in ops, outside of API calls.", 3),
         _of_kind(PathKind.API_CALL, "API calls", "CPU time in API calls that did not wait for the GPU.", 3),
         _of_kind(PathKind.CPU_OUTSIDE, "CPU outside ops", "CPU time between ops: Python, or nothing.", 3),
         _of_kind(PathKind.NOT_RECORDED, "Not recorded", "What came before is not recorded.", 4),
@@ -439,11 +451,19 @@ CRITICAL_PATHS: Final = TableSpec(
     weight="duration_ns",
 )
 
+PATH_NAME: Final = Column(
+    "name",
+    "Name",
+    K.SYMBOL,
+    "Kernel, copy, op or call; of a delay or gap the work that came later.",
+    1,
+    absent="(no op)",
+)
 SEGMENTS: Final = TableSpec(
     "path_segments",
     "Segments of the path",
     (
-        Column("name", "Name", K.SYMBOL, "Kernel, copy, op or call; of a delay or gap the work that came later.", 1),
+        PATH_NAME,
         Column("path_kind", "Kind", K.TEXT, "Kind of the segment.", 1),
         *columns("start_ns"),
         Column("duration_ns", "Duration", K.DURATION, "Time of the segment on the path.", 1),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.critical_path import Window, paths, representative, segments_of
+from tui.analysis.critical_path import PATH_NAME, Window, paths, representative, segments_of
 from tui.analysis.critical_path_trace import GPU_WORK, TITLES, PathKind, Start, Trace, base_profile, cpu_items, traces
 from tui.correlation.nesting import NONE
 from tui.model.columns import Column, ColumnKind, columns
@@ -404,7 +404,7 @@ CRITICAL_PATH: Final = TableSpec(
     "critical_path",
     "Critical path of an iteration",
     (
-        Column("name", "Name", K.SYMBOL, "Kernel, copy, op or call; of a delay or gap the work that came later.", 1),
+        PATH_NAME,
         Column("path_kind", "Kind", K.TEXT, "Kind of the time: kernel, launch delay, CPU op, ...", 1),
         Column("path_ns", "On the path", K.DURATION, "Its time on the critical path; adds up to the iteration.", 1),
         Column("path_pct", "Of path", K.PERCENT, "Its share of the iteration.", 2),
@@ -416,7 +416,7 @@ CRITICAL_PATH: Final = TableSpec(
             1,
         ),
         Column("on_path", "Segments", K.COUNT, "Segments on the path.", 4),
-        Column("work_ns", "All of it", K.DURATION, "Its time in the iteration, on the path or not.", 3),
+        Column("work_ns", "Total", K.DURATION, "Its time in the iteration, on the path or not.", 3),
         Column("work_count", "Count", K.COUNT, "How many of it the iteration has.", 5),
         Column(
             "slack_ns",

@@ -11,7 +11,14 @@ from textual import on
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.analysis.critical_path import SEGMENTS, left_out, segments_of, why_no_path, without_calls
+from tui.analysis.critical_path import (
+    SEGMENTS,
+    left_out,
+    main_kinds_first,
+    segments_of,
+    why_no_path,
+    without_calls,
+)
 from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
 from tui.analysis.critical_path_trace import COLUMN_OF_KIND, TITLES, PathKind
 from tui.fitting import cell_width, clip, clip_middle
@@ -112,15 +119,21 @@ class PathStrip(Widget):
         width, height = self.content_size.width, self.content_size.height
         lines = [Content.styled(clip(self._sentence, width), "bold")]
         if sum(self._sums):
-            lines.append(self._parts(width))
+            named = self._named(width)
             if self._ends and height > 3:
-                lines.insert(1, self._over_time(width))
-            lines.append(self._legend(width))
+                bars = {"over time ": self._over_time, "by kind   ": self._parts}
+                lines += [
+                    Content.assemble((label, "$text-muted"), drawn(named, width - len(label)))
+                    for label, drawn in bars.items()
+                ]
+            else:
+                lines.append(self._parts(named, width))
+            lines.append(self._legend(named))
         return Content("\n").join(lines[:height])
 
-    def _parts(self, width: int) -> Content:
-        named = self._named(width)
-        kinds = [*(kind for kind in PathKind if kind in named), None]
+    def _parts(self, named: Mapping[PathKind, str], width: int) -> Content:
+        """The kinds in the order of the legend."""
+        kinds = [*named, None]
         sums = [sum(self._sums) - sum(self._sums[one] for one in named) if kind is None else self._sums[kind]
                 for kind in kinds]  # fmt: skip
         looks = [_OTHER if kind is None else _LOOKS[kind] for kind in kinds]
@@ -128,7 +141,7 @@ class PathStrip(Widget):
             *((fill * cells, color) for (fill, color), cells in zip(looks, shared_cells(sums, width), strict=True))
         )
 
-    def _over_time(self, width: int) -> Content:
+    def _over_time(self, named: Mapping[PathKind, str], width: int) -> Content:
         """Each cell shows what takes most of its time."""
         edges = np.linspace(0, self._ends[-1], width + 1)
         ends, kinds = np.array(self._ends), np.array(self._kinds)
@@ -137,7 +150,6 @@ class PathStrip(Widget):
             own = np.where(kinds == kind, np.diff(ends, prepend=0), 0)
             until = np.interp(edges, np.concatenate(([0], ends)), np.concatenate(([0], np.cumsum(own))))
             shares[:, kind] = np.diff(until)
-        named = self._named(width)
         most = map(PathKind, shares.argmax(axis=1).tolist())
         return Content.assemble(*(_LOOKS[kind] if kind in named else _OTHER for kind in most))
 
@@ -160,8 +172,7 @@ class PathStrip(Widget):
                 return words
         return {}
 
-    def _legend(self, width: int) -> Content:
-        named = self._named(width)
+    def _legend(self, named: Mapping[PathKind, str]) -> Content:
         entries = [(_LOOKS[kind], words) for kind, words in named.items()]
         if len(entries) < sum(1 for one in self._sums if one):
             entries.append((_OTHER, _OTHER_WORDS))
@@ -202,6 +213,7 @@ class CriticalPathScreen(ViewScreen):
             lambda row: f"iteration {row['iteration']}",
             why_no_path,
             2,
+            spec_for=main_kinds_first,
         ),
         Level("path_work", CRITICAL_PATH, _work, _crumb, why_no_path, 3),
         Level("path_segments", SEGMENTS, _segments, _crumb, _not_on_path, 2),
