@@ -305,6 +305,16 @@ VIEWS: Final = (
         shown_keys="b .",
     ),
     Action(
+        "flame.group-back",
+        "comma",
+        "screen.previous_grouping",
+        "group back",
+        "Group by the attribute before.",
+        Scope.FLAME,
+        FIND,
+        shown_keys=",",
+    ),
+    Action(
         "flame.find",
         "slash",
         "screen.find",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.content import Content
@@ -11,6 +11,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, matching, with_growth
+from tui.analysis.ops.op_attribution import training_sessions
 from tui.fitting import clip
 from tui.fmt import brief_duration, brief_percent
 from tui.model.columns import ColumnKind
@@ -37,16 +38,18 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
+BACKWARD: Final = "Backward ops stand under their forward op."
+
+
 class FlameScreen(ViewScreen):
     """The flame chart, what is under the cursor, and a line to find names."""
 
     VIEW = "flame"
     HELP: ClassVar = (
         "GPU time to scale: the whole at the top, below it groups, ops and kernels, each as wide as its time.\n"
-        "b changes what it is grouped by, enter zooms in, _ zooms out. / highlights a name everywhere and says its "
-        "share.\n"
-        "The sums are those of Group Ops: backward ops count where their forward op ran. c colors growth against the\n"
-        "comparison (d)."
+        ", and . change the grouping, enter zooms in, _ zooms out. / highlights a name and says its share.\n"
+        "The sums are those of Group Ops: by module, backward ops count where their forward op ran. c colors growth\n"
+        "against the comparison (d)."
     )
 
     def __init__(self) -> None:
@@ -58,7 +61,7 @@ class FlameScreen(ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """The groupings, the chart, its legend, and two lines on the node under the cursor and on what was found."""
-        yield TabBar([one.title.removeprefix("by ") for one in GROUPINGS], hint="b", id="groupings")
+        yield TabBar([one.title.removeprefix("by ") for one in GROUPINGS], id="groupings")
         yield NoteLine(id="comparing")
         yield FlameChart(id="chart")
         yield Static(id="legend")
@@ -100,7 +103,8 @@ class FlameScreen(ViewScreen):
     def _rows(self, profile: Profile, grouping: TreeGrouping) -> tuple[pl.DataFrame, str]:
         sides = self.explorer.comparison.sides
         if not self.compares or sides is None:
-            return flame_by(profile, grouping.name), ""
+            is_training = grouping.name == "module" and len(training_sessions(profile)) > 0
+            return flame_by(profile, grouping.name), BACKWARD if is_training else ""
         for side in (sides.a, sides.b):
             if why := grouping.why_not(side.profile):
                 return flame_by(profile, grouping.name), f"Not compared: {why} in {side.label}."
@@ -140,7 +144,7 @@ class FlameScreen(ViewScreen):
             per = " per iteration" if sides is not None and sides.per_iteration else ""
             change = f"{'+' if ns >= 0 else '-'}{brief_duration(abs(ns))} against the baseline"
             return f" {brief_duration(node['compared_ns'])}{per}, {change}  {share}  {name}"
-        own = "" if node["what"] == KERNEL else f"  itself {brief_duration(node['gpu_self_ns'])}"
+        own = "" if node["what"] == KERNEL else f"  self {brief_duration(node['gpu_self_ns'])}"
         return f" {brief_duration(node['gpu_ns'])}  {share}{own}  {name}"
 
     def _legend(self, width: int) -> Content:
@@ -174,6 +178,10 @@ class FlameScreen(ViewScreen):
     def action_next_grouping(self) -> None:
         """Go to the next grouping."""
         self.group_by(self._groupings.after(1))
+
+    def action_previous_grouping(self) -> None:
+        """Group by the thing before."""
+        self.group_by(self._groupings.after(-1))
 
     @on(TabBar.Chosen)
     def _grouping_clicked(self, event: TabBar.Chosen) -> None:

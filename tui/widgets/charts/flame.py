@@ -111,9 +111,22 @@ class FlameChart(Widget, can_focus=True):
 
     @property
     def _tall(self) -> int:
-        """Lines of each level."""
-        levels = int(self._depths.max()) + 1 if len(self._depths) else 1
+        """Lines of each level; levels whose nodes are all too narrow to be seen take no room."""
+        start, length = self._span
+        if not length:
+            return 1
+        ends = self._starts + self._times
+        is_seen = (self._starts < start + length) & (ends > start)
+        is_seen &= 2 * self._times * self.size.width >= length
+        levels = int(self._depths[is_seen].max(initial=0)) + 1
         return max(1, min(TALLEST, self.size.height // levels))
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        """Where the zoomed node begins, and its time."""
+        if self.zoomed == NONE:
+            return 0, self._whole
+        return int(self._starts[self.zoomed]), int(self._times[self.zoomed])
 
     def mark(self, found: pl.Series) -> None:
         """Highlight these nodes."""
@@ -219,9 +232,7 @@ class FlameChart(Widget, can_focus=True):
     def _line(self, level: int) -> list[tuple[int, int, int]]:
         """The nodes of a level with their first cell and the one after their last; `NONE` for several small ones."""
         width = self.size.width
-        start, length = (
-            (0, self._whole) if self.zoomed == NONE else (int(self._starts[self.zoomed]), int(self._times[self.zoomed]))
-        )
+        start, length = self._span
         rows = np.flatnonzero(self._depths == level)
         if not length or not len(rows) or not width:
             return []
