@@ -17,6 +17,8 @@ def test_a_plot() -> None:
     # 610 TFLOP/s below a roof of 989, which begins at 989 / 4.8 = 206 FLOP/byte.
     assert [line.count("●") + line.count("•") + line.count("·") for line in lines] == [0, 1, 0, 0, 1, 0, 0, 1, 0]
     assert lines[0].count("─") > 0
+    assert lines[1].startswith("TFLOP/s ")
+    assert [line.count("◆") for line in plot_lines(marks, H200, 60, 9, marks[1])] == [0, 0, 0, 0, 1, 0, 0, 0, 0]
     assert lines[-1].split() == ["FLOP/B", "0.1", "1", "10", "100", "1000"]
 
 

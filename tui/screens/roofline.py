@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from textual import on
 from textual.content import Content
 from textual.widget import Widget
 
@@ -25,6 +27,7 @@ from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
 from tui.screens.linked_tables import Level, LinkedTables, Row, shown
 from tui.widgets.details import below
+from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
     from tui.widgets.details import Details, Line
-    from tui.widgets.table.pane import TablePane
 
 NO_PEAKS = "The GPU's peaks are not known: name it with --gpu, or add it to gpus.toml in ~/.config/proftui."
 
@@ -61,7 +63,8 @@ class RooflineScreen(ViewScreen):
         "How close each op is to the GPU's peak. FLOPs and bytes are inferred from recorded shapes and types.\n"
         "Of roof % is the least time that the peaks allow / GPU time. Above roof is the time that could be saved "
         "at most.\n"
-        "The plot shows TFLOP/s over FLOP/byte, both logarithmic; the line is the roof."
+        "The plot shows TFLOP/s over FLOP/byte, both logarithmic; the line is the roof, ◆ the selected row. A larger "
+        "mark takes more GPU time; ops without FLOPs have none."
     )
 
     LEVELS: ClassVar = (
@@ -82,32 +85,36 @@ class RooflineScreen(ViewScreen):
         """Fill the plot and the tables."""
         super().populate()
         rows = op_work_by_shape(self.profile)
-        marks = [
-            Mark(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"])
-            for row in rows.filter(rows["flops"] > 0).iter_rows(named=True)
-        ]
+        marks = [mark_of(row) for row in rows.filter(rows["flops"] > 0).iter_rows(named=True)]
         gpus = {peaks.name: peaks for peaks in peaks_by_device(self.profile).values()}
         gpu = next(iter(gpus.values())) if len(gpus) == 1 else None
         used = sorted({name for name in rows["peak"].cast(str) if name})
         self.query_one(RooflinePlot).show(marks, _roofs(gpu, used), self._summary(gpu))
 
-    def _summary(self, gpu: Peaks | None) -> str:
-        """The whole in a line."""
+    @on(TablePane.RowHighlighted)
+    def _select(self, event: TablePane.RowHighlighted) -> None:
+        row = event.row
+        if event.pane.id == "roofline":
+            self.query_one(RooflinePlot).select(mark_of(row) if row is not None and row["flops"] else None)
+
+    def _summary(self, gpu: Peaks | None) -> list[str]:
+        """The whole in words, what matters most first."""
         whole = rooflines(self.profile)
         if len(whole) != 1:
-            return "" if whole else _none(self.profile)
+            return [] if whole else [_none(self.profile)]
         (one,) = whole
-        parts = [f"{brief_percent(one.covered_pct)} of GPU time covered"] if one.covered_pct is not None else []
-        if one.tflops_per_s is not None:
-            parts.append(f"{one.tflops_per_s:.3g} TFLOP/s over the wall time")
+        parts = [] if gpu is not None else [NO_PEAKS]
+        if one.gain_ns is not None:
+            parts.append(f"{brief_duration(one.gain_ns)} above the roof")
         if one.mfu_pct is not None:
             parts.append(f"MFU {brief_percent(one.mfu_pct)}")
         if one.hfu_pct is not None:
             parts.append(f"HFU {brief_percent(one.hfu_pct)} with recomputation")
-        if one.gain_ns is not None:
-            parts.append(f"{brief_duration(one.gain_ns)} above the roof")
-        parts.append(f"{gpu.name}, inferred" if gpu is not None else NO_PEAKS)
-        return "; ".join(parts)
+        if one.tflops_per_s is not None:
+            parts.append(f"{one.tflops_per_s:.3g} TFLOP/s over the wall time")
+        if one.covered_pct is not None:
+            parts.append(f"{brief_percent(one.covered_pct)} of GPU time covered")
+        return [*parts, f"{gpu.name}, inferred"] if gpu is not None else parts
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """The formula with its inputs, and where the peaks are from."""
@@ -156,6 +163,8 @@ Roof = tuple[str, float, float]
 
 MARKS: Final = ("·", "•", "●")
 """A mark by its share of the GPU time: below 1%, below 10%, more."""
+SELECTED: Final = "◆"
+"""The mark of the selected row."""
 ROOF: Final = "─"
 LABEL_CELLS: Final = 8
 _LEAST_LINES: Final = 4
@@ -170,8 +179,15 @@ class Mark:
     gpu_ns: int
 
 
-def plot_lines(marks: Sequence[Mark], roofs: Sequence[Roof], width: int, height: int) -> list[str]:
-    """The plot as lines of text; none where there is nothing to plot or no room.
+def mark_of(row: Mapping[str, Any]) -> Mark:
+    """The mark of a row of the table that has FLOPs."""
+    return Mark(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"])
+
+
+def plot_lines(
+    marks: Sequence[Mark], roofs: Sequence[Roof], width: int, height: int, selected: Mark | None = None
+) -> list[str]:
+    """The plot as lines of text; none where there is nothing to plot or no room. One mark stands for a selected row.
 
     >>> lines = plot_lines([Mark(100, 50, 9)], [("bf16", 100, 1)], 40, 6)
     >>> len(lines), "●" in "".join(lines), lines[-1].strip()[:6]
@@ -197,13 +213,15 @@ def plot_lines(marks: Sequence[Mark], roofs: Sequence[Roof], width: int, height:
             if 0 <= row < body:
                 cells[row][column] = ROOF if intensity * bandwidth >= peak else "/"
     whole = sum(mark.gpu_ns for mark in marks) or 1
-    for mark in sorted(marks, key=lambda one: one.gpu_ns):
+    for mark in sorted(marks, key=lambda one: (one == selected, one.gpu_ns)):
         column = round((math.log10(mark.flops_per_byte) - x_low) / (x_high - x_low) * (columns - 1))
         row = row_of(mark.tflops_per_s)
         if 0 <= row < body and 0 <= column < columns:
             share = mark.gpu_ns / whole
-            cells[row][column] = MARKS[2 if share >= 0.1 else 1 if share >= 0.01 else 0]
+            by_size = MARKS[2 if share >= 0.1 else 1 if share >= 0.01 else 0]
+            cells[row][column] = SELECTED if mark == selected else by_size
     labels = {row_of(10.0**power): f"{10.0**power:g}" for power in range(math.ceil(y_low), math.floor(y_high) + 1)}
+    labels.setdefault(1, "TFLOP/s")
     lines = [f"{labels.get(row, ''):>{LABEL_CELLS - 1}} {''.join(line)}" for row, line in enumerate(cells)]
     return [*lines, _axis(x_low, x_high, columns)]
 
@@ -237,24 +255,44 @@ class RooflinePlot(Widget):
         super().__init__(id=id)
         self._marks: Sequence[Mark] = ()
         self._roofs: Sequence[Roof] = ()
-        self._words = ""
+        self._words: Sequence[str] = ()
+        self._selected: Mark | None = None
 
-    def show(self, marks: Sequence[Mark], roofs: Sequence[Roof], words: str) -> None:
+    def show(self, marks: Sequence[Mark], roofs: Sequence[Roof], words: Sequence[str]) -> None:
         """Show other marks.
 
         Args:
             marks: One for each op and shape with FLOPs.
             roofs: One for each element type in use.
-            words: The whole in a line.
+            words: The whole, what matters most first: what does not fit is left out.
         """
         self._marks, self._roofs, self._words = marks, roofs, words
+        self.refresh()
+
+    def select(self, mark: Mark | None) -> None:
+        """Show another mark as that of the selected row."""
+        self._selected = mark
         self.refresh()
 
     def render(self) -> RenderResult:
         """The line of words, and the plot where there is room."""
         width, height = self.size.width, self.size.height
-        roofs = "   ".join(f"{name} {peak:g} TFLOP/s" for name, peak, _ in self._roofs)
-        whole = f"{self._words}   {roofs}"
-        lines = [Content(whole if cell_width(whole) <= width else clip(self._words, width))]
-        lines += [Content(line) for line in plot_lines(self._marks, self._roofs, width, height - 1)]
+        shown = ""
+        for words in (*self._words, *(f"{name} peak {peak:g} TFLOP/s" for name, peak, _ in self._roofs)):
+            longer = f"{shown}; {words}" if shown else clip(words, width)
+            if cell_width(longer) > width:
+                break
+            shown = longer
+        lines = [Content(shown)]
+        plot = plot_lines(self._marks, self._roofs, width, height - 1, self._selected)
+        lines += [_colored(line) for line in plot[:-1]]
+        lines += [Content.styled(line, "$text-muted") for line in plot[-1:]]
         return Content("\n").join(lines[:height])
+
+
+def _colored(line: str) -> Content:
+    """A line of the plot: axis and roof dim, the selected mark in the color of interaction."""
+    styles = {SELECTED: "bold $accent", ROOF: "$text-muted", "/": "$text-muted"}
+    runs = ("".join(run) for _, run in groupby(line[LABEL_CELLS:], key=lambda sign: styles.get(sign, "")))
+    body = [Content.styled(run, styles.get(run[0], "")) for run in runs]
+    return Content("").join([Content.styled(line[:LABEL_CELLS], "$text-muted"), *body])
