@@ -71,7 +71,7 @@ TWO_THREADS = profile(**FRAMES)
 
 def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
     shown = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
-    assert (shown[0].name, shown[0].title) == ("meanwhile_gpu_ns", "GPU time (other threads)")
+    assert (shown[0].name, shown[0].title) == ("meanwhile_gpu_ns", "Other threads")
 
 
 def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> None:

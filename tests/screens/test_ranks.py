@@ -53,7 +53,7 @@ async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> Non
     async with opened(RANKS, view="gpus") as pilot:
         await press(pilot, MORE, MORE)
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0", "rank 0", "rank 0"]
-        assert "rank 1 arrives last at collectives in 4 of 4 iterations" in screen_text(pilot.app)
+        assert "Rank 1 arrives last at collectives in 4 of 4 iterations" in screen_text(pilot.app)
         await press(pilot, "j", "enter")
         assert column_of(pilot, "iteration_ranks", "who") == ["rank 0", "rank 1"]
         await press(pilot, "enter")
@@ -106,7 +106,7 @@ async def test_the_rank_that_the_others_wait_for_is_named_where_iterations_take_
         await press(pilot, "8", MORE, MORE)
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0"]
         text = screen_text(pilot.app)
-        assert "rank 1 arrives last at collectives in 2 of 2 iterations" in text
+        assert "Rank 1 arrives last at collectives in 2 of 2 iterations" in text
         assert "iteration times of ranks differ by at most 5.2%" in text
 
 

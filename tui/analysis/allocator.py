@@ -194,10 +194,14 @@ def iteration_marks(profile: Profile, *, session: int) -> list[tuple[int, int]]:
     return list(own.select("iteration", "cpu_start_ns").iter_rows())
 
 
+ALLOCATED_BY: Final = replace(columns("call_site")[0], absent="call stack not recorded")
 MEMORY_PEAK: Final = TableSpec(
     "memory_peak",
     "At the peak",
-    columns("call_site", "device", "size_bytes", "peak_pct", "allocations", "largest_bytes", "stack", "session"),
+    (
+        ALLOCATED_BY,
+        *columns("device", "size_bytes", "peak_pct", "allocations", "largest_bytes", "stack", "session"),
+    ),
     key=("session", "device", "call_site", "stack"),
     weight="size_bytes",
     pinned="call_site",
@@ -207,9 +211,12 @@ MEMORY_PEAK: Final = TableSpec(
 MEMORY_ALLOCATIONS: Final = TableSpec(
     "memory_allocations",
     "Single allocations",
-    columns(
-        "call_site", "size_bytes", "lived_ns", "lived_events", "allocated_event", "freed_event", "start_ns",
-        "at_peak", "address", "device", "stack", "session",
+    (
+        ALLOCATED_BY,
+        *columns(
+            "size_bytes", "lived_ns", "lived_events", "allocated_event", "freed_event", "start_ns",
+            "at_peak", "address", "device", "stack", "session",
+        ),
     ),
     key=("session", "allocation"),
     weight="size_bytes",

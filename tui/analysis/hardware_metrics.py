@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -200,7 +200,8 @@ KEY_METRICS: Final = TableSpec(
         Column("label", "Metric", ColumnKind.TEXT, "What was measured.", 1),
         *columns("avg"),
         Column("stall_pct", "Stall %", ColumnKind.PERCENT, "Share of all stalls.", 2),
-        *columns("unit"),
+        # Values are written with a unit that suits each of them.
+        replace(columns("unit")[0], title="Base unit", priority=8),
         Column("metric", "Profiler's name", ColumnKind.TEXT, "Metric or event, by the profiler's name.", 4),
     ),
     key=("part", "label"),

@@ -18,8 +18,8 @@ FINDING: Final = "finding"
 """The ``section`` of the findings of the tool's own advisor."""
 
 _SECTION: Final = replace(columns("section")[0], help="Section of the report; finding: advice of the tool.")
-_SEVERITY: Final = replace(columns("severity")[0], priority=5, help="Severity given by the tool.")
-_TEXT: Final = replace(columns("text")[0], title="Text", help="Statement or advice of the tool.", priority=2)
+_SEVERITY: Final = replace(columns("severity")[0], priority=3, help="Severity given by the tool.")
+_TEXT: Final = replace(columns("text")[0], title="Text", help="Statement or advice of the tool.", priority=1)
 # Values are written with a unit that suits each of them.
 _BASE_UNIT: Final = replace(columns("unit")[0], title="Base unit")
 
@@ -35,17 +35,17 @@ TOOL_REPORT: Final = TableSpec(
     "tool_report",
     "Profiler report",
     (
-        *columns("tool_name", "tool_value"),
-        _TEXT,
-        _SECTION,
+        *columns("tool_name"),
         _SEVERITY,
+        _TEXT,
+        *columns("tool_value"),
+        _SECTION,
         *columns("tool"),
         _BASE_UNIT,
         *columns("session", "line"),
     ),
     key=("session", "number"),
     pinned="tool_name",
-    pinned_least=36,
 )
 
 

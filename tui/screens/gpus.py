@@ -136,7 +136,7 @@ def iterations_head(profile: Profile) -> Draw | None:
     last = rows["last_rank"].drop_nulls().value_counts(name="times").sort("times", descending=True)
     if last.height and last["times"][0] > (last["times"][1] if last.height > 1 else 0):
         rank, number = last.row(0)
-        sentence = f"{rank} arrives last at collectives in {number} of {rows.height} iterations"
+        sentence = f"{rank[:1].upper()}{rank[1:]} arrives last at collectives in {number} of {rows.height} iterations"
         apart = brief_percent(max(rows["spread_pct"].drop_nulls(), default=0.0))
         how = f"iteration times of ranks differ by at most {apart}: ranks that arrive early wait in the collective"
         return lambda width: sentence_lines([(sentence, "bold"), (how, "$text-muted")], width)

@@ -322,6 +322,11 @@ def direction(row: Row) -> str:
     return str(row["copy_kind"] or "unknown direction")
 
 
+def _known_sites_first(profile: Profile, _above: Mapping[str, Row]) -> pl.DataFrame:
+    """Single allocations; those without a call stack last."""
+    return memory_allocations(profile).sort(pl.col("call_site").is_null(), maintain_order=True)
+
+
 class MemoryScreen(ViewScreen):
     """Copies by direction, by size and in runs; unified memory; the allocator."""
 
@@ -465,7 +470,7 @@ class MemoryScreen(ViewScreen):
                 Level(
                     "memory_allocations",
                     MEMORY_ALLOCATIONS,
-                    lambda profile, _: memory_allocations(profile),
+                    _known_sites_first,
                     lambda row: f"allocation {row['allocation']}",
                     why_no_snapshot,
                 ),
@@ -478,7 +483,8 @@ class MemoryScreen(ViewScreen):
         "Rates above the GPU's peak are marked and left out of achieved rates.\n"
         "Allocator: PyTorch's own memory events. The curve is allocated memory over time, on the CPU clock.\n"
         "At the peak: what was alive when most memory was active, by call stack.\n"
-        "Segments: what the allocator holds at the end, with its free blocks; Lifetimes: allocations, largest first."
+        "Segments: what the allocator holds at the end, with its free blocks.\n"
+        "Lifetimes: allocations, largest first; those without a recorded call stack last."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

@@ -223,7 +223,7 @@ class RangesScreen(ViewScreen):
         "NVTX ranges and annotations by name, their instances, and the GPU work launched in each. . switches to "
         "depth and graphs.\n"
         "GPU time is of the work that the range's own thread launched in it, whenever it ran.\n"
-        "GPU time (other threads) is work that other threads launched meanwhile, such as PyTorch's autograd\n"
+        "Other threads: GPU time of work that other threads launched meanwhile, such as PyTorch's autograd\n"
         "thread; there is none where one thread launches all.\n"
         "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
     )

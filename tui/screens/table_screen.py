@@ -93,6 +93,10 @@ class TableScreen(ViewScreen):
         """The table."""
         return registered_table(tables_of_report(self.VIEW)[0].name)
 
+    def opens_details(self, pane: TablePane) -> bool:
+        """Details hold the whole text of findings."""
+        return "severity" in pane.frame.columns and pane.frame["severity"].count() > 0
+
 
 class IssuesScreen(ViewScreen):
     """One row per issue, the most severe first."""

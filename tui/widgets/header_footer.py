@@ -179,7 +179,7 @@ class KeyFooter(Footer):
         await self.mount_all(self._key(one) for one in chosen[len(widgets) :])
 
 
-HINT: Final = ", . parts"
+HINT: Final = ", . tabs"
 """The keys that go from part to part."""
 MIN_TAB_CELLS: Final = 6
 """Cells that a title keeps."""

@@ -232,10 +232,10 @@ ITERATIONS: Final = (
     ),
     Column(
         "meanwhile_gpu_ns",
-        "GPU time (other threads)",
+        "Other threads",
         K.DURATION,
         "Summed durations of GPU work launched by other threads of the process meanwhile; matched by time only.",
-        3,
+        2,
         ("meanwhile",),
         only_above_zero=True,
     ),
