@@ -49,9 +49,10 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
         "candidate: no GPU activities: record with nvprof"
     )
     assert unknown_sentences(figures.values()) == (
-        "Span, GPU busy and GPU idle of the baseline are unknown: no start times: record with nvprof --print-gpu-trace.",
-        "Span, GPU busy, GPU idle, GPU time, kernel time, kernel launches and time on tensor cores of the candidate are "
-        "unknown: no GPU activities: record with nvprof.",
+        "Span, GPU busy and GPU idle of the baseline are unknown: no start times: record with "
+        "nvprof --print-gpu-trace.",
+        "Span, GPU busy, GPU idle, GPU time, kernel time, kernel launches and time on tensor cores of the candidate "
+        "are unknown: no GPU activities: record with nvprof.",
         "Time on tensor cores of the baseline is unknown: unknown GPU, which may have no tensor "
         "cores: name it with --gpu.",
         "API time and API calls of the baseline are unknown: no API calls: record with nvprof --print-api-trace.",
