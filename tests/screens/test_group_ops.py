@@ -15,6 +15,7 @@ from tests.screens.opening import app_of, assert_at_sizes, opened, press
 from tests.snapshots import assert_screen, screen_text
 from tui.screens import base
 from tui.screens.group_ops import GroupOpsScreen
+from tui.widgets.table import tree
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ def here(pilot: Pilot[None]) -> str:
     return str(row["node"])
 
 
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree that is new opens no further than to where it branches, as in a terminal without room."""
+    monkeypatch.setattr(tree, "WORTH_UNFOLDING", 1)
+
+
 def made() -> Profile:
     """Two branches of a model; the first has one child at every level down to the ops."""
     places = [("net/a/x", "mm", 50), ("net/a/x", "relu", 30), ("net/b", "mm", 15), (None, "sum", 5)]
@@ -77,6 +84,21 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         assert_screen(pilot.app, snapshot)
 
 
+async def test_it_opens_the_groups_with_most_time_as_far_as_there_is_room() -> None:
+    async with opened_profile(made(), view="group-ops") as pilot:
+        assert names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "mm", "sum"]
+    async with opened(TRACE, size=(80, 24), view="group-ops") as pilot:
+        shown = ["all", "forward", "aten::batch_norm", "aten::conv2d", "aten::relu"]
+        assert (names(pilot)[:5], len(names(pilot))) == (shown, 18)
+        # What is folded by hand stays so when the view is filled again.
+        await press(pilot, "h", "2", "3")
+        assert names(pilot) == ["all"]
+    async with opened(TRACE, size=(200, 50), view="group-ops") as pilot:
+        inner = ["aten::_batch_norm_impl_index", "aten::native_batch_norm", "aten::native_batch_norm_backward"]
+        assert names(pilot)[3:6] == inner
+
+
+@pytest.mark.usefixtures("folded")
 async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
     async with opened_profile(made(), view="group-ops") as pilot:
         assert names(pilot) == ["all", "net", "sum"]
@@ -93,6 +115,7 @@ async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
         assert (here(pilot), names(pilot)) == ("net", ["all", "net", "sum"])
 
 
+@pytest.mark.usefixtures("folded")
 async def test_levels_fold_and_unfold_and_the_cursor_stays_in_sight() -> None:
     async with opened_profile(made(), view="group-ops") as pilot:
         await press(pilot, "Z")
@@ -114,6 +137,7 @@ async def test_sorting_sorts_what_lies_in_one_group() -> None:
         assert names(pilot) == ["all", "sum", "net", "b", "mm", "a", "x", "relu", "mm"]
 
 
+@pytest.mark.usefixtures("folded")
 async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None:
     async with opened_profile(made(), view="group-ops") as pilot:
         await press(pilot, "f", *"relu", "enter")
@@ -124,6 +148,7 @@ async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None
         assert names(pilot) == ["all", "net", "sum"]
 
 
+@pytest.mark.usefixtures("folded")
 async def test_find_goes_into_folded_groups_and_on() -> None:
     async with opened_profile(made(), view="group-ops") as pilot:
         await press(pilot, "slash", *"mm", "enter")
@@ -222,6 +247,7 @@ async def test_a_hundred_thousand_groups_fold_at_once() -> None:
         assert len(names(pilot)) == 1
 
 
+@pytest.mark.usefixtures("folded")
 async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "ROWS_AT_ONCE", 2)
     async with opened_profile(made(), view="group-ops") as pilot:
@@ -244,4 +270,4 @@ async def test_the_end_of_a_name_that_is_cut_distinguishes_it() -> None:
         text = screen_text(pilot.app)
         assert "(autograd engine, no forward op)" in text
         assert "autograd::engine" not in text
-        assert " (unattrib…ed: launch not recorded) " in text
+        assert " (unattributed: launch not recorde… " in text

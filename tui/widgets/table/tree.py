@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from textual.binding import Binding
 
-from tui.fitting import cell_width, clip_middle, without_prefix
+from tui.fitting import cell_width, clip, clip_middle, without_prefix
 from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE, Forest, forest_of
 from tui.query.apply import apply_tree, tree_order
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key
 
 
+CHROME: Final = 6
+"""Lines of a screen that are not rows of its tree: crumbs, tabs, a note, headings, status and footer."""
+WORTH_UNFOLDING: Final = 0.01
+"""A group with less of all time stays folded in a tree that is new."""
 STEP: Final = 2
 """Cells that a row stands further in than the one that it lies in, where there is room."""
 NAME_LEAST: Final = 16
@@ -84,8 +88,8 @@ class TreeWriter(CellWriter):
         name, room = self.whole(str(value)), max(1, width - cell_width(before))
         if cell_width(name) > room:
             name = without_prefix(name)
-        # Names of ops begin alike: their ends distinguish them.
-        return before + clip_middle(name, room, tail=TAIL)
+        # Names of ops begin alike: their ends distinguish them. What is no name is a sentence.
+        return before + (clip(name, room) if name.startswith("(") else clip_middle(name, room, tail=TAIL))
 
 
 class TreeRows(TableRows):
@@ -148,6 +152,8 @@ class TreeModel(TableModel):
         """How deep each row lies, from 0."""
         self.unfolded: Flags = np.zeros(0, np.bool_)
         """The rows whose own rows are shown."""
+        self.room = 0
+        """Lines for rows: a tree that is new opens with as many levels as fit."""
         self._within: Ints = np.zeros(0, np.int64)
         """What each row has of the weight, with all rows in it."""
         self._order: tuple[pl.DataFrame, Sort | None, Ints] | None = None
@@ -180,7 +186,30 @@ class TreeModel(TableModel):
         flags = np.zeros(frame.height, np.bool_)
         for root in self.forest.levels[0].tolist() if frame.height else ():
             self.unfold_to_branching(flags, root)
+        self._fill_room(flags)
         return flags
+
+    def _fill_room(self, flags: Flags) -> None:
+        """Unfold the group with most of the weight, again and again, as long as what is in it fits in the room.
+
+        One with more than half of all is unfolded in any case; one with next to nothing is not.
+        """
+        sizes = self.forest.children_sums(np.ones(len(flags), np.int64))
+        whole = int(self._within[self.forest.levels[0]].sum()) if len(flags) else 0
+        heavy = (sizes > 0) & (self._within > whole * WORTH_UNFOLDING)
+        while self.room:
+            visible = self.forest.visible(flags)
+            left = self.room - int(visible.sum())
+            fits = (sizes <= left) | (self._within * 2 > whole)
+            candidates = np.flatnonzero(heavy & visible & ~flags & fits)
+            if left <= 0 or not len(candidates):
+                return
+            row = int(candidates[self._within[candidates].argmax()])
+            opened = flags.copy()
+            self.unfold_to_branching(opened, row)
+            if int(self.forest.visible(opened).sum()) <= self.room or self._within[row] * 2 > whole:
+                flags[:] = opened
+            heavy[row] = False
 
     def apply(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], global_filter: str) -> Applied:
         """Filter, search and order rows, each among those that lie in the same one."""
@@ -259,6 +288,13 @@ class TreePane(TablePane):
     def make_table(self) -> FrameTable:
         """The view of the model."""
         return TreeTable(self.tree_model)
+
+    def show(
+        self, frame: pl.DataFrame, *, empty: str = "", is_loading: bool = False, spec: TableSpec | None = None
+    ) -> None:
+        """Show the rows of a tree; of one that is new, as many levels as fit on the screen."""
+        self.tree_model.room = self.app.size.height - CHROME
+        super().show(frame, empty=empty, is_loading=is_loading, spec=spec)
 
     def _fold_to(self, unfolded: Flags, row: int | None) -> None:
         self.tree_model.fold_to(unfolded, row)
