@@ -109,9 +109,9 @@ SIXTEEN_DARK: Final = replace(
     variables={
         **BUILTIN_THEMES["ansi-dark"].variables,
         **KINDS_SIXTEEN,
-        "scrollbar": "ansi_green",
-        "scrollbar-hover": "ansi_bright_green",
-        "scrollbar-active": "ansi_bright_green",
+        "scrollbar": "ansi_white",
+        "scrollbar-hover": "ansi_bright_white",
+        "scrollbar-active": "ansi_bright_white",
         "footer-key-foreground": "ansi_bright_green",
     },
 )

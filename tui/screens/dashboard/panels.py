@@ -145,7 +145,7 @@ class StatStrip(Widget, can_focus=True):
                     (pad(fact.label, label + 1), "$text-muted"), (pad(self._value(fact), value, right=True), "bold")
                 )
                 if place == self._cursor and self.has_focus:
-                    look = "$primary reverse" if self.has_pseudo_class("ansi") else "bold on $selection"
+                    look = "reverse" if self.has_pseudo_class("ansi") else "bold on $selection"
                     piece = Content.styled(piece.plain, look)
                 pieces += [piece, Content(" " * APART)]
             lines.append(Content("").join(pieces[:-1]))

@@ -47,7 +47,7 @@ class BarList(Widget, can_focus=True):
     BarList {
         height: auto;
         & > .barlist--cursor { background: $selection; text-style: bold; }
-        &:ansi > .barlist--cursor { background: ansi_default; color: $primary; text-style: reverse; }
+        &:ansi > .barlist--cursor { background: ansi_default; text-style: reverse; }
     }
     """
 

@@ -215,7 +215,7 @@ class MenuLines(OptionList):
     DEFAULT_CSS = """
     MenuLines {
         & > .menulines--cursor { background: $selection; text-style: bold; }
-        &:ansi > .menulines--cursor { background: ansi_default; color: $primary; text-style: reverse; }
+        &:ansi > .menulines--cursor { background: ansi_default; text-style: reverse; }
     }
     """
 

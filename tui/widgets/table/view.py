@@ -128,9 +128,9 @@ class FrameTable(ScrollView, can_focus=True):
         & > .frametable--header-cursor { background: $panel; text-style: bold underline; }
         & > .frametable--cursor { background: $selection; text-style: bold; }
         & > .frametable--cursor-cell { background: $selection-cell; text-style: bold underline; }
-        &:ansi > .frametable--cursor { background: ansi_default; color: $primary; text-style: reverse; }
+        &:ansi > .frametable--cursor { background: ansi_default; text-style: reverse; }
         &:ansi > .frametable--cursor-cell {
-            background: ansi_default; color: $accent; text-style: reverse bold underline;
+            background: ansi_default; text-style: reverse bold underline;
         }
         & > .frametable--blurred { background: $panel; text-style: bold; }
         & > .frametable--blurred-cell { background: $panel; text-style: bold underline; }
