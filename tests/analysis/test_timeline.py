@@ -465,4 +465,4 @@ def test_spare_lines_go_to_gpu_lanes_first_and_to_lanes_of_a_kind_alike() -> Non
     assert lane_heights(found, 0) == [1] * 7
     assert lane_heights(found, 10) == [4, 4, 4, 1, 1, 1, 1]
     assert lane_heights(found, 13) == [4, 4, 4, 2, 2, 2, 2]
-    assert lane_heights(found, 99) == [8, 8, 8, 3, 3, 3, 3]
+    assert lane_heights(found, 99) == [24, 24, 24, 5, 5, 5, 5]

@@ -27,6 +27,7 @@ from tui.widgets.details import DetailPane
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
+    from textual.strip import Strip
 
     from tui.analysis.timeline.lookup import Hits
     from tui.analysis.timeline.shown import Shown
@@ -61,8 +62,12 @@ def line(pilot: Pilot[None], holds: str) -> str:
 def underlined(pilot: Pilot[None], holds: str) -> list[int]:
     """The cells that are underlined in the line of the screen that holds a text."""
     strip = next(strip for strip in pilot.app.screen._compositor.render_strips() if holds in strip.text)
-    looks = [segment.style for segment in strip for _ in range(cell_width(segment.text))]
-    return [cell for cell, look in enumerate(looks) if look is not None and look.underline]
+    return [cell for cell, is_marked in enumerate(marked_cells(strip)) if is_marked]
+
+
+def marked_cells(strip: Strip) -> list[bool]:
+    """Whether each cell of a line is underlined."""
+    return [bool(look and look.underline) for text, look, _ in strip for _ in range(cell_width(text))]
 
 
 def loop(*more: dict[str, Any]) -> Profile:
@@ -196,6 +201,14 @@ async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished(
                 names.setdefault(short, set()).add(name)
         # Functors whose names are the same for eleven letters: only in 24 cells could they be told apart.
         assert [short for short, of in names.items() if len(of) > 1] == ["vecto…<…CUDAFuncto…>"]
+
+
+async def test_in_a_tall_lane_a_match_is_underlined_once() -> None:
+    async with opened(TRACE, size=(200, 50), view="timeline") as pilot:
+        await press(pilot, "slash", *"gemm", "enter")
+        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
+        lines = [view_of(pilot).render_line(y) for y in range(view_of(pilot).head, view_of(pilot).head + 8)]
+        assert max(map(sum, zip(*map(marked_cells, lines), strict=True))) == 1
 
 
 async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:

@@ -45,7 +45,7 @@ LABEL_MOST: Final = 0.3
 """Share of the width that the labels take at most."""
 TRACKS_FROM: Final = 8
 """With so many lines to spare there are tracks, of two lines each where there are twice as many."""
-GROWTH: Final = ((True, 4), (False, 2), (True, 8), (False, 3))
+GROWTH: Final = ((True, 4), (False, 2), (True, 8), (False, 3), (True, 16), (False, 5), (True, 24))
 """Lanes become taller in these steps: GPU lanes (True) or all others, and up to how many lines each."""
 
 AHEAD_LANES: Final = 4
