@@ -26,6 +26,11 @@ _QUOTED: Final = re.compile("`([^`]+)`")
 _MIN_QUOTED: Final = 20
 """Cells that a name in a sentence keeps, quotes and all."""
 
+_LONG_WORD: Final = 16
+"""A word that is longer is cut in a sentence."""
+_WHOLE_SENTENCES: Final = 0.4
+"""Of the cells for a text that is cut, whole sentences fill at least this part to stand alone."""
+
 _FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
 """A number in a sentence with its unit."""
 
@@ -207,7 +212,13 @@ def clip_sentence(text: str, width: int) -> str:
         return before + (f"`{name}`" if room >= _MIN_ARGUMENTS else "") + ELLIPSIS
     end = len(cut) - 1
     begin = next((found.start() for found in _FIGURE.finditer(short) if found.start() < end < found.end()), 0)
-    return short[:begin] + ELLIPSIS if begin else cut
+    kept = short[:begin] if begin else cut[:-1]
+    if not begin and not short[end : end + 1].isspace():
+        # A word that is cut goes altogether, if it is no long one.
+        kept = kept[: next((at + 1 for at in range(end - 1, end - _LONG_WORD, -1) if kept[at : at + 1] == " "), end)]
+    # Whole sentences are read at once, where they are not much shorter.
+    whole = max(kept.rfind(". "), kept.rfind("; ")) + 2
+    return (kept[:whole] if whole >= width * _WHOLE_SENTENCES else kept) + ELLIPSIS
 
 
 def template_arguments(name: str, short: str) -> str:

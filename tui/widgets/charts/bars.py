@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.analysis.durations import log_bins
-from tui.fitting import bar, cell_width, clip, pad
+from tui.fitting import bar, cell_width, clip_sentence, pad
 from tui.fmt import brief_duration, brief_percent
 from tui.labels import distinct_labels, distinct_symbols
 from tui.model.names import short_name
@@ -152,7 +152,7 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
     sentences = [name for name, row in zip(names, rows, strict=True) if row.sentence]
     others = [name for name, row in zip(names, rows, strict=True) if not row.symbol and not row.sentence]
     labels = {
-        **{name: clip(name, columns.label) for name in sentences},
+        **{name: clip_sentence(name, columns.label) for name in sentences},
         **distinct_labels(others, columns.label),
         **distinct_symbols(symbols, columns.label),
     }
@@ -160,7 +160,7 @@ def bar_lines(rows: Sequence[BarRow], columns: BarColumns, *, bar_style: str = "
     # A line that is no part is as wide as those of parts.
     swatch = SWATCH if any(row.part is not None for row in rows) else 0
     return [
-        Content.assemble(_sign(row, signs), pad(clip(name, columns.line), columns.line))
+        Content.assemble(_sign(row, signs), pad(clip_sentence(name, columns.line), columns.line))
         if row.sentence and not row.value
         else Content.assemble(_sign(row, signs), _bar_line(labels[name], row, columns, swatch, bar_style=bar_style))
         for name, row in zip(names, rows, strict=True)
