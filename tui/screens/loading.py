@@ -41,7 +41,9 @@ class PreviewTable(Static):
     PreviewTable { height: auto; margin-top: 1; display: none; }
     """
 
-    def show(self, preview: LoadPreview, share: float | None, width: int, height: int) -> None:
+    def show(
+        self, preview: LoadPreview, share: float | None, width: int, height: int, *, is_past: bool = False
+    ) -> None:
         """Show it.
 
         Args:
@@ -49,16 +51,20 @@ class PreviewTable(Static):
             share: How much of the input that is, from 0 to 1, where it is known.
             width: Cells that there are for it.
             height: Lines.
+            is_past: Whether more has been read since.
         """
-        lines = preview_lines(preview, share, width, height)
+        lines = preview_lines(preview, share, width, height, is_past=is_past)
         contents = [Content(line) for line in lines]
         self.update(Content("\n").join([*(title.stylize("bold") for title in contents[:1]), *contents[1:]]))
         self.display = bool(lines)
 
 
-def preview_lines(preview: LoadPreview, share: float | None, width: int, height: int) -> list[str]:
+def preview_lines(
+    preview: LoadPreview, share: float | None, width: int, height: int, *, is_past: bool = False
+) -> list[str]:
     """The lines of it, at most ``height`` and each at most ``width`` cells."""
-    title = "Partial results" if share is None else f"Partial results ({100 * share:.0f}% read)"
+    part = f"{100 * (share or 0):.0f}%"
+    title = "Partial results" + ("" if share is None else f" (first {part})" if is_past else f" ({part} read)")
     lines = [title, *_counts(preview, width)]
     room = height - _ABOVE
     names = width - _CALLS - _TIME - _SHARE
@@ -218,6 +224,7 @@ class LoadingScreen(Screen[None]):
         self._is_stopping = False
         self._preview: LoadPreview | None = None
         """What is shown of it."""
+        self._preview_share: float | None = None
 
     def compose(self) -> ComposeResult:
         """One box in the middle."""
@@ -256,9 +263,13 @@ class LoadingScreen(Screen[None]):
         if progress.preview is None:
             table.display = False
         elif progress.preview is not self._preview and self._received - self._source_began >= _SHOWN_AFTER_S:
-            self._preview = progress.preview
-            width = self.query_one("#state").size.width
-            table.show(progress.preview, _share(progress), width, self.size.height - _OTHER_LINES)
+            self._preview, self._preview_share = progress.preview, _share(progress)
+            self._show_preview(is_past=False)
+
+    def _show_preview(self, *, is_past: bool) -> None:
+        if self._preview is not None:
+            room = self.query_one("#state").size.width, self.size.height - _OTHER_LINES
+            self.query_one(PreviewTable).show(self._preview, self._preview_share, *room, is_past=is_past)
 
     def show_stopping(self) -> None:
         """Say that no more is read."""
@@ -281,6 +292,8 @@ class LoadingScreen(Screen[None]):
         # The second step has no share: 100 % would stand there for seconds.
         self.query_one("#percentage").display = not (is_past or _is_read(progress) or progress.bytes_total is None)
         self.query_one("#state", Static).update(Content(words))
+        if is_past or _is_read(progress):
+            self._show_preview(is_past=True)
         if is_past:
             self.query_one("#how", Static).update(Content("Q: quit"))
         elif not self._is_stopping:
