@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets._footer import FooterKey
 
+from tests.idle import until
 from tests.screens.opening import opened, press
 from tests.snapshots import screen_text
 
@@ -49,6 +50,16 @@ async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
         assert foot(pilot) == ["i close", ". group", "m views", "? help", "q back"]
         await press(pilot, "i")
         assert foot(pilot)[0] == "enter open"
+
+
+async def test_the_keys_are_chosen_anew_after_a_change_of_size() -> None:
+    async with opened(TORCH, size=(120, 40), view="notes") as pilot:
+        wide = foot(pilot)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: len(foot(pilot)) < len(wide))
+        assert foot(pilot)[-2:] == ["? help", "q back"]
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: foot(pilot) == wide)
 
 
 async def test_q_is_offered_where_it_quits() -> None:

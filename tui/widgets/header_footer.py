@@ -159,6 +159,10 @@ class KeyFooter(Footer):
         }
         return [offered[method] for method in footer_keys(list(offered), self.app.size.width, cells)]
 
+    def on_resize(self) -> None:
+        """There is other room for keys."""
+        self.bindings_changed(self.screen)
+
     def bindings_changed(self, screen: Screen[Any]) -> None:
         """Other keys may work now: look once all that has been asked for is done."""
         self._bindings_ready = True
