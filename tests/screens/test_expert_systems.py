@@ -263,6 +263,16 @@ async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]
         assert "Thresholds" in text
 
 
+async def test_on_a_large_screen_sentences_are_whole_and_details_stand_below() -> None:
+    async with opened(TRAINING, size=(200, 50), view="expert-systems") as pilot:
+        await settled(pilot)
+        lines = screen_text(pilot.app).splitlines()
+        assert "GPU busy 38% (80 of 212 ms). For 112 ms of the idle time the CPU was outside CUDA calls." in lines[2]
+        assert "…" not in lines[2]
+        status = next(place for place, line in enumerate(lines) if line.startswith(" 11 rows"))
+        assert lines[status + 2].startswith(" Problem  ")
+
+
 async def test_findings_of_the_tool_stand_beside_ours() -> None:
     async with opened(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50), view="expert-systems") as pilot:
         expert = app_of(pilot).view_screen

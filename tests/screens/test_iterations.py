@@ -109,6 +109,15 @@ async def test_an_iteration_lasts_until_the_end_of_its_gpu_work() -> None:
         )
 
 
+async def test_it_begins_on_an_iteration_and_details_stand_right_below_few() -> None:
+    async with opened(LOG, size=(120, 40), view="iterations") as pilot:
+        table = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
+        assert (table.frame["phase"][0], iteration_under(pilot)) == ("partial", 0)
+        await until(pilot, lambda: table.table.size.height == 1 + table.frame.height, "a table without empty lines")
+        await press(pilot, "i")
+        await until(pilot, lambda: table.table.size.height > 1 + table.frame.height, "all lines")
+
+
 async def test_chart_and_table_follow_each_other() -> None:
     async with opened(TRACE, view="iterations") as pilot:
         await press(pilot, "j", "j")

@@ -594,6 +594,7 @@ class ViewScreen(Screen[None]):
             self._make_details(event.pane, row, detail.show)
         elif self.app.size.width >= DETAILS_FROM and not self._has_opened_details and self.opens_details(event.pane):
             self._has_opened_details = True
+            self.add_class("-below")
             detail.open(self.details(event.pane, row))
 
     def show_details_again(self) -> None:

@@ -29,7 +29,7 @@ from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
 from tui.widgets.charts.iteration_bars import Around
 from tui.widgets.charts.iteration_chart import LEAST_SHOWN, IterationChart, no_zoom, readout, summary
-from tui.widgets.details import row_details
+from tui.widgets.details import TALL, row_details
 from tui.widgets.dialogs.base import Dialog, open_dialog
 from tui.widgets.input_bars import PlainLine
 from tui.widgets.table.pane import TablePane
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 FEW_ROWS: Final = 10
 """So many iterations leave the lower part of a tall screen empty."""
-TALL: Final = 36
-"""Lines of such a screen."""
 
 
 class IterationsScreen(ViewScreen):
@@ -64,6 +62,10 @@ class IterationsScreen(ViewScreen):
         "A bar is the time of an iteration: kernels and memory work on a GPU, else CPU work, else other.\n"
         "b starts and ends a span, a restricts every view to it, p to the steady iterations; A goes back."
     )
+
+    DEFAULT_CSS = """
+    IterationsScreen.-few.-wide.-tall IterationChart { height: 20; }
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,10 +121,21 @@ class IterationsScreen(ViewScreen):
         self._times = {row["session"]: row for row in iteration_times(profile).iter_rows(named=True)}
         self._worst, self._slowest = 0, None
         self._pane.model.excluded_sessions = replayed_sessions(profile)
+        is_new = self._pane.frame.is_empty()
         self._pane.show(rows, empty=why_none(profile, NEEDED) if rows.is_empty() else "")
+        self.set_class(rows.height <= FEW_ROWS, "-few")
+        if is_new and not self._pane.model.cursor_row:
+            self._go_to_first_iteration()
         row = self._pane.current_row
         self._show_chart(row["session"] if row is not None else 0)  # type: ignore[arg-type]
         self._follow_table()
+
+    def _go_to_first_iteration(self) -> None:
+        """Begin on an iteration, not on what ran before the first one."""
+        counted = self._pane.frame["iteration"].is_not_null().arg_true()
+        place = self._pane.model.rows.shown_row(counted[0]) if len(counted) else None
+        if place:
+            self._pane.table.move_to(place)
 
     def _show_chart(self, session: int) -> None:
         """Show the iterations of a session."""

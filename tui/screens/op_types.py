@@ -5,37 +5,46 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import polars as pl
 from textual import on
+from textual.content import Content
 
 from tui.analysis.capabilities import how_to_record, missing
 from tui.analysis.needs import OPS, START_TIMES
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import FOLDS, OP_TYPE_SUMMARY, op_type_summary
-from tui.analysis.ops.ops_by_name import coverage_note, sessions_of_printed_ops
+from tui.analysis.ops.ops_by_name import coverage_note, kernels_with_ops, sessions_of_printed_ops
+from tui.fitting import shorten_symbol
+from tui.fmt import brief_duration, count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.parse import equals_filter
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.kernels import no_kernels
 from tui.screens.table_screen import SingleTable
-from tui.widgets.details import below, row_details
+from tui.widgets.details import TALL, Details, row_details, sections
 from tui.widgets.panel import NoteLine
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    import polars as pl
     from textual.widget import Widget
 
     from tui.analysis.ops.op_types import ColumnFold
     from tui.model.columns import Column
     from tui.model.history import Place
     from tui.model.table_spec import TableSpec
-    from tui.widgets.details import Details
+    from tui.widgets.details import Line
 
 
+KERNELS_SHOWN: Final = 6
+"""Kernels in the details of a type."""
+NAME_SHOWN: Final = 50
+"""Cells of the name of a kernel there."""
+FEW_TYPES: Final = 20
+"""So many types leave the lower part of a tall screen empty."""
 NO_CALLS: Final = "totals do not tell one call from another"
 
 FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
@@ -61,6 +70,17 @@ def titled(folded: Collection[str], known: Collection[str]) -> TableSpec:
         return replace(column, priority=2) if column.name in FIGURES else column
 
     return replace(OP_TYPE_SUMMARY, columns=tuple(shown(column) for column in OP_TYPE_SUMMARY.columns))
+
+
+def _kernel_lines(kernels: pl.DataFrame) -> list[Line]:
+    """The kernels of a type with most time, and the ops that launched them."""
+    shown = kernels.head(KERNELS_SHOWN).select("total_ns", "name", "calls", "op").iter_rows()
+    return [
+        ("unknown" if total_ns is None else brief_duration(total_ns),
+         shorten_symbol(name, NAME_SHOWN),
+         "  ".join(filter(None, (f"{count(calls)}×", op))))
+        for total_ns, name, calls, op in shown
+    ]  # fmt: skip
 
 
 def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
@@ -157,6 +177,9 @@ class OpTypesScreen(ViewScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Every figure, and why some are not known."""
+        kernels = kernels_with_ops(self.profile).filter(
+            pl.col("session") == row["session"], pl.col("op_type").cast(pl.String) == row["op_type"]
+        )
         # The signs of folded columns mean nothing where each figure has a line.
         values = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
         why = []
@@ -166,7 +189,13 @@ class OpTypesScreen(ViewScreen):
             why.append(("GPU idle", "launches of one type that lie apart may be several ops", how))
         if row["gpu_avg_ns"] is None and self._holds_totals():
             why.append(("Times of a call", NO_CALLS, how_to_record(self.profile, START_TIMES)))
-        return below(values, [("Not known", why)])
+        first = sections([("Kernels with most time", _kernel_lines(kernels)), ("Not known", why)])
+        gap = [(0, Content(""))] if first.lines else []
+        return Details((*first.lines, *gap, *values.lines))
+
+    def opens_details(self, pane: TablePane) -> bool:
+        """Below few types there is room for their kernels."""
+        return pane.frame.height <= FEW_TYPES and self.app.size.height >= TALL
 
     def _holds_totals(self) -> bool:
         return any(need.name == START_TIMES.name for need in missing(self.profile))

@@ -15,6 +15,7 @@ from tui.analysis.durations import SLOW
 from tui.fmt import column_unit, count, duration, format_value, metric, percent
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain
+from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -169,6 +170,12 @@ def row_details(
     return sections([("", [*lines[:1], *more, *lines[1:]])])
 
 
+TALL: Final = 36
+"""Lines of a screen that a few rows leave mostly empty."""
+BODY_LEAST, BODY_SHARE = 6, 2 / 3
+"""Lines that a table above details keeps, and the share of the lines that it has at most."""
+
+
 class DetailPane(VerticalScroll):
     """Beside the table on a wide screen, below it on a normal one, instead of it on a narrow one."""
 
@@ -200,6 +207,7 @@ class DetailPane(VerticalScroll):
         if self.is_open:
             # What is hidden loses the focus after this.
             self.call_after_refresh(self._pass_focus)
+            self.call_after_refresh(self.take_spare_lines)
 
     def _pass_focus(self) -> None:
         if self.screen.has_class("-narrow"):
@@ -219,6 +227,7 @@ class DetailPane(VerticalScroll):
         self.show(details)
         self.add_class("-open")
         self._mark_screen(is_open=True)
+        self.call_after_refresh(self.take_spare_lines)
         self.scroll_home(animate=False)
         if self.screen.has_class("-narrow"):
             self.focus()
@@ -231,6 +240,19 @@ class DetailPane(VerticalScroll):
         """Hide the pane."""
         self.remove_class("-open")
         self._mark_screen(is_open=False)
+        self.take_spare_lines()
+
+    def take_spare_lines(self) -> None:
+        """Below a single table: have the lines that its rows leave empty."""
+        body, tables = self.screen.query_one("#body"), self.screen.query(FrameTable)
+        is_below = self.screen.has_class("-normal") or self.screen.has_class("-wide", "-tall", "-below")
+        if not (self.is_open and is_below and len(tables) == 1):
+            body.styles.height = None
+            return
+        table = tables.first()
+        wanted = body.size.height - table.size.height + len(table.model.rows) + 1
+        most = round((body.size.height + self.outer_size.height) * BODY_SHARE)
+        body.styles.height = max(BODY_LEAST, min(wanted, most))
 
     def _mark_screen(self, *, is_open: bool) -> None:
         # Textual would look up the styles of all widgets of the screen: only these have others beside details.
