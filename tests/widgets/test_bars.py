@@ -66,7 +66,7 @@ def test_a_sentence_without_a_figure_has_all_of_the_line() -> None:
         BarRow("b", "one memset moves 24 MiB in 768 ns", None, "", sentence=True),
     ]
     drawn = [line.plain for line in bar_lines(rows, bar_columns(rows, 30))]
-    assert drawn == ["two holes of 1 ms o… 265.02 ms", "one memset moves 24 MiB in 76…"]
+    assert drawn == ["two holes of 1 ms …  265.02 ms", "one memset moves 24 MiB in …  "]
 
 
 def test_a_bar_gives_up_cells_that_make_a_label_whole() -> None:

@@ -82,7 +82,7 @@ def test_sentences_are_cut_at_their_end_and_names_in_them_before() -> None:
     shown = CellWriter(COLUMNS["reason"], ColumnFacts(pl.Series(said)), TableState(), is_pinned=True)
     assert [shown.fitted(each, 34) for each in said] == [
         "`batch_nor…atistics` launches 16 …",
-        "`batch_nor…atistics` takes 2.02 w…",
+        "`batch_nor…atistics` takes 2.02 …",
     ]
 
 
