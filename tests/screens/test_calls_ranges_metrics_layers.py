@@ -85,7 +85,7 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
     assert (
         no_call_work(linked) == no_call_work(unlinked, is_linked=True) == "this call launched nothing that was recorded"
     )
-    assert no_call_work(unlinked) == "not every call tells what it launched: of this one no GPU work is known"
+    assert no_call_work(unlinked) == "no GPU work is recorded for this call; not every call records what it launched"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_of_totals_it_is_said_why_their_spread_is_not_known(view: str, rec
         await press(pilot, "i")
         lines = screen_text(pilot.app).splitlines()
         figures_line = next(line for line in lines if "p50, p90, p99, Std" in line)
-        assert "totals do not tell one from another" in figures_line
+        assert "unknown: only totals are recorded" in figures_line
         assert any(f"record with {record}" in line for line in lines[lines.index(figures_line) :])
 
 
@@ -252,7 +252,7 @@ def test_of_ranges_without_a_thread_it_is_not_said_that_nothing_was_launched() -
         for tid in (7, None)
     )
     assert no_work(linked) == "nothing was launched in this range"
-    unknown = "this input does not tell which thread its ranges are of: what was launched in them is unknown"
+    unknown = "this input does not record the thread of its ranges: what was launched in them is unknown"
     assert no_work(unlinked) == no_work_meanwhile(unlinked) == unknown
 
 

@@ -115,11 +115,11 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
         nothing = kernels(profile).is_empty()
         return "this input holds no GPU work beside the calls" if nothing else no_launches(profile)
     if calls.null_count() == calls.len():
-        return "this input does not tell which call launched what"
+        return "this input does not record which call launched which work"
     if calls.null_count() and not is_linked:
         if "nvprof-text" in profile["sessions"]["format"]:
             return "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
-        return "not every call tells what it launched: of this one no GPU work is known"
+        return "no GPU work is recorded for this call; not every call records what it launched"
     return "this call launched nothing that was recorded"
 
 

@@ -265,11 +265,7 @@ def _transfer(config: LaunchConfig) -> list[Line]:
 def _neighbour(label: str, neighbor: Neighbor | None) -> Line:
     if neighbor is None:
         return (label, "none", "")
-    gap = (
-        f"after a gap of {duration(neighbor.gap_ns)}"
-        if neighbor.gap_ns is not None
-        else "no gap that the input can tell"
-    )
+    gap = f"after a gap of {duration(neighbor.gap_ns)}" if neighbor.gap_ns is not None else "gap not recorded"
     return (label, shorten_symbol(neighbor.name, NAME_CELLS), f"{duration(neighbor.duration_ns)}, {gap}")
 
 
@@ -351,7 +347,7 @@ def spread_not_known(profile: Profile, need: Need) -> list[tuple[str, list[Line]
         profile: What was read.
         need: What records single launches or calls.
     """
-    line = ("p50, p90, p99, Std", "totals do not tell one from another", how_to_record(profile, need))
+    line = ("p50, p90, p99, Std", "unknown: only totals are recorded", how_to_record(profile, need))
     return [("Not known", [line])]
 
 

@@ -54,7 +54,7 @@ def no_work(profile: Profile) -> str:
             "NVTX ranges or ops named as the layers"
         )
     if profile["ops"].is_empty():
-        return "the names of kernels do not tell for sure which of them are of this layer"
+        return "kernel names alone do not identify the kernels of this layer"
     return "no op and no NVTX range is named as this layer"
 
 
@@ -96,7 +96,7 @@ class LayersScreen(ViewScreen):
         "Times of a model's layers, measured by a framework or predicted by a model. . switches to the totals.\n"
         "Pred/meas is predicted / measured time; unknown where one of them is not recorded.\n"
         "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the "
-        "layer; where none are recorded, of kernels whose names tell for sure that they are the layer's."
+        "layer; where none are recorded, of kernels whose names identify the layer."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab

@@ -488,7 +488,7 @@ class LogScreen(ViewScreen):
         self.query_one(FindBar).entry_done()
 
     def _found_nothing(self, line: int, needle: str) -> None:
-        self._show_status(line, f"{needle!r} stands nowhere in this text")
+        self._show_status(line, f"no match for {needle!r}")
         self.query_one(FindBar).entry_done()
 
     def action_next_issue(self) -> None:

@@ -112,9 +112,9 @@ def why_no_single_ranges(profile: Profile) -> str:
 def no_work(profile: Profile) -> str:
     """Why a range has no GPU work."""
     if profile["api_calls"].is_empty():
-        return f"this input does not tell which thread launched what: {how_to_record(profile, API_TRACE)}"
+        return f"this input does not record which thread launched what: {how_to_record(profile, API_TRACE)}"
     if profile["ranges"].height and profile["ranges"]["tid"].null_count() == profile["ranges"].height:
-        return "this input does not tell which thread its ranges are of: what was launched in them is unknown"
+        return "this input does not record the thread of its ranges: what was launched in them is unknown"
     return NOTHING
 
 

@@ -11,8 +11,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from tui.fitting import bar, cell_width, clip_middle, pad, shorten_symbol
+from tui.fitting import bar, cell_width, clip_middle, pad
 from tui.fmt import count, format_value
+from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.query.values import BASE_UNIT
 from tui.state.notes import too_much
@@ -87,9 +88,11 @@ def _line_cells(screen_width: int) -> int:
     return max(30, min(100, screen_width * 9 // 10) - 6)
 
 
-def _label(text: str, kind: ColumnKind, width: int) -> str:
-    short = shorten_symbol if kind is ColumnKind.SYMBOL else clip_middle
-    return pad(short(plain(text), width), width)
+def _labels(texts: Sequence[str], kind: ColumnKind, width: int) -> list[str]:
+    """Texts of exactly so many cells; names of C++ that are alike stay apart."""
+    harmless = [plain(text) for text in texts]
+    symbols = distinct_symbols(harmless, width) if kind is ColumnKind.SYMBOL else {}
+    return [pad(symbols.get(text) or clip_middle(text, width), width) for text in harmless]
 
 
 def distribution_lines(
@@ -111,9 +114,10 @@ def distribution_lines(
     parts = [one.weight or 0 if weight is not None else one.rows for one in found.bins]
     most = max(parts, default=0)
     lines = []
-    for one, number, total, part in zip(found.bins, numbers, sums, parts, strict=True):
+    names = _labels([one.label for one in found.bins], kind, label)
+    for name, number, total, part in zip(names, numbers, sums, parts, strict=True):
         drawn = bar(part / most, room) if most > 0 and room > 0 else ""
-        lines.append((f"{_label(one.label, kind, label)}  {number:>{cells_rows}}  {total:>{cells_sum}}  ", drawn))
+        lines.append((f"{name}  {number:>{cells_rows}}  {total:>{cells_sum}}  ", drawn))
     return lines
 
 
@@ -218,7 +222,9 @@ def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind 
         width: Cells.
         by: What the values of the rows are.
     """
-    label = min(max(cell_width(plain(row.label)) for row in found.rows), max(10, width // 3))
+    # Names take what few columns leave.
+    room = max(10, width // 3, width - PIVOT_CELLS * (len(found.across) + 1))
+    label = min(max(cell_width(plain(row.label)) for row in found.rows), room)
     fitting = max(1, (width - label) // PIVOT_CELLS - 1)
     shown = min(fitting, len(found.across))
     more = len(found.across) - shown
@@ -229,9 +235,9 @@ def pivot_lines(found: Pivot, weight: Column | None, width: int, by: ColumnKind 
 
     head = pad(f"+{more} columns" if more else "", label)
     lines = [head + "".join(map(cell, ("all", *found.across[:shown])))]
-    for row in found.rows:
+    for name, row in zip(_labels([row.label for row in found.rows], by, label), found.rows, strict=True):
         figures = (format_value(kind, number) if number else "–" for number in (row.total, *row.sums[:shown]))
-        lines.append(_label(row.label, by, label) + "".join(map(cell, figures)))
+        lines.append(name + "".join(map(cell, figures)))
     return lines
 
 
