@@ -60,11 +60,6 @@ def _nanoseconds(cells: CellValues, column: str) -> pl.Series:
     return (1000 * whole.cast(pl.Int64, strict=False) + nanoseconds).alias(column)
 
 
-def _first_of(cells: CellValues, *columns: str) -> str:
-    """The first of these columns that the table has."""
-    return next((column for column in columns if column in cells), columns[0])
-
-
 @dataclass(slots=True)
 class _Rows:
     """The rows of all tables of a text, with times as in the file."""
@@ -76,18 +71,18 @@ class _Rows:
 
 def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
     """kernel_details.csv and op_summary.csv: one row per kernel or collective operation."""
-    core = cells.text(_first_of(cells, "Accelerator Core", "Task Type", "Accelerator Core Type"))
-    kind = cells.text(_first_of(cells, "Type", "OP Type"))
-    name = cells.name(_first_of(cells, "Name", "Op Name"))
+    core = cells.text(cells.first_of("Accelerator Core", "Task Type", "Accelerator Core Type"))
+    kind = cells.text(cells.first_of("Type", "OP Type"))
+    name = cells.name(cells.first_of("Name", "Op Name"))
     frame = pl.DataFrame(
         {
             "name": name,
             "short_name": by_value(name, short_name, NAME),
-            "start_ns": _nanoseconds(cells, _first_of(cells, "Start Time(us)", "Task Start Time(us)")),
-            "duration_ns": _nanoseconds(cells, _first_of(cells, "Duration(us)", "Task Duration(us)")),
+            "start_ns": _nanoseconds(cells, cells.first_of("Start Time(us)", "Task Start Time(us)")),
+            "duration_ns": _nanoseconds(cells, cells.first_of("Duration(us)", "Task Duration(us)")),
             "device": cells.whole("Device_id", pl.Int32()),
             "stream": cells.whole("Stream ID"),
-            "grid_x": cells.whole(_first_of(cells, "Block Dim", "Block Num"), pl.Int32()),
+            "grid_x": cells.whole(cells.first_of("Block Dim", "Block Num"), pl.Int32()),
             "iteration": cells.whole("Step Id", pl.Int32()),
             "type": kind,
             "core": core,
@@ -250,7 +245,7 @@ _TABLES: Final[tuple[tuple[frozenset[str], Callable[[CellValues, _Rows, Collecto
 class _Sink:
     """Passes the rows of one table to its function."""
 
-    def __init__(self, reader: _Reader, take: Callable[[CellValues, _Rows, Collector], None]) -> None:
+    def __init__(self, reader: _AscendCsvReader, take: Callable[[CellValues, _Rows, Collector], None]) -> None:
         self._reader = reader
         self._take = take
 
@@ -264,7 +259,7 @@ class _Sink:
         """Rows with times wait until all tables are read."""
 
 
-class _Reader:
+class _AscendCsvReader:
     """Reads Ascend's tables in one text."""
 
     def __init__(self, collector: Collector) -> None:
@@ -331,7 +326,7 @@ ASCEND_CSV: Final = TextFormat(
         rb"|^Component,Timestamp\(us\)|^Name,Size\(KB\),Allocation Time|^(?:Device_id,)?Step,.*Computing,Communication"
         rb"|Hit Rate,Victim Rate,"
     ),
-    _Reader,
+    _AscendCsvReader,
 )
 """The format, for the list of text formats."""
 

@@ -36,7 +36,7 @@ _MAX_LINE: Final = 4_000
 _ESCAPE: Final = re.compile(r"\\(.)")
 
 
-class NetText:
+class PrototxtParser:
     """Reads the dump of a network definition, as Caffe prints it: one field, opening or closing brace a line."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Network:
     shapes: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     """The shapes of each layer's outputs, in the order of its tops."""
 
-    def define(self, text: NetText) -> None:
+    def define(self, text: PrototxtParser) -> None:
         """Take over the dump of the definition."""
         self.name = _text(text.message, "name")
         for layer in _messages(text.message, "layer") + _messages(text.message, "layers"):
@@ -237,18 +237,18 @@ def _size(shape: tuple[int, ...] | None) -> str | None:
     return "x".join(map(str, shape)) if shape else None
 
 
-def _half_step(value: Decimal) -> Decimal:
+def _rounding_error(value: Decimal) -> Decimal:
     """How far a printed number can be from the true one."""
     return Decimal(5).scaleb(value.adjusted() - SIGNIFICANT_DIGITS)
 
 
-def _written(ms: Decimal) -> str:
+def _decimal_text(ms: Decimal) -> str:
     """Without an exponent and to the nanosecond."""
     return f"{round(ms, 6).normalize():f}"
 
 
 @dataclass(slots=True)
-class _Benchmark:
+class _TimingLoop:
     """One run of the timing loop."""
 
     iterations: int | None = None
@@ -260,12 +260,12 @@ class _Benchmark:
     last_line: int = 0
 
 
-class _Dump:
+class _NetworkDump:
     """The network definition that Caffe logs before it builds the network."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._text = NetText()
+        self._text = PrototxtParser()
 
     def take(self, line: Line) -> bool:
         return self._text.take(line.text)
@@ -281,7 +281,7 @@ class _CaffeReader:
         self._collector = collector
         self._network = Network()
         self._layer: str | None = None
-        self._benchmark = _Benchmark()
+        self._benchmark = _TimingLoop()
         self._session: Session | None = None
 
     def begin(self, line: Line) -> Section | bool:
@@ -292,7 +292,7 @@ class _CaffeReader:
         message = log["message"]
         if message.startswith("Initializing net from parameters"):
             self._network, self._layer = Network(), None
-            return _Dump(self._network)
+            return _NetworkDump(self._network)
         if match := _LAYER_TIME.fullmatch(message):
             self._layer_time(match, line, int(log["tid"]))
             return True
@@ -301,7 +301,7 @@ class _CaffeReader:
             return True
         if match := _ITERATIONS.fullmatch(message):
             self.finish()
-            self._benchmark = _Benchmark(int(match["count"]))
+            self._benchmark = _TimingLoop(int(match["count"]))
             return True
         return self._set_up(message) or _KNOWN.fullmatch(message) is not None or self._damaged(line)
 
@@ -333,7 +333,7 @@ class _CaffeReader:
 
     def _layer_time(self, match: re.Match[str], line: Line, tid: int) -> None:
         if self._benchmark.ended:
-            self._benchmark = _Benchmark()
+            self._benchmark = _TimingLoop()
         benchmark = self._benchmark
         self._ensure_session(line.number, tid)
         benchmark.last_line = line.number
@@ -388,12 +388,12 @@ class _CaffeReader:
         times = [time for phase in phases for time in benchmark.times.get(phase, ())]
         rest = whole - sum(times, Decimal(0))
         over = "an average" + (f" (iterations: {benchmark.iterations})" if benchmark.iterations else "")
-        if rest < -sum((_half_step(time) for time in (*times, whole)), Decimal(0)):
-            reason = f"the layers above add up to {_written(-rest)} ms more than this {' and '.join(phases)} pass"
+        if rest < -sum((_rounding_error(time) for time in (*times, whole)), Decimal(0)):
+            reason = f"the layers above add up to {_decimal_text(-rest)} ms more than this {' and '.join(phases)} pass"
             self._collector.issue("warning", line.number, line.text, reason)
             return
-        share = f"{_written(max(rest, Decimal(0)))} ms of it are outside the layers"
-        reason = f"{_written(whole)} ms {' and '.join(phases)}, {over}; {share}"
+        share = f"{_decimal_text(max(rest, Decimal(0)))} ms of it are outside the layers"
+        reason = f"{_decimal_text(whole)} ms {' and '.join(phases)}, {over}; {share}"
         self._collector.issue("info", line.number, line.text, reason)
 
     def _ensure_session(self, line: int, tid: int) -> None:

@@ -366,6 +366,11 @@ def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
     return activities.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("activity"))
 
 
+def model_columns(frame: str, data: pl.DataFrame) -> pl.DataFrame:
+    """Select the columns of a frame of the model, as far as ``data`` has them."""
+    return data.select(name for name in FRAMES[frame] if name in data.columns)
+
+
 def fit_to_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.DataFrame:
     """Select and cast the model's columns; numbers out of range become null, with an issue.
 
@@ -375,7 +380,7 @@ def fit_to_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.Dat
         collector: Gets the issue.
     """
     schema = FRAMES[frame]
-    selected = data.select(name for name in schema if name in data.columns)
+    selected = model_columns(frame, data)
     fitted = selected.with_columns(pl.col(name).cast(schema[name], strict=False) for name in selected.columns)
     lost = sum(fitted.null_count().row(0)) - sum(selected.null_count().row(0)) if selected.width else 0
     if lost:

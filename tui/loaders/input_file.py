@@ -162,7 +162,7 @@ def _gzip(stream: Readable) -> Iterator[bytes]:
 _FRAMED: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = {"gzip": _gzip, "zstd": _zstd}
 
 
-def opened(path: str) -> int:
+def open_for_reading(path: str) -> int:
     """A file, open for reading; a named pipe also before anybody has opened it for writing.
 
     Raises:
@@ -178,10 +178,10 @@ def opened(path: str) -> int:
     except PermissionError as error:
         raise ProftuiError(f"{path}: permission denied", f"try: ls -l {path}") from error
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
+        raise cannot_read_error(path, error) from error
 
 
-def number_of(stream: BinaryIO) -> int | None:
+def duplicate_descriptor(stream: BinaryIO) -> int | None:
     """A file descriptor of its own for a stream that has one, so that other users of it do not matter."""
     try:
         return os.dup(stream.fileno())
@@ -189,7 +189,7 @@ def number_of(stream: BinaryIO) -> int | None:
         return None
 
 
-def unreadable(name: str, error: OSError | ValueError) -> ProftuiError:
+def cannot_read_error(name: str, error: OSError | ValueError) -> ProftuiError:
     """What to say of an input that cannot be read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
@@ -314,7 +314,7 @@ class InputFile(RawInput):
                     "standard input is a terminal: it holds no profile",
                     "pipe a log into it: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
                 )
-        fd = opened(path) if stream is None else number_of(stream)
+        fd = open_for_reading(path) if stream is None else duplicate_descriptor(stream)
         if fd is None:
             assert stream is not None
             return cls(path, getattr(stream, "read1", stream.read), report=report)
@@ -439,7 +439,7 @@ class InputFile(RawInput):
             while len(sniffed) < _SNIFF_SIZE and (data := self.read(_READ_SIZE)):
                 sniffed += data
         except OSError as error:
-            raise unreadable(self.called, error) from error
+            raise cannot_read_error(self.called, error) from error
         if not sniffed:
             raise ProftuiError(
                 f"{self.called}: {'stopped before it said anything' if self.stopped else 'is empty'}",
@@ -465,11 +465,11 @@ class InputFile(RawInput):
         size = 0
         for piece in decompressed(compression, self):
             size += len(piece)
-            if reason := self.unpacks_too_far(size):
+            if reason := self.bomb_reason(size):
                 raise DamagedStreamError(reason)
             yield piece
 
-    def unpacks_too_far(self, size: int) -> str:
+    def bomb_reason(self, size: int) -> str:
         """Why so many bytes of text are more than what has been read of the file can honestly hold, or empty."""
         if size <= max(BOMB_SIZE, BOMB_RATIO * self.bytes_read):
             return ""

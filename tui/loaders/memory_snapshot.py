@@ -1,9 +1,8 @@
-"""Reads a memory snapshot of PyTorch (``torch.cuda.memory._dump_snapshot``): what the allocator holds, and its trace.
+"""Reads a memory snapshot of PyTorch (``torch.cuda.memory._dump_snapshot``): the allocator's state and its trace.
 
-A pickle is a program: it can import modules and call what is in them. `check` walks its opcodes first, without running
-any, and lets those pass that build numbers, texts, lists, tuples, dicts and sets. The unpickler that runs afterwards
-refuses every import once more. The numbers of the memo, for which the unpickler would make room at once, are checked
-against the size of the pickle.
+A pickle is a program: it can import modules and call functions. `check` first walks its opcodes without running them,
+and allows only those that build numbers, strings, lists, tuples, dicts and sets. The unpickler then refuses every
+import again. Memo indices, for which the unpickler would allocate memory, are checked against the size of the pickle.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
 
-_PLAIN: Final = (
-    # What has no argument: marks, containers, their items, None, true, false, the memo's next place.
+_FIXED_OPCODES: Final = (
+    # Opcodes without argument: marks, containers, their items, None, true, false, memoize.
     rb"[()\]}deltsua012N\x85-\x89\x8f-\x91\x94]"
     rb"|K.|M..|J....|G.{8}|q.|h.|j....|r..[\x00-\x0f]\x00|\x80.|\x95.{8}"
 )
-_COUNTED: Final = b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(256))
-_RUN: Final = re.compile(
-    rb"(?:%s|[\x8cUC\x8a](?:%s)|[IFLVS][^\n]{0,1000}\n|[pg]\d{1,6}\n)*+" % (_PLAIN, _COUNTED), re.DOTALL
+_SHORT_STRINGS: Final = b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(256))
+_SAFE_OPCODES: Final = re.compile(
+    rb"(?:%s|[\x8cUC\x8a](?:%s)|[IFLVS][^\n]{0,1000}\n|[pg]\d{1,6}\n)*+" % (_FIXED_OPCODES, _SHORT_STRINGS), re.DOTALL
 )
-"""Opcodes that are passed over at the speed of the regular expression engine."""
+"""Harmless opcodes, skipped at the speed of the regular expression engine."""
 
 _OPCODE_SIZES: Final = {
     b"X": ("<I", 4),
@@ -49,14 +48,14 @@ _OPCODE_SIZES: Final = {
     b"\x8d": ("<Q", 8),
     b"\x8e": ("<Q", 8),
 }
-"""Opcodes with the number of bytes that follow: its form and its own size."""
+"""Opcodes with a length prefix: its struct format and its size."""
 _PUT: Final = b"r"
 _STOP: Final = b"."
 _NAMES: Final = {one.code.encode("latin-1"): one.name for one in pickletools.opcodes}
 _LONGEST_ARGUMENT: Final = 1002
-"""Bytes of an opcode that is passed over at once."""
+"""Bytes of the longest opcode that `_SAFE_OPCODES` matches."""
 
-_FAULTS: Final = (
+_UNPICKLING_ERRORS: Final = (
     pickle.UnpicklingError,
     ValueError,
     TypeError,
@@ -68,11 +67,11 @@ _FAULTS: Final = (
     RecursionError,
     struct.error,
 )
-"""What the unpickler raises for damage."""
+"""The exceptions of the unpickler for damaged pickles."""
 
 
 class UnsafePickleError(Exception):
-    """A pickle wants something that is no builtin value; the message names it."""
+    """A pickle builds something other than builtin values; the message names it."""
 
 
 class DamagedPickleError(Exception):
@@ -81,11 +80,11 @@ class DamagedPickleError(Exception):
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
         self.position = position
-        """Up to this byte it is sound."""
+        """The number of valid bytes."""
 
 
-class _Builtins(pickle.Unpickler):
-    """Builds builtins only."""
+class _BuiltinUnpickler(pickle.Unpickler):
+    """Builds builtin values only."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise UnsafePickleError(f"{module}.{name}")
@@ -94,8 +93,8 @@ class _Builtins(pickle.Unpickler):
         raise UnsafePickleError("a persistent object")
 
 
-class _SlowBuiltins(pickle._Unpickler):
-    """The same in Python, so that what it has built can be looked at."""
+class _PythonBuiltinUnpickler(pickle._Unpickler):
+    """The same in pure Python, whose stack can be inspected after an error."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise UnsafePickleError(f"{module}.{name}")
@@ -105,29 +104,29 @@ class _SlowBuiltins(pickle._Unpickler):
 
 
 def load_pickle(data: bytes) -> Any:
-    """What a pickle holds.
+    """Unpickle builtin values.
 
     Raises:
-        UnsafePickleError: It names something to import, or builds what is no builtin value.
+        UnsafePickleError: It imports something, or builds other values.
         DamagedPickleError: It ends early or is damaged.
     """
     check(data)
     try:
-        return _Builtins(io.BytesIO(data)).load()
-    except _FAULTS as error:
+        return _BuiltinUnpickler(io.BytesIO(data)).load()
+    except _UNPICKLING_ERRORS as error:
         raise DamagedPickleError(str(error) or type(error).__name__, len(data)) from error
 
 
 def check(data: bytes) -> None:
-    """Walk the opcodes of a pickle; none is run.
+    """Check the opcodes of a pickle without running them.
 
     Raises:
-        UnsafePickleError: An opcode is not one of those that build builtin values.
-        DamagedPickleError: It ends before its last opcode, or an argument cannot be true.
+        UnsafePickleError: An opcode does not build builtin values.
+        DamagedPickleError: It ends early, or an argument is invalid.
     """
     at = 0
     while True:
-        found = _RUN.match(data, at)
+        found = _SAFE_OPCODES.match(data, at)
         at = found.end() if found else at
         code = data[at : at + 1]
         if code == _STOP:
@@ -149,29 +148,29 @@ def check(data: bytes) -> None:
 
 def _refuse(data: bytes, at: int, code: bytes) -> NoReturn:
     known = _NAMES.get(code)
-    could_be = _RUN.match(code + b"0" * 300 + b"\n") if known else None
+    could_be = _SAFE_OPCODES.match(code + b"0" * 300 + b"\n") if known else None
     if known is None or (could_be is not None and could_be.end()):
         raise DamagedPickleError("it ends early" if len(data) - at < _LONGEST_ARGUMENT else "it is damaged", at)
     name = f"the opcode {known}"
     try:
-        # All before is known to be harmless, and this opcode is refused by name where it imports anything.
-        _Builtins(io.BytesIO(data[: at + 2048])).load()
+        # All opcodes before are harmless, and the unpickler refuses imports with their name.
+        _BuiltinUnpickler(io.BytesIO(data[: at + 2048])).load()
     except UnsafePickleError as error:
         name = str(error)
-    except _FAULTS:
+    except _UNPICKLING_ERRORS:
         pass
     raise UnsafePickleError(name)
 
 
-def load_beginning(data: bytes, end: int) -> Any:
-    """What the beginning of a damaged pickle holds, as if all that is open at ``end`` were closed there.
+def load_truncated(data: bytes, end: int) -> Any:
+    """The value in the first ``end`` bytes of a damaged pickle; open containers are closed there.
 
-    Only bytes that `check` has passed are run. None where nothing was built.
+    Only bytes that `check` has allowed are run. None if nothing was built.
     """
-    reader = _SlowBuiltins(io.BytesIO(data[:end]))
+    reader = _PythonBuiltinUnpickler(io.BytesIO(data[:end]))
     try:
         reader.load()
-    except (*_FAULTS, UnsafePickleError):
+    except (*_UNPICKLING_ERRORS, UnsafePickleError):
         pass
     levels = [*getattr(reader, "metastack", ()), getattr(reader, "stack", [])]
     for items, below in zip(reversed(levels), reversed(levels[:-1]), strict=False):
@@ -180,7 +179,7 @@ def load_beginning(data: bytes, end: int) -> Any:
             container.extend(items)
         elif isinstance(container, dict):
             if len(items) % 2 and len(items) > 2 and isinstance(items[-2], list):
-                # The only item of a list is not marked off from it.
+                # A list of one item has no mark before the item.
                 items[-2].append(items[-1])
             pairs = zip(items[::2], items[1::2], strict=False)
             container.update((key, value) for key, value in pairs if isinstance(key, str))
@@ -189,33 +188,33 @@ def load_beginning(data: bytes, end: int) -> Any:
 
 _WORD: Final = range(-(1 << 63), 1 << 63)
 _IN_TORCH: Final = ("/torch/", "\\torch\\", "/torch_npu/", "<frozen ", "<string>", "<eval_with_key>")
-"""Parts of paths of what is not the user's own program."""
+"""Parts of paths that are not of the user's own program."""
 _UNKNOWN: Final = ("", "??")
 _LONGEST_TEXT: Final = 4096
-"""Characters: no path and no name of a function is longer."""
+"""Characters of a path or a function name."""
 
 ACTIVE: Final = ("active_allocated", "active_awaiting_free", "active_pending_free")
-"""States of blocks that hold memory; all but the first were released and wait for other streams."""
+"""States of blocks that hold memory; all but the first are released and wait for other streams."""
 
 
 def whole(value: object) -> int | None:
-    """A value of the snapshot that should be a whole number; None where it is none that fits."""
+    """The value as a 64-bit integer; None if it is none."""
     return value if type(value) is int and value in _WORD else None
 
 
 def text(value: object) -> str | None:
-    """A value of the snapshot that should be a text."""
+    """The value as a string; None if it is none."""
     return value[:_LONGEST_TEXT] if isinstance(value, str) else None
 
 
 def items(value: object) -> list[Mapping[str, Any]]:
-    """The dicts of what should be a list of dicts."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
+    """The dicts in the value, if it is a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
 
 
 @dataclass(slots=True)
 class Stacks:
-    """Call stacks as text, each made once: snapshots share the frames of equal stacks."""
+    """Call stacks as text, each formatted once: equal stacks in a snapshot share their frames."""
 
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _texts: list[str | None] = field(default_factory=lambda: [None])
@@ -223,7 +222,7 @@ class Stacks:
     _frames: dict[int, tuple[str, bool]] = field(default_factory=dict)
 
     def number(self, frames: object) -> int:
-        """The number of a stack; 0 stands for none."""
+        """The number of a stack; 0 means none."""
         if not isinstance(frames, list) or not frames:
             return 0
         key = tuple(map(id, frames))
@@ -236,16 +235,16 @@ class Stacks:
         return known
 
     def columns(self, numbers: Sequence[int]) -> tuple[pl.Series, pl.Series]:
-        """For stacks by number: ``stack``, innermost frame first with ``;`` between, and ``call_site``.
+        """Columns ``stack`` (innermost frame first, separated by ``;``) and ``call_site`` of stacks by number.
 
-        The latter is the innermost line of Python that is not of PyTorch itself.
+        ``call_site`` is the innermost line of Python outside PyTorch.
         """
         at = pl.Series(numbers, dtype=pl.UInt32)
         stacks = pl.Series("stack", self._texts, dtype=pl.String).cast(NAME).gather(at)
         return stacks, pl.Series("call_site", self._sites, dtype=pl.String).cast(NAME).gather(at)
 
     def _frame(self, frame: Mapping[str, Any]) -> tuple[str, bool]:
-        """A frame as text, empty where nothing is known of it, and whether it is the user's own."""
+        """A frame as text (empty if unknown), and whether it is of the user's own program."""
         known = self._frames.get(id(frame))
         if known is None:
             file, name, line = (
@@ -253,9 +252,9 @@ class Stacks:
                 text(frame.get("name")) or "",
                 whole(frame.get("line")),
             )
-            said = f"{file}({line or '?'}): {name}" if file not in _UNKNOWN else ""
+            line_text = f"{file}({line or '?'}): {name}" if file not in _UNKNOWN else ""
             is_users = file.endswith(".py") and not any(part in file for part in _IN_TORCH)
-            known = self._frames[id(frame)] = (said.replace(";", ","), is_users)
+            known = self._frames[id(frame)] = (line_text.replace(";", ","), is_users)
         return known
 
 
@@ -264,17 +263,17 @@ def _column(rows: Iterable[Mapping[str, Any]], key: str, take: Callable[[object]
 
 
 def segments_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks) -> pl.DataFrame:
-    """One row a segment: columns of ``memory_segments``."""
+    """One row per segment: columns of ``memory_segments``."""
     sizes = {"reserved_bytes": "total_size", **{f"{name}_bytes": f"{name}_size" for name in _SIZES}}
-    stack, _ = stacks.columns([stacks.number(one.get("frames")) for one in segments])
+    stack, _ = stacks.columns([stacks.number(segment.get("frames")) for segment in segments])
     return pl.DataFrame(
         {
             "segment": pl.Series(range(len(segments)), dtype=pl.UInt32),
             **{name: pl.Series(_column(segments, name), dtype=pl.Int64) for name in ("device", "address", "stream")},
             **{name: pl.Series(_column(segments, key), dtype=pl.Int64) for name, key in sizes.items()},
             "segment_type": pl.Series(_column(segments, "segment_type", text), dtype=pl.String),
-            "pool": pl.Series([_pool(one.get("segment_pool_id")) for one in segments], dtype=pl.String),
-            "is_expandable": pl.Series([_flag(one.get("is_expandable")) for one in segments], dtype=pl.Boolean),
+            "pool": pl.Series([_pool(row.get("segment_pool_id")) for row in segments], dtype=pl.String),
+            "is_expandable": pl.Series([_flag(row.get("is_expandable")) for row in segments], dtype=pl.Boolean),
             "stack": stack,
         }
     )
@@ -288,27 +287,27 @@ def _flag(value: object) -> bool | None:
 
 
 def _pool(value: object) -> str | None:
-    """The id of a pool; that which all share by default is none."""
+    """The id of a private pool; None for the default pool."""
     if not isinstance(value, tuple | list) or len(value) != 2 or any(whole(part) is None for part in value):
         return None
     return None if not any(value) else f"{value[0]}.{value[1]}"
 
 
 def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: int) -> pl.DataFrame:
-    """One row a block: columns of ``memory_blocks``.
+    """One row per block: columns of ``memory_blocks``.
 
     Args:
-        segments: Of the snapshot.
-        stacks: For the stacks of blocks.
-        limit: So many blocks there can be at most; the others are left out.
+        segments: The segments of the snapshot.
+        stacks: Formats the stacks.
+        limit: The most blocks; further ones are left out.
     """
     rows: list[tuple[int | None, ...]] = []
     states: list[str | None] = []
     numbers: list[int] = []
-    for segment, one in enumerate(segments):
-        behind = whole(one.get("address"))
-        device = whole(one.get("device"))
-        for block in items(one.get("blocks")):
+    for number, segment in enumerate(segments):
+        next_address = whole(segment.get("address"))
+        device = whole(segment.get("device"))
+        for block in items(segment.get("blocks")):
             if len(rows) >= limit:
                 break
             history = next(iter(items(block.get("history"))), {})
@@ -316,11 +315,11 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
             address = whole(block.get("address"))
             address = whole(history.get("addr")) if address is None else address
             # Blocks follow each other without gaps.
-            address = behind if address is None else address
-            behind = None if address is None or size is None else address + size
+            address = next_address if address is None else address
+            next_address = None if address is None or size is None else address + size
             requested = whole(block.get("requested_size"))
             requested = whole(history.get("real_size")) if requested is None else requested
-            rows.append((segment, device, whole(address), size, requested))
+            rows.append((number, device, whole(address), size, requested))
             states.append(text(block.get("state")))
             numbers.append(stacks.number(block.get("frames", history.get("frames"))))
     stack, site = stacks.columns(numbers)
@@ -331,9 +330,9 @@ def blocks_frame(segments: Sequence[Mapping[str, Any]], stacks: Stacks, limit: i
 
 
 def events_frame(traces: Sequence[object], stacks: Stacks, limit: int) -> pl.DataFrame:
-    """One row an event of the traces of all devices: device, action, address, size_bytes, stream, time_us, free_bytes.
+    """One row per event of all devices: device, action, address, size_bytes, stream, time_us, free_bytes.
 
-    ``free_bytes`` is what the device had left when it was out of memory.
+    ``free_bytes`` is the free memory of the device when an allocation failed.
     """
     parts = []
     for device, trace in enumerate(traces):
@@ -341,7 +340,7 @@ def events_frame(traces: Sequence[object], stacks: Stacks, limit: int) -> pl.Dat
         limit -= len(events)
         if not events:
             continue
-        stack, site = stacks.columns([stacks.number(one.get("frames")) for one in events])
+        stack, site = stacks.columns([stacks.number(event.get("frames")) for event in events])
         keys = {"address": "addr", "size_bytes": "size", "stream": "stream", "time_us": "time_us"}
         parts.append(
             pl.DataFrame(
@@ -369,18 +368,18 @@ _EVENTS: Final = {
 
 
 def annotations_frame(annotations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """The ranges of ``external_annotations``: name, device, start_us, duration_us; null where an end is missing."""
+    """The ranges of ``external_annotations``: name, device, start_us, duration_us (null if the end is missing)."""
     open_: dict[tuple[str | None, int | None], list[int]] = {}
     rows: list[list[Any]] = []
-    for one in annotations:
-        key = (text(one.get("name")), whole(one.get("device")))
-        time = whole(one.get("time_us"))
-        if one.get("stage") == "START" and time is not None:
+    for annotation in annotations:
+        key = (text(annotation.get("name")), whole(annotation.get("device")))
+        time_us = whole(annotation.get("time_us"))
+        if annotation.get("stage") == "START" and time_us is not None:
             open_.setdefault(key, []).append(len(rows))
-            rows.append([*key, time, None])
-        elif one.get("stage") == "END" and time is not None and open_.get(key):
+            rows.append([*key, time_us, None])
+        elif annotation.get("stage") == "END" and time_us is not None and open_.get(key):
             row = rows[open_[key].pop()]
-            row[3] = time - row[2]
+            row[3] = time_us - row[2]
     schema = {"name": pl.String, "device": pl.Int64, "start_us": pl.Int64, "duration_us": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -396,7 +395,7 @@ FORMAT: Final = Format(
 
 _PROTOCOLS: Final = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 _KEYS: Final = (b"device_traces", b"segments", b"total_size")
-_HOW: Final = f"record one with: {FORMAT.record_with}"
+_HINT: Final = f"record one with: {FORMAT.record_with}"
 _SHOWN: Final = 8
 _NS_PER_US: Final = 1000
 _LATEST_US: Final = (1 << 63) // _NS_PER_US - 1
@@ -411,7 +410,7 @@ class MemorySnapshotLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure of a pickle that names a part of a snapshot; of any other it can say what it is."""
+        """High for a pickle with a key of a snapshot; low for other pickles, which `load` describes."""
         if not head.startswith(_PROTOCOLS):
             return 0.0
         return 0.97 if any(key in head for key in _KEYS) else 0.3
@@ -420,7 +419,7 @@ class MemorySnapshotLoader:
         """Read the snapshot.
 
         Raises:
-            ProftuiError: It is no snapshot, or holds what is no builtin value.
+            ProftuiError: It is no snapshot, or holds other than builtin values.
         """
         source.report_to(report)
         data = b"".join(source.chunks())
@@ -433,7 +432,8 @@ class MemorySnapshotLoader:
             snapshot = {"segments": snapshot}
         if not isinstance(snapshot, dict) or not snapshot.keys() & {"segments", "device_traces"}:
             raise ProftuiError(
-                f"{source.called}: {fault or 'is a Python pickle, but no memory snapshot'}: {_what(snapshot)}", _HOW
+                f"{source.called}: {fault or 'is a Python pickle, but no memory snapshot'}: {_description(snapshot)}",
+                _HINT,
             )
         collector = Collector(source.name, source.preview)
         session = collector.open_session(FORMAT.name, None)
@@ -455,7 +455,7 @@ Bytes of the trace are as requested. Of ``memory_events``, ``allocated_bytes`` f
 
 
 def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
-    """What the pickle holds, and why that is not all of it, or empty."""
+    """The value of the pickle, and why it is incomplete, or empty."""
     try:
         return load_pickle(data), ""
     except UnsafePickleError as error:
@@ -466,11 +466,11 @@ def _unpickled(data: bytes, source: InputFile) -> tuple[Any, str]:
         ) from error
     except DamagedPickleError as error:
         where = f"{size_text(error.position)} of {size_text(len(data))}"
-        return load_beginning(data, error.position), f"the pickle is cut or damaged ({error}), at {where}"
+        return load_truncated(data, error.position), f"the pickle is cut or damaged ({error}), at {where}"
 
 
-def _what(value: object) -> str:
-    """What a pickle is instead of a snapshot."""
+def _description(value: object) -> str:
+    """A description of a value that is no snapshot."""
     if isinstance(value, dict):
         keys = ", ".join(repr(key)[:40] for key in list(value)[:_SHOWN])
         return f"it holds a dict with {keys or 'nothing in it'}"
@@ -478,12 +478,12 @@ def _what(value: object) -> str:
 
 
 def _read(snapshot: dict[str, Any], size: int, collector: Collector) -> None:
-    """Put a snapshot into the frames.
+    """Add a snapshot to the collector.
 
     Args:
-        snapshot: Unpickled.
-        size: Bytes of the pickle; each row takes more than one, however often a pickle refers to it.
-        collector: Gets the rows.
+        snapshot: The unpickled snapshot.
+        size: Bytes of the pickle, a bound for the number of rows: a pickle can refer to one row many times.
+        collector: Receives the rows.
     """
     stacks = Stacks()
     listed = items(snapshot.get("segments"))[:size]
@@ -508,25 +508,25 @@ def _read(snapshot: dict[str, Any], size: int, collector: Collector) -> None:
             "ranges": fit_to_model("ranges", _ranges(annotations, origin), collector),
         }
     )
-    _tell(events, segments, blocks, collector)
+    _report_issues(events, segments, blocks, collector)
 
 
 def _origin(events: pl.DataFrame, annotations: pl.DataFrame) -> int | None:
-    """The first time, in microseconds since 1970; None where events have no times."""
+    """The first time, in microseconds since 1970; None if events have no times."""
     times = [time for time in (events["time_us"].min(), annotations["start_us"].min()) if isinstance(time, int)]
     return min(times) if times and 0 < min(times) < _LATEST_US else None
 
 
-def _since(column: str, origin: int | None) -> pl.Expr:
-    """Times of a column in nanoseconds since the first one; null where they are too far from it to be true."""
+def _ns_since(column: str, origin: int | None) -> pl.Expr:
+    """Times of a column in nanoseconds since the first; implausible ones become null."""
     since = pl.col(column) - (origin or 0)
-    is_told = since.is_between(0, 1 << 50) & pl.lit(origin is not None)
-    return pl.when(is_told).then(since * _NS_PER_US)
+    is_plausible = since.is_between(0, 1 << 50) & pl.lit(origin is not None)
+    return pl.when(is_plausible).then(since * _NS_PER_US)
 
 
 def _ranges(annotations: pl.DataFrame, origin: int | None) -> pl.DataFrame:
     return annotations.select(
-        "name", _since("start_us", origin).alias("start_ns"), pl.col("duration_us") * _NS_PER_US
+        "name", _ns_since("start_us", origin).alias("start_ns"), pl.col("duration_us") * _NS_PER_US
     ).rename({"duration_us": "duration_ns"})
 
 
@@ -536,14 +536,14 @@ _SIGNS: Final = {
     "allocated": {"alloc": 1, "free_requested": -1},
     "allocated_late": {"alloc": 1, "free_completed": -1},
 }
-"""How actions change each total; the last is for traces that tell only when releases are completed."""
+"""How actions change each total; the last is for traces without ``free_requested``."""
 
 
 def _with_totals(
     events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame, origin: int | None, collector: Collector
 ) -> pl.DataFrame:
-    """Events with the totals after each, by what the allocator holds at last."""
-    held = _held(segments, blocks)
+    """Events with the totals after each, computed backwards from the final state of the allocator."""
+    held = _final_totals(segments, blocks)
     signed = {
         name: pl.col("action").replace_strict(signs, default=0, return_dtype=pl.Int64)
         * pl.col("size_bytes").fill_null(0)
@@ -575,11 +575,11 @@ def _with_totals(
             totals.append((running + before).alias(f"{name}_bytes"))
         parts.append(of_device.with_columns(*totals, changes["allocated"].alias("delta_bytes")))
     rows = pl.concat(parts) if parts else events
-    return rows.with_columns(_since("time_us", origin).alias("start_ns"), pl.lit("GPU").alias("place"))
+    return rows.with_columns(_ns_since("time_us", origin).alias("start_ns"), pl.lit("GPU").alias("place"))
 
 
-def _held(segments: pl.DataFrame, blocks: pl.DataFrame) -> dict[Any, dict[str, int]]:
-    """What each device holds at last: reserved, and as requested active and allocated."""
+def _final_totals(segments: pl.DataFrame, blocks: pl.DataFrame) -> dict[Any, dict[str, int]]:
+    """The final totals of each device: reserved, and active and allocated as requested."""
     reserved = dict(segments.group_by("device").agg(pl.col("reserved_bytes").sum()).iter_rows())
     size = pl.coalesce("requested_bytes", "size_bytes")
     by_device = blocks.group_by("device").agg(
@@ -593,17 +593,17 @@ def _held(segments: pl.DataFrame, blocks: pl.DataFrame) -> dict[Any, dict[str, i
     }
 
 
-def _tell(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame, collector: Collector) -> None:
-    """Tell of what the snapshot lacks, and of running out of memory."""
+def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame, collector: Collector) -> None:
+    """Report what the snapshot lacks, and failed allocations."""
     if segments.is_empty() and events.is_empty():
-        collector.issue("warning", None, "", f"nothing was recorded: no segments and no events; {_HOW}")
+        collector.issue("warning", None, "", f"nothing was recorded: no segments and no events; {_HINT}")
         return
     if events.height < 2:
-        reason = f"no trace was recorded, only what the allocator holds at last; {_HOW}"
+        reason = f"no trace was recorded, only what the allocator holds at last; {_HINT}"
         collector.issue("info", None, "", reason)
     elif events["time_us"].null_count() == events.height:
         collector.issue("info", None, "", "events have no times (before PyTorch 2.1): they are in order, by number")
-    _tell_of_cut_traces(events, collector)
+    _report_cut_traces(events, collector)
     for device, size, free in (
         events.filter(pl.col("action") == "oom").select("device", "size_bytes", "free_bytes").iter_rows()
     ):
@@ -623,8 +623,8 @@ def _tell(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame, co
         collector.issue("warning", None, "", reason)
 
 
-def _tell_of_cut_traces(events: pl.DataFrame, collector: Collector) -> None:
-    """Tell of releases of what was allocated before the trace begins."""
+def _report_cut_traces(events: pl.DataFrame, collector: Collector) -> None:
+    """Report releases of memory that was allocated before the trace begins."""
     paired = events.filter(pl.col("action").is_in(["alloc", "free_completed"])).with_columns(
         before=pl.col("action").shift(1).over("device", "address")
     )

@@ -36,7 +36,7 @@ _TYPE_BY_DETAIL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Static:
+class StaticLayer:
     """A layer as the static summary describes it; shapes are batch, height, width, channels."""
 
     op_type: str | None
@@ -50,7 +50,7 @@ class Static:
 
 
 @dataclass(slots=True)
-class Context:
+class PaleoContext:
     """What the lines above a table say of it."""
 
     network: str | None = None
@@ -63,7 +63,7 @@ class Context:
     """Where the first summary or full pass began."""
     network_line: int | None = None
     """Where the network was named last."""
-    statics: dict[str, Static] = field(default_factory=dict)
+    statics: dict[str, StaticLayer] = field(default_factory=dict)
     """The layers of the last static summary, by name, in its order."""
 
     @property
@@ -92,7 +92,7 @@ def _whole(text: str) -> int:
 class PaleoSummary:
     """The static summary: one line a layer."""
 
-    def __init__(self, collector: Collector, context: Context) -> None:
+    def __init__(self, collector: Collector, context: PaleoContext) -> None:
         self._collector = collector
         self._context = context
         self._params = 0
@@ -121,7 +121,7 @@ class PaleoSummary:
         op_type = next((op_type for detail, op_type in _TYPE_BY_DETAIL if rest.startswith(detail)), None)
         if op_type == "conv2d" and "Pad:" not in rest:
             op_type = "deconv2d"
-        static = Static(
+        static = StaticLayer(
             op_type, _shape(outputs), _shape(filters[1]) if filters else None, _whole(params[1]) if params else None
         )
         self._params += static.params or 0
@@ -185,7 +185,7 @@ class _Row:
     line: int
 
 
-def _ensure_session(collector: Collector, context: Context, line: int) -> None:
+def _ensure_session(collector: Collector, context: PaleoContext, line: int) -> None:
     """Paleo is a program of its own: its session is never another program's."""
     if collector.session is None or collector.session.format != FORMAT.name:
         collector.open_session(FORMAT.name, context.first_line or context.network_line or line)
@@ -221,7 +221,7 @@ def _ns(ms: Decimal | None) -> int | None:
 class _FullPass:
     """The times of whole passes, which belong to no layer."""
 
-    def __init__(self, collector: Collector, context: Context, line: Line) -> None:
+    def __init__(self, collector: Collector, context: PaleoContext, line: Line) -> None:
         self._collector = collector
         self._context = context
         self._line = line
@@ -244,7 +244,7 @@ class _FullPass:
 class _Table:
     """A table of layer times, from its header to its sums."""
 
-    def __init__(self, collector: Collector, context: Context, line: Line) -> None:
+    def __init__(self, collector: Collector, context: PaleoContext, line: Line) -> None:
         self._collector = collector
         self._context = context
         self._header = line
@@ -354,7 +354,7 @@ class _Table:
                     },
                 )
 
-    def _statics(self) -> dict[str, Static]:
+    def _statics(self) -> dict[str, StaticLayer]:
         """What the static summary says of the layers; nothing where it is of another network.
 
         The tables leave out the input, which is called ``data``.
@@ -374,7 +374,7 @@ class _PaleoReader:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._context = Context()
+        self._context = PaleoContext()
 
     def begin(self, line: Line) -> Section | bool:
         """A summary, a full pass, a table, or a line that says what the next table is about."""

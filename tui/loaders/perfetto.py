@@ -140,7 +140,7 @@ FORMAT: Final = Format(
 _FIELDS_OF_PACKETS: Final = frozenset(
     (3, 6, 8, 10, 11, 12, 13, 33, 35, 36, 41, 42, 44, 45, 50, 52, 53, 58, 59, 60, 79, 87, 89, 90, 128, 133)
 )
-_OF_PACKETS_ALONE: Final = 8
+_FIRST_PACKET_FIELD: Final = 8
 """Fields with smaller numbers are those of XLA's planes as well."""
 
 _GPU_CATEGORY: Final = r"^(?:(?:rocm_)?(?:kernel_dispatch|memory_copy)|kernel|gpu_memcpy|gpu_memset)$"
@@ -170,7 +170,7 @@ class PerfettoLoader:
         for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:4]:
             packet = wire.split(begin, end)
             numbers |= {*packet.numbers.tolist(), *packet.ints}
-        if not numbers or max(numbers) < _OF_PACKETS_ALONE:
+        if not numbers or max(numbers) < _FIRST_PACKET_FIELD:
             return 0.0
         known = len(numbers & _FIELDS_OF_PACKETS) / len(numbers)
         return 0.96 if known == 1 else 0.6 if known > 0.5 else 0.0
@@ -200,12 +200,14 @@ class PerfettoLoader:
             raise ProftuiError(f"{source.called}: no profile found: a Perfetto trace without events", WHAT_OPENS)
         collector = Collector(source.name, source.preview)
         named = tracks(made)
-        slices, places = _with_flows(events.slices()), _places(events.tracks(), named)
+        slices, places = _with_flows(events.slices()), _track_facts(events.tracks(), named)
         on_gpu = _matches(slices["category"], _GPU_CATEGORY) | _at(slices, places, "on_gpu")
         has_category = slices["category"].fill_null("") != ""
         is_call = _matches(slices["category"], _API_CATEGORY) | (~has_category & _matches(slices["name"], _API_NAME))
         is_call &= ~on_gpu
-        work = pl.concat([_activities(slices.filter(on_gpu), places), _of_stages(of_stages)], how="diagonal_relaxed")
+        work = pl.concat(
+            [_activities(slices.filter(on_gpu), places), _stage_activities(of_stages)], how="diagonal_relaxed"
+        )
         calls = _calls(slices.filter(is_call), places)
         ranges = _ranges(slices.filter(~on_gpu & ~is_call), places)
         starts = [start for frame in (work, calls, ranges) if isinstance(start := frame["start_ns"].min(), int)]
@@ -222,16 +224,16 @@ class PerfettoLoader:
             work, calls if calls.height else None, ranges if ranges.height else None, session, collector, kind="slice"
         )
         del work, calls, ranges
-        of_gpus = _of_gpus(gpu_counters(declared, gpu_values))
+        of_gpus = _gpu_metrics(gpu_counters(declared, gpu_values))
         found["metrics"] = pl.concat([_counters(counters, named), of_gpus], how="diagonal")
         collector.add_frames({name: fit_to_model(name, found.pop(name), collector) for name in list(found)})
-        self._tell(reader, events, count, collector)
+        self._report_issues(reader, events, count, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
 
     @staticmethod
-    def _tell(reader: PacketReader, events: TrackEvents, work: int, collector: Collector) -> None:
+    def _report_issues(reader: PacketReader, events: TrackEvents, work: int, collector: Collector) -> None:
         for count, severity, reason in (
             (reader.damaged, "error", "the file is cut or damaged: messages that end early"),
             (reader.dropped, "warning", "packets need names that the trace has lost, and are left out"),
@@ -261,7 +263,7 @@ def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
     return slices.with_columns(corr_id=pl.col("flow").rank("dense").cast(pl.Int64))
 
 
-def _places(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     """What the names of tracks say, for each that slices are on."""
     name, path = pl.col("name").fill_null(""), pl.coalesce("path", "name").fill_null("")
     number = pl.Int64
@@ -313,7 +315,7 @@ def _copy_kind(name: str) -> str | None:
     return None if source is None or target is None else f"{_ENDS[source[1].upper()]}to{_ENDS[target[1].upper()]}"
 
 
-def _of_stages(stages: pl.DataFrame) -> pl.DataFrame:
+def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
     """Stages of GPU drivers as activities."""
     kind = (
         pl.when(_matches(stages["name"], _COPY))
@@ -369,7 +371,7 @@ def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_gpus(counters: pl.DataFrame) -> pl.DataFrame:
+def _gpu_metrics(counters: pl.DataFrame) -> pl.DataFrame:
     return counters.select(
         pl.format("GPU {}", "device").alias("device"), "metric", "description", "invocations", "min", "max", "avg"
     )

@@ -77,7 +77,7 @@ NUMBERS: Final = (
 """Annotations of events that are read."""
 
 
-def _unpack(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
+def _decompress(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
     """What a field of compressed packets holds, at most so many bytes of it, and whether that is all of it."""
     packed = zlib.decompressobj() if number == COMPRESSED else zstandard.ZstdDecompressor().decompressobj()
     out = bytearray()
@@ -100,7 +100,7 @@ def _varint(value: int) -> bytes:
     return bytes((*out, value))
 
 
-def _windows(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
+def _chunks_of_fields(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
     """A message of any length in pieces of whole fields."""
     held = bytearray()
     wanted = _WINDOW
@@ -157,7 +157,7 @@ class Packets:
         return joined.select(pl.when("has").then("text")).to_series()
 
 
-_SHOTS: Final = {
+_CLOCK_SNAPSHOTS: Final = {
     **dict.fromkeys(("row", "owner", "clock", "at", "boot", "unit_ns", "since"), pl.Int64),
     "incremental": pl.Boolean,
 }
@@ -176,26 +176,26 @@ class PacketReader:
         """How often the state of each sequence has been cleared."""
         self._states: dict[tuple[int, int], int] = {}
         """Their numbers, by sequence and epoch."""
-        self._made = 0
+        self._state_count = 0
         """How many states there have been."""
         self._names: dict[tuple[int, int], pl.DataFrame] = {}
         self._processes: dict[tuple[int, int], int] = {}
         self._clocks: dict[int, int] = {}
         """The clock of packets that name none, by their state."""
         self._tracks = pl.DataFrame(schema={"state": pl.Int64, "default": pl.Int64})
-        self._shots = pl.DataFrame(schema=_SHOTS)
+        self._clock_snapshots = pl.DataFrame(schema=_CLOCK_SNAPSHOTS)
         """The last snapshot of each clock; ``since`` adds up what packets have told since then, where they do."""
         self._read = self._unpacked = 0
         """Bytes."""
 
     def read(self, content: Iterable[bytes]) -> Iterator[Packets]:
         """The packets of a trace, with what compressed ones hold in their place."""
-        for wire, fields in _windows(content):
+        for wire, fields in _chunks_of_fields(content):
             self._read += wire.size
             begins, ends = fields.positions(PACKET)
             packed = wire.messages(begins, ends, {COMPRESSED: FieldKind.SPAN, ZSTD: FieldKind.SPAN})
             if len(packed.spans(COMPRESSED)) or len(packed.spans(ZSTD)):
-                for inner, found in _windows(self._pieces(wire, begins, ends, packed)):
+                for inner, found in _chunks_of_fields(self._pieces(wire, begins, ends, packed)):
                     yield self._packets(inner, *found.positions(PACKET))
                     self.damaged += inner.damaged
             else:
@@ -214,7 +214,7 @@ class PacketReader:
                 yield b"\x0a" + _varint(end - begin) + bytes(wire.data[begin:end])
                 continue
             number, low, high = inner[row]
-            piece, is_whole = _unpack(number, bytes(wire.data[low:high]), max(limit - self._unpacked, 1))
+            piece, is_whole = _decompress(number, bytes(wire.data[low:high]), max(limit - self._unpacked, 1))
             self.damaged += not is_whole
             self._unpacked += len(piece)
             yield piece
@@ -249,8 +249,8 @@ class PacketReader:
         known, inverse = np.unique(sequence * width + epoch, return_inverse=True)
         codes = np.empty(len(known), np.int64)
         for position, one in enumerate(known.tolist()):
-            code = self._states.setdefault(divmod(one, width), self._made)
-            self._made = max(self._made, code + 1)
+            code = self._states.setdefault(divmod(one, width), self._state_count)
+            self._state_count = max(self._state_count, code + 1)
             codes[position] = code
         return codes[inverse]
 
@@ -317,7 +317,7 @@ class PacketReader:
         found = _snapshots(wire, fields)
         owner = np.where(found["clock"].to_numpy() >= _FIRST_OWN_CLOCK, sequence[found["row"].to_numpy()] + 1, 0)
         found = found.with_columns(owner=pl.Series(owner, dtype=pl.Int64), since=pl.lit(0, pl.Int64))
-        shots = pl.concat([self._shots, found.select(*_SHOTS)]).sort("row", maintain_order=True)
+        shots = pl.concat([self._clock_snapshots, found.select(*_CLOCK_SNAPSHOTS)]).sort("row", maintain_order=True)
         if shots.is_empty():
             return time
         states, position = np.unique(state, return_inverse=True)
@@ -339,7 +339,7 @@ class PacketReader:
         moved: Integers = np.where(is_delta | (known & (clock != _BOOT_CLOCK)), boot + since * unit_ns, time)
         after = before.copy()
         np.add.at(after, snapshot[is_delta], time[is_delta])
-        self._shots = shots.with_columns(row=pl.lit(-1, pl.Int64), since=pl.Series(after)).unique(
+        self._clock_snapshots = shots.with_columns(row=pl.lit(-1, pl.Int64), since=pl.Series(after)).unique(
             ["owner", "clock"], keep="last", maintain_order=True
         )
         return moved
@@ -391,9 +391,9 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
     parts = dict.fromkeys((2, 3, 4, 8, 10, 13), FieldKind.SPAN)
     fields = wire.messages(begins, ends, {1: FieldKind.INT, 5: FieldKind.INT, **parts})
     names = [wire.texts(*fields.spans(number).last_by_owner(fields.count)) for number in (2, 10, 13)]
-    process = _of_part(wire, fields, 3, (1,))
-    thread = _of_part(wire, fields, 4, (1, 2))
-    process_names, thread_names = (_texts_of(wire, fields, *place) for place in ((3, 6), (4, 5)))
+    process = _nested_numbers(wire, fields, 3, (1,))
+    thread = _nested_numbers(wire, fields, 4, (1, 2))
+    process_names, thread_names = (_nested_texts(wire, fields, *place) for place in ((3, 6), (4, 5)))
     for row, uuid in enumerate(fields.ints(1).tolist()):
         known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
         told = {
@@ -422,7 +422,7 @@ def tracks(made: Tracks) -> pl.DataFrame:
     return pl.DataFrame(list(made.values()), schema=schema)
 
 
-def _of_part(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
+def _nested_numbers(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
     """Numbers of a message within others; None where there is none."""
     begin, end = fields.spans(number).last_by_owner(fields.count)
     inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
@@ -432,7 +432,7 @@ def _of_part(wire: WireReader, fields: Messages, number: int, wanted: tuple[int,
     ]
 
 
-def _texts_of(wire: WireReader, fields: Messages, number: int, text: int) -> list[str | None]:
+def _nested_texts(wire: WireReader, fields: Messages, number: int, text: int) -> list[str | None]:
     begin, end = fields.spans(number).last_by_owner(fields.count)
     inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), {text: FieldKind.SPAN})
     return wire.texts(*inner.spans(text).last_by_owner(inner.count))
@@ -490,7 +490,7 @@ class TrackEvents:
             track=self._numbered(slices["track"]),
         ).select(_SLICE)
         # What none of them has takes no memory.
-        self._slices.append(found.select(_small(one) for one in found if one.null_count() < len(one)))
+        self._slices.append(found.select(_as_int32(one) for one in found if one.null_count() < len(one)))
         self.held += found.height
 
     def _numbered(self, tracks: pl.Series) -> pl.Series:
@@ -524,7 +524,7 @@ class TrackEvents:
         return pl.concat([pl.DataFrame(schema=schema), *self._counters])
 
 
-def _small(values: pl.Series) -> pl.Series:
+def _as_int32(values: pl.Series) -> pl.Series:
     """Numbers in half the memory where they fit; not times."""
     if values.dtype != pl.Int64 or values.name == "start_ns":
         return values

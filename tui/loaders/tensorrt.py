@@ -175,7 +175,7 @@ def _decimal(text: str) -> Decimal | None:
     return None if "n" in text else Decimal(text)
 
 
-class _Reader:
+class _TrtexecReader:
     """trtexec's part in one text."""
 
     def __init__(self, collector: Collector) -> None:
@@ -194,7 +194,7 @@ class _Reader:
         """Nothing is pending."""
 
 
-TENSORRT_LOG: Final = TextFormat(LOG_FORMAT, rb"=== Profile \([0-9]+ iterations ?\) ===", _Reader)
+TENSORRT_LOG: Final = TextFormat(LOG_FORMAT, rb"=== Profile \([0-9]+ iterations ?\) ===", _TrtexecReader)
 """The format, for the list of text formats."""
 
 

@@ -458,7 +458,7 @@ def _fits(time: int, share: float, total: int) -> bool:
     return bool(abs(100 * time / total - share) <= 0.006 + 100 * step / total)
 
 
-class _Reader:
+class _TorchTableReader:
     """PyTorch's part in one text."""
 
     def __init__(self, collector: Collector) -> None:
@@ -475,7 +475,7 @@ class _Reader:
 TORCH_TABLE: Final = TextFormat(
     FORMAT,
     (rb"(?:^|\s)Name\s\s+(?:\S.*)?(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"),
-    _Reader,
+    _TorchTableReader,
 )
 """The format, for the list of text formats.
 

@@ -79,7 +79,7 @@ def _kind(name: str) -> str:
 class _Table:
     """A part of unitrace's output, from its title to the next one."""
 
-    def __init__(self, title: str, reader: _Reader) -> None:
+    def __init__(self, title: str, reader: _UnitraceReader) -> None:
         self._title = title
         self._reader = reader
         self._columns: list[str] | None = None
@@ -180,7 +180,7 @@ class _Table:
         """Rows are added as they are read."""
 
 
-class _Reader:
+class _UnitraceReader:
     """unitrace's part in one text."""
 
     def __init__(self, collector: Collector) -> None:
@@ -277,6 +277,6 @@ UNITRACE: Final = TextFormat(
         rb"^[ \t]*(?:=== (?:(?:Device|API) Timing Summary|Kernel Properties) ===|== Kernel Metrics ==)"
         rb"|^[ \t]*Thread [0-9]+ Device [0-9]+ : .* \[ns\] [0-9]+ \(append\)"
     ),
-    _Reader,
+    _UnitraceReader,
 )
 """The format, for the list of text formats."""

@@ -14,9 +14,9 @@ from tui.correlation.plausible_times import drop_outlier_events, dropped_events_
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
-from tui.loaders.collector import Collector, Session, with_short_names
+from tui.loaders.collector import Collector, Session, model_columns, with_short_names
 from tui.model.errors import WHAT_OPENS, ProftuiError
-from tui.model.schema import FRAMES, NAME, RANGES
+from tui.model.schema import NAME, RANGES
 from tui.text import number_in
 
 if TYPE_CHECKING:
@@ -53,18 +53,18 @@ class XlaEvents:
 
     gpu: pl.DataFrame
     """On streams, with ``device`` and ``stream``."""
-    derived: pl.DataFrame
+    derived_lines: pl.DataFrame
     """Lines that a viewer's converter adds to a GPU (``XLA Modules``, ``Steps``, ...), with ``device`` and ``thread``:
     they repeat what is on the streams, and are never counted."""
     host: pl.DataFrame
     """On threads of the CPU, by start, pid and tid as Int64."""
     python_calls: int
     """How many calls of Python functions there are beside."""
-    far: int
-    """How many events were left out because their time is far from that of all others."""
+    implausible_count: int
+    """How many events were left out because their time is implausible_count from that of all others."""
 
 
-def sort_out(trace: Trace, *, called: str) -> XlaEvents:
+def split_by_device(trace: Trace, *, called: str) -> XlaEvents:
     """Tell the events of GPUs from those of the CPU, by the names of their processes and threads.
 
     Args:
@@ -376,7 +376,7 @@ def ranges_of(host: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def steps_of(ranges: pl.DataFrame, derived: pl.DataFrame) -> Steps:
+def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
     """Find the ranges that mark iterations.
 
     Those are, in this order: the program's own step annotations, which have a number; the line ``Steps`` that a
@@ -385,7 +385,7 @@ def steps_of(ranges: pl.DataFrame, derived: pl.DataFrame) -> Steps:
 
     Args:
         ranges: As `tui.loaders.xla_trace.ranges_of` makes them.
-        derived: The derived lines of GPUs.
+        derived_lines: The derived lines of GPUs.
     """
     plain = ranges.drop("step")
     annotated = ranges.filter(pl.col("step").is_between(0, (1 << 31) - 1), pl.col("name").is_not_null())
@@ -395,7 +395,7 @@ def steps_of(ranges: pl.DataFrame, derived: pl.DataFrame) -> Steps:
         marked = ranges.with_columns(pl.when(own).then("step").cast(pl.Int32).alias("iteration")).drop("step")
         return Steps(marked, f"step annotation {name}")
     for line, source in (("Steps", "the profiler's line Steps"), ("XLA Modules", "runs of the XLA module")):
-        marks, what = _of_line(derived, line)
+        marks, what = _of_line(derived_lines, line)
         if marks is not None:
             return Steps(pl.concat([plain, marks.select(plain.columns)]), f"{source} {what}".rstrip())
     return mark_steps(plain, kind="annotation")
@@ -406,9 +406,9 @@ def _without_number() -> pl.Expr:
     return pl.col("name").cast(pl.String).str.replace(r"[ #]*[0-9]+$", "")
 
 
-def _of_line(derived: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
+def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
     """The rows of a derived line of the first GPU that has it, as ranges that mark iterations; and whose they are."""
-    rows = derived.filter(pl.col("thread").str.starts_with(line), pl.col("name").is_not_null()).sort("start_ns")
+    rows = derived_lines.filter(pl.col("thread").str.starts_with(line), pl.col("name").is_not_null()).sort("start_ns")
     if rows.is_empty():
         return None, ""
     first = rows.row(0, named=True)
@@ -471,7 +471,7 @@ class XlaTraceLoader:
             ProftuiError: It holds nothing of XLA's profiler.
         """
         trace = read_trace(source, WANTED, report)
-        events = sort_out(trace, called=source.called)
+        events = split_by_device(trace, called=source.called)
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(
                 f"{source.called}: no profile found: trace events without a stream of a GPU or a thread of the CPU",
@@ -490,7 +490,7 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
     session = collector.open_session(format_name, None)
     host = with_parents(events.host)
     calls = calls_of(host)
-    steps = steps_of(ranges_of(host), events.derived)
+    steps = steps_of(ranges_of(host), events.derived_lines)
     activities = activities_of(events)
     if "group" in events.gpu.columns:
         activities = activities.with_columns(events.gpu["group"])
@@ -508,11 +508,11 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
     op_iterations = ops.with_columns(iteration_at(marks, ops["start_ns"]))
     collector.add_frames(
         {
-            "activities": _fit_to_model(
+            "activities": model_columns(
                 "activities", _with_groups(activities.with_columns(iteration_at(marks, at_ns)), events)
             ),
             "api_calls": calls,
-            "ops": _fit_to_model("ops", op_iterations),
+            "ops": model_columns("ops", op_iterations),
             "ranges": steps.ranges,
         }
     )
@@ -525,7 +525,7 @@ def _with_groups(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
         return activities
     number = number_in(pl.col("name").cast(pl.String), r"([0-9]{1,9})$", dtype=pl.Int32)
     steps = (
-        events.derived.filter(pl.col("thread").str.starts_with("Steps"))
+        events.derived_lines.filter(pl.col("thread").str.starts_with("Steps"))
         .select("group", number.alias("number"))
         .drop_nulls()
         .unique("group", keep="first", maintain_order=True)
@@ -534,26 +534,27 @@ def _with_groups(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
     return grouped.with_columns(pl.coalesce("number", "iteration").alias("iteration"))
 
 
+def report_left_out_events(events: XlaEvents, collector: Collector) -> None:
+    """Report derived lines and calls of Python functions, which are not shown."""
+    if events.derived_lines.height:
+        threads = ", ".join(sorted({str(name) for name in events.derived_lines["thread"].drop_nulls().unique()})[:6])
+        reason = f"{events.derived_lines.height:,} events on lines that repeat the streams are not counted"
+        collector.issue("info", None, threads, reason)
+    if events.python_calls:
+        reason = f"{events.python_calls:,} calls of Python functions are left out"
+        collector.issue("info", None, "", reason)
+
+
 def _report_issues(trace: Trace, events: XlaEvents, collector: Collector) -> None:
     if (events.host["correlation"].is_not_null()).any():
         reason = f"the trace names launch calls after their kernels: such calls are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
-    if events.derived.height:
-        threads = ", ".join(sorted({str(name) for name in events.derived["thread"].drop_nulls().unique()})[:6])
-        reason = f"{events.derived.height:,} events on lines that repeat the streams are not counted"
-        collector.issue("info", None, threads, reason)
-    if events.far:
-        collector.issue("warning", None, "", dropped_events_text(events.far))
-    if events.python_calls:
-        reason = f"{events.python_calls:,} calls of Python functions are left out"
-        collector.issue("info", None, "", reason)
+    report_left_out_events(events, collector)
+    if events.implausible_count:
+        collector.issue("warning", None, "", dropped_events_text(events.implausible_count))
     if events.gpu.is_empty():
         reason = "no GPU work in the trace: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)
     if trace.complete.height >= _MOST_EVENTS:
         reason = f"the profiler writes about {_MOST_EVENTS:,} events at most, so some are missing: record fewer steps"
         collector.issue("warning", None, f"{trace.complete.height:,} events", reason)
-
-
-def _fit_to_model(frame: str, data: pl.DataFrame) -> pl.DataFrame:
-    return data.select(column for column in FRAMES[frame] if column in data.columns)

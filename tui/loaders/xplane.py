@@ -16,7 +16,7 @@ import polars as pl
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.protobuf_wire import FieldKind, Fields, Integers, Messages, WireReader
-from tui.loaders.xla_trace import LAUNCH, XlaEvents, convert
+from tui.loaders.xla_trace import LAUNCH, XlaEvents, convert, report_left_out_events
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import NAME
 
@@ -121,7 +121,7 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
         keep_going: Told now and then how far it has come; its False ends the reading.
     """
     space = wire.split(0, wire.size)
-    found: dict[str, list[pl.DataFrame]] = {"gpu": [], "derived": [], "host": [], "other": []}
+    found: dict[str, list[pl.DataFrame]] = {"gpu": [], "derived_lines": [], "host": [], "other": []}
     devices: list[dict[str, Any]] = []
     origin_ns = None
     python_calls = 0
@@ -145,7 +145,7 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
                 if stream is not None:
                     found["gpu"].append(rows.with_columns(stream=pl.lit(int(stream[1]), pl.Int64)))
                 else:
-                    found["derived"].append(rows.select(*_OF_DERIVED))
+                    found["derived_lines"].append(rows.select(*_OF_DERIVED))
             elif other := _TPU.match(name):
                 rows = rows.with_columns(thread=pl.lit(f"{other[1]} {line}"))
                 found["other"].append(rows.select("name", "thread", "start_ns", "duration_ns"))
@@ -165,12 +165,12 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
     )
     joined = {
         "gpu": pl.concat([on_gpu, *found["gpu"]]).with_columns(_op_of_annotation()),
-        "derived": pl.concat([on_gpu.select(*_OF_DERIVED), *found["derived"]]),
+        "derived_lines": pl.concat([on_gpu.select(*_OF_DERIVED), *found["derived_lines"]]),
         "host": pl.concat([empty, *found.pop("host")]).sort("start_ns", maintain_order=True),
     }
     others = pl.concat([on_gpu.select("name", "thread", "start_ns", "duration_ns"), *found["other"]])
     return Space(
-        XlaEvents(**joined, python_calls=python_calls, far=0),
+        XlaEvents(**joined, python_calls=python_calls, implausible_count=0),
         others,
         pl.DataFrame(devices, schema=_DEVICES) if devices else pl.DataFrame(schema=_DEVICES),
         [str(host) for host in wire.texts(*space.positions(_SPACE_HOSTS))],
@@ -435,7 +435,7 @@ class XplaneLoader:
         if space.devices.height:
             collector.add_frame("devices", space.devices)
         _add_accelerators(space, collector)
-        _tell(space, damaged, collector)
+        _report_issues(space, damaged, collector)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
@@ -463,20 +463,14 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
         collector.issue("info", None, "", reason)
 
 
-def _tell(space: Space, damaged: int, collector: Collector) -> None:
+def _report_issues(space: Space, damaged: int, collector: Collector) -> None:
     events = space.events
     for severity, text in space.messages:
         collector.issue(severity, None, text, "the profiler says so of its own work")
     if events.host["correlation"].is_not_null().any():
         reason = f"a call that launched a kernel can bear the kernel's name: such calls are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
-    if events.derived.height:
-        threads = ", ".join(sorted({str(name) for name in events.derived["thread"].drop_nulls().unique()})[:6])
-        reason = f"{events.derived.height:,} events on lines that repeat the streams are not counted"
-        collector.issue("info", None, threads, reason)
-    if events.python_calls:
-        reason = f"{events.python_calls:,} calls of Python functions are left out"
-        collector.issue("info", None, "", reason)
+    report_left_out_events(events, collector)
     if events.gpu.is_empty() and space.accelerators.is_empty():
         reason = "no GPU work in the file: the program used no GPU, or its work was not recorded"
         collector.issue("warning", None, "", reason)

@@ -169,7 +169,7 @@ class Decompressor:
         self._source.set_bytes_read(answer.bytes_read)
         if not isinstance(answer, EndOfText):
             self._size += answer.size if isinstance(answer, FilledSlot) else len(answer.data)
-            if reason := self._source.unpacks_too_far(self._size):
+            if reason := self._source.bomb_reason(self._size):
                 self._is_closed = True
                 return EndOfText(answer.bytes_read, reason)
         return answer

@@ -12,6 +12,7 @@ import polars as pl
 
 from tui.correlation.launches import iteration_at
 from tui.loaders.base import Format
+from tui.loaders.collector import model_columns
 from tui.loaders.dlprof.dlprof_activities import TOOL, DlprofDictionary, duration, read_gpu_work, read_ops
 from tui.loaders.input_issues import missing_columns
 from tui.model.errors import ProftuiError
@@ -484,8 +485,8 @@ class _DlprofDatabase:
         collector.add_frames(
             {
                 "devices": _devices(database),
-                "ops": _fit_to_model("ops", iterations.put(ops, "start_ns")),
-                "activities": _fit_to_model("activities", iterations.put(work, "launch_ns")),
+                "ops": model_columns("ops", iterations.put(ops, "start_ns")),
+                "activities": model_columns("activities", iterations.put(work, "launch_ns")),
                 "api_calls": calls,
                 "ranges": iterations.ranges,
             }
@@ -529,10 +530,6 @@ def _devices(database: Database) -> pl.DataFrame:
         .drop_nulls("device")
         .unique("device", keep="first", maintain_order=True)
     )
-
-
-def _fit_to_model(frame: str, data: pl.DataFrame) -> pl.DataFrame:
-    return data.select(column for column in FRAMES[frame] if column in data.columns)
 
 
 DLPROF_DATABASE: Final = _DlprofDatabase()

@@ -122,7 +122,7 @@ def read_all(
     """
     if len(wanted) == 1:
         return [_outcome(wanted[0].path, lambda: read_here(wanted[0], report), format_in, cache)]
-    return _Reading(wanted, read_here, format_in, report, cache).outcomes()
+    return _ParallelReader(wanted, read_here, format_in, report, cache).outcomes()
 
 
 def _outcome(
@@ -161,7 +161,7 @@ class _State:
     workers: set[ReaderProcess] = field(default_factory=set)
 
 
-class _Reading:
+class _ParallelReader:
     def __init__(
         self,
         wanted: Sequence[Wanted],

@@ -87,7 +87,7 @@ class NcuReportLoader:
             ProftuiError: The report is cut before its first result, or holds none.
         """
         source.report_to(report)
-        reading = _Reading(WireReader.from_bytes(read_bytes(source)))
+        reading = _ReportReader(WireReader.from_bytes(read_bytes(source)))
         reading.read()
         if not reading.results:
             why = f"damaged ({reading.damage})" if reading.damage else "without a result"
@@ -109,7 +109,7 @@ class NcuReportLoader:
 
 
 @dataclass(slots=True)
-class _Result:
+class _KernelResult:
     """One kernel that was profiled."""
 
     pid: int
@@ -124,13 +124,13 @@ class _Result:
     """Section, name, type, text and estimated speedup (percent)."""
 
 
-class _Reading:
+class _ReportReader:
     """What a report holds."""
 
     def __init__(self, wire: WireReader) -> None:
         self._wire = wire
         self.texts: list[str] = []
-        self.results: list[_Result] = []
+        self.results: list[_KernelResult] = []
         self.devices: list[dict[str, str]] = []
         """Attributes of each GPU, with ``name``."""
         self.host: str | None = None
@@ -187,14 +187,14 @@ class _Reading:
         begins, ends = fields.positions(number)
         return self._wire.text(int(begins[0]), int(ends[0])) if len(begins) else ""
 
-    def _result(self, fields: Fields) -> _Result:
+    def _result(self, fields: Fields) -> _KernelResult:
         kernel = self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or self._text(fields, _MANGLED)
         metrics = []
         for metric in self._spans(fields, _METRICS):
             value = self._value(metric)
             if value is not None:
                 metrics.append((metric.ints.get(1, 0), value))
-        result = _Result(
+        result = _KernelResult(
             fields.ints.get(_PROCESS, 0), kernel, self._shape(fields, _GRID), self._shape(fields, _BLOCK), metrics
         )
         for section in self._spans(fields, _SECTIONS):
@@ -230,7 +230,7 @@ class _Reading:
         found = self._wire.split(begin, end).ints.get(kind)
         return None if found is None else str(found % (1 << 64))
 
-    def _rule(self, rule: Fields, result: _Result) -> None:
+    def _rule(self, rule: Fields, result: _KernelResult) -> None:
         name = self._text(rule, 2) or self._text(rule, 1)
         section = self._text(rule, 4)
         for outcome in self._spans(rule, 3):
@@ -263,7 +263,7 @@ def _unit(metric: str) -> str:
     return next((unit for pattern, unit in _UNITS if pattern.search(metric)), "")
 
 
-def _rows(results: list[_Result], reading: _Reading) -> pl.DataFrame:
+def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
     """The results as rows in long form, with values as numbers in base units."""
     columns: dict[str, list[str | None]] = {name: [] for name in LONG if name != "line"}
 

@@ -166,7 +166,7 @@ _CORRELATION: Final = r" \[[0-9]+\]$"
 _CONTEXT_AND_STREAM: Final = re.compile(r"\S\s+[0-9]{1,9}\s+[0-9]{1,9}\s+\S")
 
 
-class LaunchCsv(MetricTable):
+class LaunchCsvTable(MetricTable):
     """One launch a line and one metric or event a column; there can be many of both, so Polars reads them at the end.
 
     A launch is an invocation: its value is the minimum, the maximum and the average of one.
@@ -263,7 +263,7 @@ class LaunchCsv(MetricTable):
             self._state.collector.issue("warning", line, text, reason)
 
 
-class LaunchText(MetricTable):
+class LaunchTextTable(MetricTable):
     """The same as text: cells are known by their kinds, as the name of a kernel can have blanks in it."""
 
     def __init__(self, line: Line, state: NvprofState, metrics: Sequence[str]) -> None:
@@ -353,9 +353,9 @@ def open_metrics(line: Line, state: NvprofState) -> Section | None:
     if _CSV_HEADER.fullmatch(header):
         return _CsvTable(line, state, header)
     if _LAUNCH_CSV_HEADER.fullmatch(header):
-        return LaunchCsv(line, state, header)
+        return LaunchCsvTable(line, state, header)
     if match := _LAUNCH_TEXT_HEADER.fullmatch(header):
-        return LaunchText(line, state, _GAP.split(match["metrics"].rstrip()))
+        return LaunchTextTable(line, state, _GAP.split(match["metrics"].rstrip()))
     if state.interrupted_metrics is not None and state.interrupted_metrics.is_next_row(line):
         return state.interrupted_metrics
     return None

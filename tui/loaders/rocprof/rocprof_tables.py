@@ -76,10 +76,6 @@ def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
     return cells.cells
 
 
-def _first(cells: CellValues, *columns: str) -> str:
-    return next((column for column in columns if column in cells), columns[0])
-
-
 def _span(cells: CellValues, begin: str, end: str) -> dict[str, pl.Series]:
     start, stop = cells.whole(begin), cells.whole(end)
     return {"start_ns": start, "duration_ns": stop - start}
@@ -97,7 +93,7 @@ def _names(cells: CellValues, column: str) -> pl.Series:
 
 def _facts(cells: CellValues) -> pl.Series:
     """Facts without a column of their own, as text; computed once for each combination."""
-    held = [(word, column) for word, *columns in _FACTS if (column := _first(cells, *columns)) in cells]
+    held = [(word, column) for word, *columns in _FACTS if (column := cells.first_of(*columns)) in cells]
     if not held:
         return pl.Series([None] * cells.cells.height, dtype=NAME)
     columns = [column for _, column in held]
@@ -129,10 +125,10 @@ def _kernel_trace(cells: CellValues) -> pl.DataFrame:
             "name": _names(cells, "kernel_name"),
             **_span(cells, "start_timestamp", "end_timestamp"),
             "device": cells.name("agent_id"),
-            "stream": cells.whole(_first(cells, "stream_id", "queue_id")),
+            "stream": cells.whole(cells.first_of("stream_id", "queue_id")),
             **shapes,
             "registers": cells.whole("vgpr_count", pl.Int32()),
-            "shared_bytes": cells.whole(_first(cells, "lds_block_size", "group_segment_size")),
+            "shared_bytes": cells.whole(cells.first_of("lds_block_size", "group_segment_size")),
             "correlation": _correlation(cells),
             "arguments": _facts(cells),
             "line": cells.line,
@@ -246,7 +242,7 @@ def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
             **span,
             "device": cells.name("gpu_id"),
             "stream": cells.whole("queue_id"),
-            "registers": cells.whole(_first(cells, "arch_vgpr", "vgpr"), pl.Int32()),
+            "registers": cells.whole(cells.first_of("arch_vgpr", "vgpr"), pl.Int32()),
             "shared_bytes": cells.whole("lds"),
             "pid": cells.whole("pid"),
             "arguments": _sizes(cells, "grd", "wgr"),

@@ -122,7 +122,7 @@ class Rocprofv3JsonLoader:
             ) from error
         collector = Collector(source.name)
         for process in document.processes:
-            _Reader(process, collector).read()
+            _ProcessReader(process, collector).read()
             if not source.keep_going(collector.row_count):
                 break
         if not collector.row_count:
@@ -132,7 +132,7 @@ class Rocprofv3JsonLoader:
         return collector.profile(partial="stopped before its end" if source.stopped else "")
 
 
-class _Reader:
+class _ProcessReader:
     """Reads one process."""
 
     def __init__(self, process: _Process, collector: Collector) -> None:

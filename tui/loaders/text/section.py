@@ -162,6 +162,10 @@ class CellValues:
     def __contains__(self, column: str) -> bool:
         return column in self.cells.columns
 
+    def first_of(self, *columns: str) -> str:
+        """The first of some columns that the table has; if it has none, the first of them."""
+        return next((column for column in columns if column in self), columns[0])
+
     @property
     def line(self) -> pl.Series:
         """The line of each row."""

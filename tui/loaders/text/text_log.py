@@ -139,7 +139,7 @@ class TextLogLoader:
         """
         source.report_to(report)
         collector = Collector(source.name, source.preview)
-        reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
+        reading = _LogReader(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
         semicolons = semicolons_in(source.head, self._cues)
         with keep_freed_memory(BLOCK_BYTES):
             for block in prefetch(source.blocks(), source.give_up):
@@ -157,7 +157,7 @@ class TextLogLoader:
             collector.open_line = source.open_line
         return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
 
-    def _nothing_found(self, source: InputFile, reading: _Reading, semicolons: Semicolons | None) -> ProftuiError:
+    def _nothing_found(self, source: InputFile, reading: _LogReader, semicolons: Semicolons | None) -> ProftuiError:
         if source.stopped:
             return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
         if semicolons is not None:
@@ -172,7 +172,7 @@ class TextLogLoader:
         )
 
 
-class _Reading:
+class _LogReader:
     """The state of reading one text: at most one section is open."""
 
     def __init__(self, source: InputFile, collector: Collector, readers: Sequence[TextReader], cues: Cues) -> None:
@@ -217,7 +217,7 @@ class _Reading:
         """The text has ended."""
         self._close()
         for reader in self._readers:
-            self._guarded(reader.finish)
+            self._call_guarded(reader.finish)
 
     def _outside(self, block: Block, index: int) -> int:
         """Go to the next line with a cue and offer it to the formats; the index after it."""
@@ -282,7 +282,7 @@ class _Reading:
                 "warning",
                 block.first_line + index,
                 block.line(index).text,
-                f"the lines from here on did not read as a table ({_in_short(error)}); they were read one by one",
+                f"the lines from here on did not read as a table ({_short_message(error)}); they were read one by one",
             )
             self._alone = block.line_count - index
             return index
@@ -294,20 +294,20 @@ class _Reading:
     def _close(self) -> None:
         section, self._section = self._section, None
         if section is not None:
-            self._guarded(section.close)
+            self._call_guarded(section.close)
 
-    def _guarded(self, hand_over: Callable[[], None]) -> None:
+    def _call_guarded(self, hand_over: Callable[[], None]) -> None:
         """Let a section or reader hand over what it holds; where that fails, the rest of the text still counts."""
         try:
             hand_over()
         except _BAD_ROW as error:
             self._collector.issue(
-                "error", self._last_line, "", f"the table that ends here could not be used ({_in_short(error)})"
+                "error", self._last_line, "", f"the table that ends here could not be used ({_short_message(error)})"
             )
 
     def _bad_row(self, line: Line, error: Exception) -> None:
         self._collector.issue(
-            "error", line.number, line.text, f"could not be read as a line of its table ({_in_short(error)})"
+            "error", line.number, line.text, f"could not be read as a line of its table ({_short_message(error)})"
         )
 
 
@@ -322,7 +322,7 @@ def cut(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _in_short(error: Exception) -> str:
+def _short_message(error: Exception) -> str:
     return cut((str(error).splitlines() or [type(error).__name__])[0])
 
 
