@@ -17,7 +17,7 @@ from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.input_file import InputFile
 from tui.loaders.kineto.events import WANTED
 from tui.loaders.registry import load, load_one
-from tui.model.profile import Profile, joined
+from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import NAME
 from tui.tables import table
 
@@ -133,7 +133,7 @@ def collectives(path: str) -> tuple[int, float]:
         is_one = (pl.col("kind") == "kernel") & (pl.int_range(pl.len()) % 20 == 0)
         activities = profile["activities"].with_columns(pl.when(is_one).then(name).otherwise("name").alias("name"))
         sessions = profile["sessions"]
-        return joined(
+        return merge_profiles(
             [
                 _with_frames(
                     profile,
@@ -191,5 +191,5 @@ def load_together(path: str) -> int:
 
 def load_one_by_one(path: str) -> int:
     """The same files, one after the other."""
-    profile = joined([load_one(str(file)) for file in sorted(Path(path).iterdir())])
+    profile = merge_profiles([load_one(str(file)) for file in sorted(Path(path).iterdir())])
     return profile["activities"].height + profile["api_calls"].height

@@ -109,10 +109,10 @@ def clip_name(text: str, width: int) -> str:
     return clip(text, width)
 
 
-def whole_pieces(text: str, width: int) -> str:
+def clip_parts(text: str, width: int) -> str:
     """Of a text whose parts are separated by two blanks, as many as fit: a number that is cut would be another number.
 
-    >>> whole_pieces("slowest 4: 53 ms  mean 42 ms  888 kernels", 32), whole_pieces("iteration 4", 6)
+    >>> clip_parts("slowest 4: 53 ms  mean 42 ms  888 kernels", 32), clip_parts("iteration 4", 6)
     ('slowest 4: 53 ms  mean 42 ms  …', 'itera…')
     """
     if cell_width(text) <= width:

@@ -257,7 +257,7 @@ _FEW_CORES: Final = 4
 _T = TypeVar("_T")
 
 
-def most_threads() -> int:
+def thread_limit() -> int:
     """Into how many threads work on large columns may be divided: 1 where there are few cores."""
     cores = shared_cores() or available_cores()
     return cores if cores > _FEW_CORES else 1
@@ -268,7 +268,7 @@ def run_together(*works: Callable[[], _T]) -> list[_T]:
 
     They run in threads where there are many cores, else one after the other, which takes less memory.
     """
-    if len(works) == 1 or most_threads() == 1:
+    if len(works) == 1 or thread_limit() == 1:
         return [work() for work in works]
     from concurrent.futures import ThreadPoolExecutor
 

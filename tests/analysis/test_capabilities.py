@@ -7,7 +7,7 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tests.profiles import load_one
 from tui.analysis.capabilities import OK, inspect, views, why_none
 from tui.analysis.needs import ALLOCATIONS
-from tui.model.profile import Profile, joined
+from tui.model.profile import Profile, merge_profiles
 from tui.views import VIEWS
 
 
@@ -118,7 +118,7 @@ def test_inspect_lists_the_content_of_each_session() -> None:
 def test_inspect_reports_that_not_all_was_read() -> None:
     empty = profile()
     assert inspect(Profile(empty.frames, ("a",), partial="stopped at 68%"))["partial"] == "stopped at 68%"
-    assert inspect(joined([empty, profile()]))["sources"] == ["run.log", "run.log"]
+    assert inspect(merge_profiles([empty, profile()]))["sources"] == ["run.log", "run.log"]
 
 
 def test_inspect_of_a_real_trace(corpus: Callable[[str], str]) -> None:

@@ -86,7 +86,7 @@ def test_every_level_of_every_tree_adds_up(made: Profile) -> None:
         assert sums(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
         forest = forest_of(rows["parent"].to_numpy())
         own, inside = rows["gpu_self_ns"].fill_null(0).to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
-        assert (inside == own + forest.children_sums(inside)).all()
+        assert (inside == own + forest.child_sums(inside)).all()
         # Each row is followed by what lies in it, the largest of what lies in one first.
         assert rows["level"].to_list() == [
             1 if parent < 0 else rows["level"][parent] + 1 for parent in rows["parent"].to_list()

@@ -32,7 +32,7 @@ from tui.analysis.ops.ops_by_name import (
 )
 from tui.analysis.ops.ops_by_name import by_name as ops_by_name
 from tui.loaders.registry import load_one
-from tui.model.profile import Profile, joined
+from tui.model.profile import Profile, merge_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -213,7 +213,7 @@ def two_sessions() -> Profile:
     first = recorded((op("f", 0, 50), op("aten::mm", 5, 40, 0)), launched(1, GEMM, 70), copy("HtoD", 30, op=0))
     second = profile(activities=[kernel(GEMM, 60), kernel(RELU, 40)])
     third = recorded((op("g", 0, 9),), summary=[printed("gpu", RELU, 3, 90, time_pct=100.0)])
-    return joined([first, second, third])
+    return merge_profiles([first, second, third])
 
 
 def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
@@ -281,7 +281,7 @@ def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
 def test_the_same_op_of_several_sessions_is_one_on_the_dashboard() -> None:
     one = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 5))
     two = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 3), launched(0, "[CUDA memset]", 2, kind="memset"))
-    board = dashboard(joined([one, two, profile(activities=[kernel(RELU, 10)])]))
+    board = dashboard(merge_profiles([one, two, profile(activities=[kernel(RELU, 10)])]))
     assert board.top_ops.select("op", "total_ns", "calls", "launches", "time_pct", "op_source").rows() == [
         ("activation", 10, None, 1, 50.0, "inferred"),
         ("aten::mm", 10, 2, 3, 50.0, "recorded"),

@@ -68,7 +68,7 @@ def test_what_was_read_in_part_is_not_cached(log: str, monkeypatch: pytest.Monke
     def stop(_: object) -> bool:
         return False
 
-    monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0.0)
     with suppress(ProftuiError):
         assert load_one(log, cache=stopped, report=stop).partial
     stopped.write()

@@ -14,7 +14,7 @@ import pytest
 from tests.analysis.frames import kernel, profile
 from tests.corpus import shared_file
 from tui.analysis.roofline import op_work
-from tui.correlation.graph_replays import has_capture, has_replays, with_replayed_ops
+from tui.correlation.graph_replays import has_replays, with_replayed_ops
 from tui.loaders.registry import load, load_one
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def named(made: Profile) -> list[tuple[Any, ...]]:
 def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
     made = together(replays([GEMM, RELU], [GEMM, RELU]), capture([GEMM, RELU], at=0))
     assert has_replays(made)
-    assert has_capture(made)
     found = with_replayed_ops(made)
     assert named(found) == [
         (GEMM, "aten::op0", "[[0]]", "aten::linear", 0, "graph capture"),

@@ -112,7 +112,7 @@ def test_nesting_in_parts_is_that_of_the_whole(slack: int, monkeypatch: pytest.M
     start = chance.integers(0, 20 * count, count)
     end = start + chance.integers(0, 60, count)  # many overlap
     whole = nested(thread, start, end, slack=slack)
-    monkeypatch.setattr(tui.correlation.nesting, "most_threads", lambda: 8)
+    monkeypatch.setattr(tui.correlation.nesting, "thread_limit", lambda: 8)
     monkeypatch.setattr(tui.correlation.nesting, "_PART_PAYS", 1)
     in_parts = nested(thread, start, end, slack=slack)
     assert (in_parts.parent == whole.parent).all()

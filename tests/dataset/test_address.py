@@ -20,7 +20,7 @@ from tui.loaders import dataset_loader
 from tui.loaders.dataset_loader import FIRST_ANSWER
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
-from tui.model.profile import joined
+from tui.model.profile import merge_profiles
 
 
 class _Store(BaseHTTPRequestHandler):
@@ -107,7 +107,7 @@ def test_an_address_opens(in_memory: bool, store: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(dataset_loader, "IN_MEMORY_BYTES", 0)
     convert(store / "runs" / "one", *RANKS)
     found = load_one("s3://bucket/runs/one")
-    same(joined([load_one(path) for path in RANKS]), found)
+    same(merge_profiles([load_one(path) for path in RANKS]), found)
     assert found.sources == ("s3://bucket/runs/one",)
 
 

@@ -12,7 +12,7 @@ from tests.dataset.converting import RANKS, convert, files, same, samples
 from tests.idle import PATIENCE_S
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
-from tui.model.profile import joined
+from tui.model.profile import merge_profiles
 
 INPUTS = [*RANKS, next(path for path in samples() if path.endswith("gpt_summary.nvprof.log"))]
 
@@ -78,6 +78,6 @@ def test_killed_at_any_time(straight: Path, tmp_path: Path) -> None:
             running.kill()
             running.wait()
         if (folder / "proftui-dataset.json").exists():
-            same(joined([load_one(path) for path in INPUTS]), load_one(str(folder)))
+            same(merge_profiles([load_one(path) for path in INPUTS]), load_one(str(folder)))
     convert(folder, *INPUTS)
     assert files(folder) == files(straight)

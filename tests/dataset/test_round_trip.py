@@ -18,7 +18,7 @@ from tui.loaders import dataset_loader, registry
 from tui.loaders.dataset_loader import MANIFEST
 from tui.loaders.registry import load
 from tui.model.errors import ProftuiError
-from tui.model.profile import joined
+from tui.model.profile import merge_profiles
 from tui.model.schema import FRAMES
 
 
@@ -39,7 +39,7 @@ def test_a_sample_comes_back(path: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_several_files_keep_their_sessions_apart(tmp_path: Path) -> None:
     paths = [*RANKS, *samples()[:3]]
-    read = joined([load_one(path) for path in paths])
+    read = merge_profiles([load_one(path) for path in paths])
     found = load_one(convert(tmp_path / "run", *paths))
     same(read, found)
     assert found["sessions"]["source"].to_list() == read["sessions"]["source"].to_list()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is put off."""
     monkeypatch.setattr(base, "_EVERY_S", 0.0)
-    monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0.0)
 
 
 def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
@@ -99,7 +99,7 @@ def test_impossible_times_are_no_error() -> None:
     previews.is_wanted = True
     huge = (1 << 63) - 1
     rows = pl.DataFrame({"name": ["a", "a", None], "start_ns": [-huge, huge, None], "duration_ns": [huge, huge, None]})
-    previews.add(base.summed(rows))
+    previews.add(base.sum_by_name(rows))
     so_far = previews.look()
     assert so_far is not None
     assert so_far.calls == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tui.model.profile import Profile, joined, profile_of
+from tui.model.profile import Profile, merge_profiles, profile_of
 
 
 def of(session_count: int = 1) -> Profile:
@@ -16,7 +16,7 @@ def of(session_count: int = 1) -> Profile:
 
 
 def test_ops_of_joined_profiles_are_numbered_on_with_all_that_names_them() -> None:
-    profile = joined([of(2), of()])
+    profile = merge_profiles([of(2), of()])
     assert profile["sessions"]["session"].to_list() == [0, 1, 2]
     assert profile["ops"].select("session", "op", "parent", "forward").rows() == [
         (0, 0, None, None),

@@ -56,11 +56,13 @@ _read = opening.open_profiles
 
 
 @lru_cache(maxsize=12)
-def _sample_as_read(options: OpenOptions, session: int | None, aggregation: Aggregation | None) -> opening.Opened:
+def _sample_as_read(
+    options: OpenOptions, session: int | None, aggregation: Aggregation | None
+) -> opening.OpenedProfiles:
     return _read(options, lambda _progress: True, session=session, aggregation=aggregation)
 
 
-def _open_profiles(options: OpenOptions, report: Report, **how: Any) -> opening.Opened:
+def _open_profiles(options: OpenOptions, report: Report, **how: Any) -> opening.OpenedProfiles:
     """A sample is read once for all tests, and what was worked out of it is kept: nothing ever changes it."""
     if how.get("renew") or not all(Path(path).is_relative_to(SAMPLES) for path in options.paths):
         return _read(options, report, **how)

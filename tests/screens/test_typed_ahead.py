@@ -108,7 +108,7 @@ async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
 def reads_after(go_on: Hold) -> Any:
     """Stands for a reading that takes until the test goes on."""
 
-    def read(*given: Any, **how: Any) -> opening.Opened:
+    def read(*given: Any, **how: Any) -> opening.OpenedProfiles:
         go_on.wait()
         return open_profiles(*given, **how)
 
@@ -122,7 +122,7 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
     go_on, seen = Hold(), []
     loaded = app.loading_files._take
 
-    def arrive(opened_: opening.Opened) -> None:
+    def arrive(opened_: opening.OpenedProfiles) -> None:
         if late == "before":
             post("3")
         loaded(opened_)

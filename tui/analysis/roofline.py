@@ -207,7 +207,7 @@ def _counted_calls(recorded: pl.DataFrame, work: pl.DataFrame) -> Ints:
     wraps = recorded["name"].cast(pl.String).is_in([name for name in distinct if name in WRAPPERS]).fill_null(False)
     wrapper = wraps.to_numpy()
     tree = op_tree(recorded)
-    counts = (known & ~wrapper) | (known & wrapper & ~tree.around(known & ~wrapper))
+    counts = (known & ~wrapper) | (known & wrapper & ~tree.with_ancestors(known & ~wrapper))
     owner = np.where(counts, np.arange(recorded.height), NONE)
     for level in tree.levels[1:]:
         above = owner[tree.parent[level]]

@@ -120,12 +120,12 @@ def eligible_ops(profile: Profile) -> pl.DataFrame:
     )
     tree = op_tree(ops)
     could: Flags = named.fill_null(False).to_numpy().copy()
-    deepest = could & (tree.sums(could.astype(np.int64)) == 1)
+    deepest = could & (tree.subtree_sums(could.astype(np.int64)) == 1)
     rows = op_row_of_activities(profile)
     launched = np.zeros(ops.height, np.bool_)
     launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True
     own = could | (named.is_null().to_numpy() & launched)
-    within = tree.sums(own.astype(np.int64))
+    within = tree.subtree_sums(own.astype(np.int64))
     return ops.select("session", "op").with_columns(
         pl.Series("tc_eligible", within > 0), named, pl.Series("deepest", deepest)
     )
@@ -146,7 +146,7 @@ def eligible_activities(profile: Profile) -> pl.Series:
         rows = op_row_of_activities(profile)
         has_op = rows != NONE
         known = eligible_ops(profile)
-        inside: Flags = op_tree(ops).below(known["deepest"].to_numpy().copy())
+        inside: Flags = op_tree(ops).with_descendants(known["deepest"].to_numpy().copy())
         declined = (~known["named"]).fill_null(False).to_numpy()
         recorded = (ops["op_source"] == "recorded").fill_null(False).to_numpy()
         found[has_op & (kernels == UNKNOWN) & recorded[rows]] = NO

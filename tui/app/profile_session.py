@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tui.model.aggregation import MadeAggregation, phase_of
+from tui.model.aggregation import AggregationChoice, phase_of
 from tui.model.errors import CommandError, ProftuiError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ProfileSession:
         """The only session that the views show, or None for all."""
         self.aggregation = options.aggregation
         """The iterations that the views show."""
-        self.aggregations: list[MadeAggregation] = []
+        self.aggregations: list[AggregationChoice] = []
         """Every aggregation chosen so far, in the order in which each was first chosen."""
         self.global_filter = ""
         """The filter that the user carries from view to view."""
@@ -192,7 +192,7 @@ class ProfileSession:
             return
         known = self.profile.steps
         number = 0 if known is None else known["iteration"].count()
-        made = MadeAggregation(self.aggregation, number, at)
+        made = AggregationChoice(self.aggregation, number, at)
         same = [place for place, earlier in enumerate(self.aggregations) if earlier.chosen == made.chosen]
         if same:
             self.aggregations[same[0]] = replace(made, at=self.aggregations[same[0]].at)

@@ -34,8 +34,8 @@ from tui.cache.spill import (
     low_memory,
     mapped_column,
     null_column,
-    renumbered,
     set_low_memory,
+    translate_codes,
     write_column,
 )
 from tui.loaders.temp_folders import Scratch
@@ -221,7 +221,7 @@ class FrameReader:
         if not self._as_stored:
             if rows < _MANY:
                 return self._names.gather(series).alias(stored.name)
-            series = renumbered(series, self._codes, rows)
+            series = translate_codes(series, self._codes, rows)
         return series.cat.to(NAME)
 
 

@@ -64,7 +64,7 @@ def mapped_column(data: mmap.mmap, layout: Column, rows: int, dtype: pl.DataType
     try:
         number, arrow = _NUMBERS[type(dtype)]
         values = np.frombuffer(data, number or np.uint8, rows if number else (rows + 7) // 8, layout.values)
-        _note(data)
+        _register_mapping(data)
         valid = None if layout.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, layout.valid)
         array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=layout.nulls)
         return pl.Series(array).alias(layout.name)
@@ -72,7 +72,7 @@ def mapped_column(data: mmap.mmap, layout: Column, rows: int, dtype: pl.DataType
         raise DamagedError(f"no column {layout.name}") from error
 
 
-def _note(data: mmap.mmap) -> None:
+def _register_mapping(data: mmap.mmap) -> None:
     """Note where a file lies for as long as it is mapped: something else may come to lie there after that."""
     number = id(data)
     if number not in _MAPPED:
@@ -130,8 +130,8 @@ class ColumnWriter:
         self._file: ColumnFile | None = None
         self._first = 0
         self._rows = self._nulls = 0
-        self._valid = _Bits()
-        self._truth = _Bits()
+        self._valid = _BitPacker()
+        self._truth = _BitPacker()
 
     def add(self, series: pl.Series) -> None:
         """Append rows: numbers or truth values; names as their numbers.
@@ -185,7 +185,7 @@ class ColumnWriter:
             file.write(_ZEROS[: count - first])
 
 
-class _Bits:
+class _BitPacker:
     """Truth values, eight to a byte."""
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ def write_column(file: ColumnFile, series: pl.Series) -> Column:
     return written
 
 
-def renumbered(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl.Series:
+def translate_codes(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl.Series:
     """Numbers exchanged for those that a table gives them, in a file without a name: not in memory.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.correlation.launches import nest, rows_around
+from tui.correlation.launches import enclosing_rows, nest
 from tui.model.profile import rows_of_session
 from tui.model.schema import FRAMES, NAME
 
@@ -56,11 +56,6 @@ def has_replays(profile: Profile) -> bool:
     return bool(names.str.contains(GRAPH_LAUNCH).any()) and _replays(profile).height > 0
 
 
-def has_capture(profile: Profile) -> bool:
-    """Whether it records the capture of a graph."""
-    return bool(profile["api_calls"]["name"].unique().cast(pl.String).str.contains(_END).any())
-
-
 def with_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NONE) -> Profile:
     """The same profile; kernels that graphs replay have the ops, modules and shapes of their capture.
 
@@ -81,7 +76,7 @@ def with_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NONE) 
     replays = _replays(profile)
     if replays.is_empty():
         return profile
-    codes = _Codes()
+    codes = _NameCodes()
     captures = [one for session in _sessions(profile) for one in _captures(profile, session, codes)]
     key = ["session", "correlation"]
     named = replays.filter(pl.col("graph_node").is_in(list(annotations)).fill_null(False)).select(key).unique()
@@ -148,7 +143,7 @@ def _replays(profile: Profile) -> pl.DataFrame:
     )
 
 
-class _Codes:
+class _NameCodes:
     """Names as numbers."""
 
     def __init__(self) -> None:
@@ -160,7 +155,7 @@ class _Codes:
         return [own[text] for text in names.cast(pl.String).to_list()]
 
 
-def _captures(profile: Profile, session: int, codes: _Codes) -> list[_Sequence]:
+def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequence]:
     """The graphs that were captured in a session, in order."""
     calls = rows_of_session(profile["api_calls"], session).drop_nulls("start_ns")
     name = pl.col("name").cast(pl.String)
@@ -175,7 +170,7 @@ def _captures(profile: Profile, session: int, codes: _Codes) -> list[_Sequence]:
     ops = ops.drop_nulls(["start_ns", "duration_ns"])
     around = np.full(nodes.height, -1, np.int64)
     if ops.height:
-        at = rows_around(nest(ops), nodes["pid"], nodes["tid"], nodes["start_ns"])
+        at = enclosing_rows(nest(ops), nodes["pid"], nodes["tid"], nodes["start_ns"])
         around = ops["row"].gather(at).cast(pl.Int64).fill_null(-1).to_numpy()
     starts = nodes["start_ns"].to_numpy()
     kernels = codes.of(nodes["kernel"])
@@ -193,7 +188,7 @@ def _captures(profile: Profile, session: int, codes: _Codes) -> list[_Sequence]:
 
 
 def _matched(
-    profile: Profile, replays: pl.DataFrame, captures: list[_Sequence], codes: _Codes
+    profile: Profile, replays: pl.DataFrame, captures: list[_Sequence], codes: _NameCodes
 ) -> list[tuple[Ints, _Sequence | None, Ints, str]]:
     """For each replay its rows in ``activities``, what it replays, the node of each row, and why there is none."""
     names = replays.with_columns(pl.Series("code", codes.of(replays["name"]), dtype=pl.Int64))
@@ -207,7 +202,7 @@ def _matched(
         keys.append(key)
         if key not in fitting:
             own = [one for one in captures if _fits(one, row["code"], one_stream=row["streams"] == 1)]
-            fitting[key] = own or _eager(profile, row["session"], row["row"], row["code"], codes)
+            fitting[key] = own or _same_work_outside_graph(profile, row["session"], row["row"], row["code"], codes)
     turn: Counter[tuple[tuple[object, ...], int | None]] = Counter()
     rounds = Counter(zip(keys, groups["iteration"], strict=True))
     found: list[tuple[Ints, _Sequence | None, Ints, str]] = []
@@ -251,7 +246,9 @@ def _nodes(sequence: _Sequence, names: list[int]) -> Ints:
     return np.array(found, np.int64)
 
 
-def _eager(profile: Profile, session: int, rows: list[int], names: list[int], codes: _Codes) -> list[_Sequence]:
+def _same_work_outside_graph(
+    profile: Profile, session: int, rows: list[int], names: list[int], codes: _NameCodes
+) -> list[_Sequence]:
     """The latest work before a replay that launched the same kernels in the same order and whose ops are known."""
     activities = profile["activities"]
     first = activities["start_ns"][rows[0]]

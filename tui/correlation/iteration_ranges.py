@@ -13,22 +13,6 @@ from tui.model.aggregation import STEP_PHASES
 
 PREFILL, DECODE, MIXED, CAPTURE = STEP_PHASES
 
-STEP_SCHEMA: Final = pl.Schema(
-    {
-        "phase": pl.String,
-        "requests": pl.Int64,
-        "prefill_requests": pl.Int64,
-        "decode_requests": pl.Int64,
-        "query_tokens": pl.Int64,
-        "prefill_tokens": pl.Int64,
-        "decode_tokens": pl.Int64,
-        "kv_tokens": pl.Int64,
-        "captured_batch": pl.Int64,
-    }
-)
-"""What the name of a step says; null: it does not. ``kv_tokens`` are the keys that the queries attend to, and
-``captured_batch`` is what a graph is recorded for."""
-
 _SUMS: Final = (
     r"sq(?P<{0}_sq>[0-9]{{1,15}})sk(?P<{0}_sk>[0-9]{{1,15}})"
     r"sqsq(?P<{0}_sqsq>[0-9]{{1,18}})sqsk(?P<{0}_sqsk>[0-9]{{1,18}})"

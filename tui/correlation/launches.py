@@ -127,7 +127,7 @@ def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
     return nested(thread_codes(rows["pid"], rows["tid"]), start, end, slack=slack_ns)
 
 
-def rows_around(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:
+def enclosing_rows(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:
     """The row number of the innermost row that encloses each time on a thread; null if there is none."""
     found = nesting.innermost(
         thread_codes(pid, tid), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy().astype(np.int64)
@@ -152,7 +152,7 @@ def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> p
         ops: With ``op``; `nesting` is theirs.
         nesting: `nest` of the ops.
     """
-    row = rows_around(nesting, activities["launch_pid"], activities["launch_tid"], activities["launch_ns"])
+    row = enclosing_rows(nesting, activities["launch_pid"], activities["launch_tid"], activities["launch_ns"])
     op = ops["op"].gather(row) if ops.height else pl.Series(row.to_list(), dtype=pl.UInt32)
     why = (
         pl.when(pl.col("op").is_not_null())

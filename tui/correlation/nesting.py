@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.runtime import most_threads, run_together
+from tui.runtime import run_together, thread_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,7 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
     ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
     del codes, base, thread, start, end
     depth, parent = np.empty_like(starts), np.empty_like(starts)
-    parts = _parts(starts, ends, most_threads())
+    parts = _parts(starts, ends, thread_limit())
     for _ in range(_ROUNDS):
         if not any(run_together(*(partial(_nest, starts, ends, slack, depth, parent, part) for part in parts))):
             break

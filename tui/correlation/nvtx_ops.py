@@ -281,7 +281,7 @@ _PART_LIMIT: Final = 64
 """The most tensors, source lines or path elements of one literal."""
 _TEXT_LIMIT: Final = 2000
 
-_NOTES: Final = r"(?s), (?:stashed )?(?:seq|tid|op_id|sizes|input_op_ids) ?= ?[0-9\[(-].*$"
+_ANNOTATIONS: Final = r"(?s), (?:stashed )?(?:seq|tid|op_id|sizes|input_op_ids) ?= ?[0-9\[(-].*$"
 """The annotations at the end of a text."""
 _SEQ: Final = r"seq ?= ?([0-9]{1,18})(?:[^0-9]|$)"
 _SIZES: Final = r"sizes ?= ?(\[[0-9\[\], -]*\])"
@@ -311,7 +311,7 @@ def read_texts(texts: pl.Series) -> pl.DataFrame:
     """
     text = pl.col("text")
     # Texts with annotations may be as many as ops: they are parsed in bulk.
-    named = texts.alias("text").to_frame().with_columns(raw_name=text.str.replace(_NOTES, ""))
+    named = texts.alias("text").to_frame().with_columns(raw_name=text.str.replace(_ANNOTATIONS, ""))
     notes = text.str.slice(pl.col("raw_name").str.len_chars())
     distinct = named["raw_name"].unique()
     by_name = pl.DataFrame(

@@ -197,8 +197,8 @@ def _span(parts: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
 def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
     """Check that threads times nanoseconds are within the range of `tui.correlation.nesting`."""
     first_ns, last_ns = _span(parts)
-    most_threads = sum(rows.height for rows in parts.values())
-    if most_threads * (last_ns - first_ns + 2) < _MAX_THREAD_TIME_NS:
+    thread_limit = sum(rows.height for rows in parts.values())
+    if thread_limit * (last_ns - first_ns + 2) < _MAX_THREAD_TIME_NS:
         return
     threads = pl.concat(rows.select("pid", "tid").unique() for rows in parts.values()).n_unique()
     if threads * (last_ns - first_ns + 2) >= _MAX_THREAD_TIME_NS:

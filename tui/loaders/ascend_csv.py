@@ -21,7 +21,7 @@ from tui.loaders.text.csv_table import CsvTable
 from tui.loaders.text.section import CellValues, TextFormat, by_value, split_cells
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.names import short_name
-from tui.model.profile import Profile, joined
+from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import NAME
 from tui.text import number_in
 
@@ -428,7 +428,7 @@ def one_session_a_run(profiles: Sequence[Profile]) -> list[Profile]:
     if len(tables) < 2 or sum(one["activities"].height > 0 for one in tables) > 1:
         return list(profiles)
     main = next((position for position, one in enumerate(tables) if one["activities"].height), 0)
-    run = joined(tables)
+    run = merge_profiles(tables)
     origins = run["sessions"]["origin_ns"]
     zero = origins.min()
     shifts = (origins - zero).fill_null(0) if isinstance(zero, int) else pl.zeros(len(tables), pl.Int64, eager=True)

@@ -59,7 +59,7 @@ class LoadPreview:
     """Counts of other rows: a plural noun and the number."""
 
 
-def summed(rows: pl.DataFrame) -> pl.DataFrame:
+def sum_by_name(rows: pl.DataFrame) -> pl.DataFrame:
     """Sums of GPU work by name, for `PreviewBuilder.add`.
 
     Args:

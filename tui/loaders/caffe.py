@@ -31,20 +31,20 @@ _OPEN: Final = re.compile(r"\s*(?P<key>\w+)\s*:?\s*\{\s*")
 _CLOSE: Final = re.compile(r"\s*\}\s*")
 _COUNT: Final = re.compile(r"[0-9]{1,10}")
 _MAX_LINE: Final = 4_000
-"""Characters: no line of a dump that says anything of a layer is longer."""
+"""Characters of a line of a dump; longer lines say nothing about a layer."""
 
 _ESCAPE: Final = re.compile(r"\\(.)")
 
 
 class PrototxtParser:
-    """Reads the dump of a network definition, as Caffe prints it: one field, opening or closing brace a line."""
+    """Parses the dump of a network definition: one field, opening or closing brace per line."""
 
     def __init__(self) -> None:
         self.message: Message = {}
         self._open: list[Message] = [self.message]
 
     def take(self, text: str) -> bool:
-        """Read a line; False where it is no line of such a dump."""
+        """Read a line; False if it is not part of the dump."""
         if len(text) > _MAX_LINE:
             return False
         if match := _FIELD.fullmatch(text):
@@ -83,12 +83,12 @@ def _messages(message: Message, key: str) -> list[Message]:
 
 
 _MAX_PARAMS: Final = 10**15
-"""More than any memory holds."""
+"""More parameters than fit into any memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The weights of a layer: their shape in Caffe's order, and how many parameters they are with the bias."""
+    """The weights of a layer: their shape in Caffe's order, and the number of parameters with the bias."""
 
     shape: tuple[int, ...]
     """Without the bias."""
@@ -98,7 +98,7 @@ class Filter:
 
 @dataclass(slots=True)
 class Network:
-    """What is known of one network of a log."""
+    """The network of a log, as far as known."""
 
     name: str | None = None
     layers: dict[str, Message] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Network:
     """The shapes of each layer's outputs, in the order of its tops."""
 
     def define(self, text: PrototxtParser) -> None:
-        """Take over the dump of the definition."""
+        """Set the definition."""
         self.name = _text(text.message, "name")
         for layer in _messages(text.message, "layer") + _messages(text.message, "layers"):
             if (name := _text(layer, "name")) is not None:
@@ -121,17 +121,17 @@ class Network:
         inputs = [value for value in text.message.get("input", ()) if isinstance(value, str)]
         shapes = [_numbers(shape, "dim") for shape in _messages(text.message, "input_shape")]
         dims = _numbers(text.message, "input_dim")
-        # The older way to give the shapes of the inputs: four numbers for each.
+        # In older definitions, the shape of each input is four numbers.
         shapes = shapes or [dims[start : start + 4] for start in range(0, len(dims), 4)]
         if len(shapes) == len(inputs):
             self.blobs.update(zip(inputs, shapes, strict=True))
 
     def begin_layer(self, layer: str) -> None:
-        """Its set-up begins: what follows is of this layer."""
+        """Begin the set-up of a layer: the following lines belong to it."""
         self.bottoms[layer], self.tops[layer], self.shapes[layer] = [], [], []
 
     def top_shape(self, layer: str, shape: tuple[int, ...]) -> None:
-        """The shape of the layer's next output."""
+        """Add the shape of the next output of a layer."""
         shapes = self.shapes.setdefault(layer, [])
         tops = self.tops.get(layer, [])
         if len(shapes) < len(tops):
@@ -139,7 +139,7 @@ class Network:
         shapes.append(shape)
 
     def op_type(self, layer: str) -> str | None:
-        """The layer's type as the dump names it; a Split, which Caffe adds by itself, is in no dump."""
+        """The type of a layer in the dump; None for layers that Caffe inserts (Split)."""
         return _text(self.layers.get(layer, {}), "type")
 
     def output_shape(self, layer: str) -> tuple[int, ...] | None:
@@ -148,7 +148,7 @@ class Network:
         return shapes[0] if shapes else None
 
     def filter(self, layer: str) -> Filter | None:
-        """The layer's weights, where the log proves their shape: convolution and inner product."""
+        """The weights of a convolution or inner product layer; None if the log does not show their shape."""
         definition = self.layers.get(layer, {})
         bottoms = self.bottoms.get(layer) or [name for name in definition.get("bottom", ()) if isinstance(name, str)]
         inputs = self.blobs.get(bottoms[0]) if bottoms else None
@@ -163,7 +163,7 @@ class Network:
 
 
 def _convolution(definition: Message, inputs: tuple[int, ...], *, transposed: bool) -> Filter | None:
-    """Outputs, inputs of a group, kernel height, kernel width; the first two change places when transposed."""
+    """The weights: outputs, inputs per group, kernel height, kernel width; transposed, the first two are swapped."""
     params = next(iter(_messages(definition, "convolution_param")), {})
     outputs = _number(params, "num_output")
     kernel = _numbers(params, "kernel_size") or _numbers(params, "kernel_h") + _numbers(params, "kernel_w")
@@ -178,7 +178,7 @@ def _convolution(definition: Message, inputs: tuple[int, ...], *, transposed: bo
 
 
 def _inner_product(definition: Message, inputs: tuple[int, ...]) -> Filter | None:
-    """Outputs, inputs: everything from the second axis on."""
+    """The weights: outputs, inputs (all axes from the second)."""
     params = next(iter(_messages(definition, "inner_product_param")), {})
     outputs = _number(params, "num_output")
     if outputs is None or "axis" in params or "transpose" in params or len(inputs) < 2:
@@ -187,7 +187,7 @@ def _inner_product(definition: Message, inputs: tuple[int, ...]) -> Filter | Non
 
 
 def _filter(params: Message, outputs: int, shape: tuple[int, ...]) -> Filter | None:
-    """With a bias for each output, unless the layer has none; more parameters than memory are damage."""
+    """The weights with their number of parameters, a bias per output included; None if implausibly many."""
     count = prod(shape) + (outputs if _text(params, "bias_term") != "false" else 0)
     return Filter(shape, count) if count < _MAX_PARAMS else None
 
@@ -198,7 +198,7 @@ MAX_MS: Final = 10**12
 """The longest plausible time, over 30 years."""
 
 SIGNIFICANT_DIGITS: Final = 6
-"""How many digits C++ streams print of a float."""
+"""The digits of a float that C++ streams print."""
 
 FORMAT: Final = Format(
     name="caffe",
@@ -238,12 +238,12 @@ def _size(shape: tuple[int, ...] | None) -> str | None:
 
 
 def _rounding_error(value: Decimal) -> Decimal:
-    """How far a printed number can be from the true one."""
+    """The largest rounding error of a printed number."""
     return Decimal(5).scaleb(value.adjusted() - SIGNIFICANT_DIGITS)
 
 
 def _decimal_text(ms: Decimal) -> str:
-    """Without an exponent and to the nanosecond."""
+    """Milliseconds as text, without exponent, to the nanosecond."""
     return f"{round(ms, 6).normalize():f}"
 
 
@@ -253,7 +253,7 @@ class _TimingLoop:
 
     iterations: int | None = None
     positions: dict[str, int] = field(default_factory=dict)
-    """Place of each layer in the network: they are timed in that order."""
+    """The position of each layer in the network, which is the order of timing."""
     times: dict[str, list[Decimal]] = field(default_factory=dict)
     """The times of each phase as printed, in milliseconds."""
     ended: bool = False
@@ -275,7 +275,7 @@ class _NetworkDump:
 
 
 class _CaffeReader:
-    """Caffe's part in one text."""
+    """Reads Caffe's lines in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -285,7 +285,7 @@ class _CaffeReader:
         self._session: Session | None = None
 
     def begin(self, line: Line) -> Section | bool:
-        """A line of Caffe's log: the network, its set-up, or a time."""
+        """Read a line of Caffe's log: the network, its set-up, or a time."""
         log = _LOG.fullmatch(line.text)
         if log is None:
             return self._damaged(line)
@@ -306,7 +306,7 @@ class _CaffeReader:
         return self._set_up(message) or _KNOWN.fullmatch(message) is not None or self._damaged(line)
 
     def _damaged(self, line: Line) -> bool:
-        """Tell of what can only be the time of a layer, within a benchmark."""
+        """Report an unreadable line within the timing loop that can only be the time of a layer."""
         if not self._benchmark.positions or self._benchmark.ended or not _TIME_OF_LAYER.search(line.text):
             return False
         reason = "this looks like the time of a layer, but the line is damaged; it was left out"
@@ -362,7 +362,7 @@ class _CaffeReader:
         )
 
     def _milliseconds(self, match: re.Match[str], line: Line) -> Decimal | None:
-        """The time of one iteration; null, with an issue, where the log does not say it."""
+        """The time of one iteration; None, with an issue, if the log does not show it."""
         if "n" in match["ms"] or Decimal(match["ms"]) > MAX_MS:
             reason = "impossible time for a pass: shown as unknown"
         elif match["unit"] == "ms":
@@ -375,7 +375,7 @@ class _CaffeReader:
         return None
 
     def _pass_time(self, match: re.Match[str], line: Line) -> None:
-        """A whole pass, measured around its layers: what the layers leave over is Caffe's own."""
+        """Add the time of a whole pass; the rest beyond the sum of its layers is Caffe's own."""
         benchmark = self._benchmark
         if self._session is None or not benchmark.positions or "n" in match["ms"]:
             return
@@ -397,7 +397,7 @@ class _CaffeReader:
         self._collector.issue("info", line.number, line.text, reason)
 
     def _ensure_session(self, line: int, tid: int) -> None:
-        """The run that nvprof is profiling, where there is one; a further benchmark is a session of its own."""
+        """Use the session of the run that nvprof profiles, if any; a second timing loop gets its own session."""
         session = self._collector.session
         if session is None or (self._benchmark.positions == {} and not self._fits(session, tid)):
             session = self._collector.open_session(FORMAT.name, line, pid=tid)
@@ -406,11 +406,11 @@ class _CaffeReader:
         self._session = session
 
     def _fits(self, session: Session, tid: int) -> bool:
-        """Whether a benchmark that begins now is part of the session; Caffe's main thread has the process's number."""
+        """Whether a new timing loop belongs to the session; the id of Caffe's main thread is the process id."""
         return session is not self._session and session.pid in (None, tid)
 
     def finish(self) -> None:
-        """Report a benchmark that is cut off."""
+        """Report a timing loop that is cut off."""
         benchmark = self._benchmark
         if benchmark.positions and not benchmark.ended:
             reason = "the log of this benchmark ends without its averages: layers may be missing"

@@ -230,7 +230,7 @@ BLOCK_SIZE: Final = 16 << 20
 LINE_LIMIT: Final = 1 << 20
 """Of a longer line only so many bytes are read, whatever its length."""
 
-_BLOCK_EVERY: Final = 0.5
+_BLOCK_EVERY_S: Final = 0.5
 """Seconds: a slow pipe shall not be silent until a whole block has come."""
 _READ_SIZE: Final = 1 << 20
 """A piece that stays in the cache until it is put into its block."""
@@ -408,7 +408,7 @@ class InputFile(RawInput):
         made = time.monotonic()
 
         def is_late() -> bool:
-            return self._pipe is not None and time.monotonic() - made > _BLOCK_EVERY
+            return self._pipe is not None and time.monotonic() - made > _BLOCK_EVERY_S
 
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
             made = time.monotonic()

@@ -32,7 +32,7 @@ _TYPE_BY_DETAIL: Final = (
     ("Keep prob:", "dropout"),
     ("Classes:", "softmax"),
 )
-"""Each kind of layer prints its own details: they tell the type, by Paleo's names."""
+"""The details that each kind of layer prints, which identify its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +40,35 @@ class StaticLayer:
     """A layer as the static summary describes it; shapes are batch, height, width, channels."""
 
     op_type: str | None
-    """By Paleo's names, as ``conv2d``; None where its details do not tell."""
+    """Paleo's name of the type, such as ``conv2d``; None if unknown."""
     output_shape: str
-    """As ``128x55x55x96``."""
+    """Such as ``128x55x55x96``."""
     filter_shape: str | None
-    """None where the layer has no weights."""
+    """None if the layer has no weights."""
     params: int | None
-    """How many weights and biases."""
+    """The number of weights and biases."""
 
 
 @dataclass(slots=True)
 class PaleoContext:
-    """What the lines above a table say of it."""
+    """The facts in the lines above a table."""
 
     network: str | None = None
     """The file of the network, as Paleo prints it."""
     direction: str | None = None
     """forward or backward."""
     gradient: str | None = None
-    """What a backward pass is with respect to: data or filter."""
+    """The gradient that a backward pass computes: data or filter."""
     first_line: int | None = None
-    """Where the first summary or full pass began."""
+    """The line of the first summary or full pass."""
     network_line: int | None = None
-    """Where the network was named last."""
+    """The last line that names the network."""
     statics: dict[str, StaticLayer] = field(default_factory=dict)
     """The layers of the last static summary, by name, in its order."""
 
     @property
     def phase(self) -> str | None:
-        """As the ``phase`` column of ``layers``: forward, backward data, backward filter."""
+        """The phase in ``layers``: forward, backward data, backward filter."""
         if self.direction == "backward" and self.gradient:
             return f"backward {self.gradient}"
         return self.direction
@@ -79,7 +79,7 @@ def _shape(text: str) -> str:
 
 
 _MAX_DIGITS: Final = 15
-"""Of a number of parameters: more would not fit into any memory, and are damage."""
+"""Digits of a number of parameters; more would not fit into any memory."""
 
 
 def _whole(text: str) -> int:
@@ -90,7 +90,7 @@ def _whole(text: str) -> int:
 
 
 class PaleoSummary:
-    """The static summary: one line a layer."""
+    """The static summary: one line per layer."""
 
     def __init__(self, collector: Collector, context: PaleoContext) -> None:
         self._collector = collector
@@ -99,7 +99,7 @@ class PaleoSummary:
         context.statics = {}
 
     def take(self, line: Line) -> bool:
-        """Read a layer, the sum of the parameters, or what stands between."""
+        """Read a layer, the sum of the parameters, or other output between them."""
         text = line.text
         try:
             if row := _SUMMARY_ROW.fullmatch(text):
@@ -128,7 +128,7 @@ class PaleoSummary:
         self._context.statics[name] = static
 
     def close(self) -> None:
-        """The layers wait in the context for the tables."""
+        """The context holds the layers for the tables."""
 
 
 NS_PER_MS: Final = 1_000_000
@@ -139,10 +139,10 @@ BYTES_PER_MB: Final = 1_000_000
 """Paleo divides bytes by 10^6."""
 
 SIGNIFICANT_DIGITS: Final = 12
-"""How many digits Python 2, which Paleo needs, prints of a float."""
+"""The digits of a float that Python 2 prints, which Paleo needs."""
 
 EXECUTORS: Final = ("cudnn", "tensorflow")
-"""What can run the layers: a column of each table."""
+"""The executors of layers; each is a column of the tables."""
 
 FORMAT: Final = Format(
     name="paleo",
@@ -160,10 +160,10 @@ _FULL_PASS_START: Final = "Fullpass profiling with Tensorflow"
 _FOREIGN: Final = re.compile(
     r"\s*$|==[0-9]+==|={8}|layer\s+ours\s|A summary of static|Fullpass profiling|[A-Z][a-z ]+: "
 )
-"""What ends a table at once, beside its sums."""
+"""Matches lines that end a table, besides its sums."""
 
 MAX_STRAY_LINES: Final = 3
-"""So many lines in a row can stand between the rows of a table before it counts as ended."""
+"""The most consecutive lines between the rows of a table; after more, the table has ended."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
 _ROW: Final = re.compile(r"(?P<layer>\S+)\s+(?P<ours>\S+)\s+(?P<cudnn>\S+)\s+(?P<tensorflow>\S+)(?P<rest>.*)")
@@ -175,7 +175,7 @@ _WORKSPACE: Final = re.compile(r"(?P<name>\S+) (?P<mb>[0-9.]+) MB")
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A line of a table; times as printed, in milliseconds, null where Paleo ran or modeled nothing."""
+    """A row of a table; times as printed, in milliseconds; None if Paleo ran or modeled nothing."""
 
     layer: str
     times: dict[str, Decimal | None]
@@ -186,7 +186,7 @@ class _Row:
 
 
 def _ensure_session(collector: Collector, context: PaleoContext, line: int) -> None:
-    """Paleo is a program of its own: its session is never another program's."""
+    """Open a session if the current one is not Paleo's."""
     if collector.session is None or collector.session.format != FORMAT.name:
         collector.open_session(FORMAT.name, context.first_line or context.network_line or line)
 
@@ -205,7 +205,7 @@ def _time_ms(text: str) -> Decimal | None:
 
 
 def _step(value: Decimal, decimals: int) -> Decimal:
-    """The value of the last digit printed of a number, where the numbers of its column have so many decimals."""
+    """The value of the last printed digit of a number in a column with ``decimals`` decimals."""
     return max(Decimal(1).scaleb(value.adjusted() + 1 - SIGNIFICANT_DIGITS), Decimal(1).scaleb(-decimals))
 
 
@@ -355,9 +355,9 @@ class _Table:
                 )
 
     def _statics(self) -> dict[str, StaticLayer]:
-        """What the static summary says of the layers; nothing where it is of another network.
+        """The layers of the static summary; empty if it is of another network.
 
-        The tables leave out the input, which is called ``data``.
+        The tables omit the input layer, ``data``.
         """
         statics = self._context.statics
         expected = [layer for layer in statics if layer != "data"]
@@ -370,14 +370,14 @@ class _Table:
 
 
 class _PaleoReader:
-    """Paleo's part in one text."""
+    """Reads Paleo's lines in one text."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
         self._context = PaleoContext()
 
     def begin(self, line: Line) -> Section | bool:
-        """A summary, a full pass, a table, or a line that says what the next table is about."""
+        """Open a summary, a full pass or a table, or read a line about the next table."""
         text = line.text.lstrip(" \t")
         if text.startswith(_SUMMARY_START):
             self._context.first_line = self._context.first_line or line.number

@@ -1,4 +1,4 @@
-"""Reads a Perfetto trace: tracks of GPUs, calls, ranges and counters, and what GPU drivers write into it."""
+"""Reads a Perfetto trace: GPU tracks, API calls, ranges, counters, and the render stages of GPU drivers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _XYZ: Final = dict.fromkeys((1, 2, 3), FieldKind.INT)
 
 
 def render_stages(packets: Packets) -> pl.DataFrame:
-    """Stages as activities: name, start_ns, duration_ns, device, context, stream, correlation, pid, grid and block."""
+    """Render stages: name, start_ns, duration_ns, device, context, stream, correlation, pid, grid and block."""
     wire = packets.wire
     rows, begins, ends = packets.with_field(STAGE)
     fields = wire.messages(begins, ends, _STAGE)
@@ -79,13 +79,13 @@ def render_stages(packets: Packets) -> pl.DataFrame:
 
 
 def _first(parts: Spans, count: int) -> tuple[Integers, Integers]:
-    """Where one message of each owner begins and ends; one of no length where there is none."""
+    """Begin and end of one message of each owner; an empty one if there is none."""
     begins, ends = parts.last_by_owner(count)
     return np.maximum(begins, 0), np.maximum(ends, 0)
 
 
 def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Counters of GPUs that are declared (device, id, metric, description), and samples of them (value)."""
+    """Declared GPU counters (device, id, metric, description), and their samples (value)."""
     wire = packets.wire
     _, begins, ends = packets.with_field(COUNTERS)
     events = wire.messages(begins, ends, {1: FieldKind.SPAN, 2: FieldKind.SPAN, 3: FieldKind.INT})
@@ -113,7 +113,7 @@ def gpu_samples(packets: Packets) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def gpu_counters(declared: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """Counters of GPUs: device, metric, description, invocations, min, max, avg."""
+    """GPU counters, summarized: device, metric, description, invocations, min, max, avg."""
     value = pl.col("value")
     declared = declared.unique(["device", "id"], keep="last", maintain_order=True)
     return (
@@ -141,7 +141,7 @@ _FIELDS_OF_PACKETS: Final = frozenset(
     (3, 6, 8, 10, 11, 12, 13, 33, 35, 36, 41, 42, 44, 45, 50, 52, 53, 58, 59, 60, 79, 87, 89, 90, 128, 133)
 )
 _FIRST_PACKET_FIELD: Final = 8
-"""Fields with smaller numbers are those of XLA's planes as well."""
+"""The first field number of packets that XLA's planes do not use as well."""
 
 _GPU_CATEGORY: Final = r"^(?:(?:rocm_)?(?:kernel_dispatch|memory_copy)|kernel|gpu_memcpy|gpu_memset)$"
 _GPU_TRACK: Final = r"\(GPU\)$|^COMPUTE AGENT|^COPY (?:to|from) AGENT|^STREAM \[|(?:^|/ )Device [0-9]+"
@@ -161,7 +161,7 @@ class PerfettoLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the numbers of the fields of the first packets."""
+        """High by the field numbers of the first packets."""
         if not head.startswith(b"\x0a"):
             return 0.0
         wire = WireReader.from_bytes(head)
@@ -179,7 +179,7 @@ class PerfettoLoader:
         """Read the trace.
 
         Raises:
-            ProftuiError: It holds no event.
+            ProftuiError: The trace holds no events.
         """
         source.report_to(report)
         reader, events, made = PacketReader(), TrackEvents(), Tracks()
@@ -256,15 +256,15 @@ def _only(values: pl.Series) -> int | None:
 
 
 def _with_flows(slices: pl.DataFrame) -> pl.DataFrame:
-    """Slices that no writer numbered, numbered by the flows that join a call to the work that it launched."""
+    """Slices without correlation ids, numbered by the flows between calls and the work that they launched."""
     if slices["corr_id"].null_count() < slices.height:
         return slices
-    # Numbers of flows can be of 64 bits.
+    # Flow ids can have 64 bits.
     return slices.with_columns(corr_id=pl.col("flow").rank("dense").cast(pl.Int64))
 
 
 def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """What the names of tracks say, for each that slices are on."""
+    """The facts in the names of the tracks that slices are on."""
     name, path = pl.col("name").fill_null(""), pl.coalesce("path", "name").fill_null("")
     number = pl.Int64
     return used.join(named, on="uuid", how="left", maintain_order="left").select(
@@ -279,12 +279,12 @@ def _track_facts(used: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
 
 
 def _at(slices: pl.DataFrame, places: pl.DataFrame, column: str) -> pl.Series:
-    """What the track of each slice says."""
+    """A fact of the track of each slice."""
     return places[column].gather(slices["track"])
 
 
 def _matches(texts: pl.Series, pattern: str) -> pl.Series:
-    """Which texts a pattern is found in; null is none."""
+    """Which texts match a pattern; null does not match."""
     return by_value(texts, lambda text: re.search(pattern, text) is not None, pl.Boolean()).fill_null(False)
 
 
@@ -310,13 +310,13 @@ def _activities(work: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _copy_kind(name: str) -> str | None:
-    """The direction of a copy, as ``HtoD``."""
+    """The direction of a copy, such as ``HtoD``."""
     source, target = (re.search(rf"{position}(HOST|DEVICE)", name, re.IGNORECASE) for position in ("_COPY_", "_TO_"))
     return None if source is None or target is None else f"{_ENDS[source[1].upper()]}to{_ENDS[target[1].upper()]}"
 
 
 def _stage_activities(stages: pl.DataFrame) -> pl.DataFrame:
-    """Stages of GPU drivers as activities."""
+    """Render stages as activities."""
     kind = (
         pl.when(_matches(stages["name"], _COPY))
         .then(pl.lit("memcpy", NAME))
@@ -342,7 +342,7 @@ def _calls(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ranges(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Other slices as ranges; a track without a thread is one of its own."""
+    """Other slices as ranges; a track without a thread counts as a thread."""
     return slices.select(
         "name",
         "start_ns",
@@ -354,7 +354,7 @@ def _ranges(slices: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counters(samples: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    """Counter tracks as metrics: a row each."""
+    """Counter tracks as metrics, one row each."""
     value = pl.col("value")
     return (
         samples.group_by("track", maintain_order=True)

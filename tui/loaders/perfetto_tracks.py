@@ -1,9 +1,9 @@
-"""Packets of a Perfetto trace as columns: times on one clock, names by their numbers, begins paired with ends.
+"""Packets of a Perfetto trace as columns: times on one clock, interned names resolved, begins paired with ends.
 
-Field numbers are those of ``protos/perfetto/trace``. What a packet refers to by number (``iid``) holds within one
-sequence of packets, until that says that its state is cleared.
+Field numbers are those of ``protos/perfetto/trace``. Interned ids (``iid``) are valid within one sequence of packets,
+until the sequence clears its state.
 
-Packets are read some at a time, so that memory is needed for what is kept of them, not for the whole trace.
+Packets are read in chunks, so memory holds the extracted columns and not the whole trace.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _PACKET: Final = {
 }
 _CLEARED, _NEEDS_STATE = 1, 2
 _BOOT_CLOCK: Final = 6
-"""Times of a trace are on this clock."""
+"""The clock of the trace."""
 _TRACK_OF_EVENT: Final = 11
 _FIRST_OWN_CLOCK: Final = 64
-"""From this number on, clocks are those of one sequence."""
+"""Clocks with this number or a larger one belong to one sequence."""
 
 _FLOWS: Final = (47, 48, 36, 42)
-"""What joins an event to others: flows that go on and that end here, and the same as older writers say them."""
+"""Fields of flow ids: continuing and terminating flows, in newer and older traces."""
 _EVENT: Final = {
     **dict.fromkeys((9, 10, 11, 30, 3, *_FLOWS[2:]), FieldKind.INT),
     **dict.fromkeys(_FLOWS[:2], FieldKind.FIXED),
@@ -51,16 +51,16 @@ _ANNOTATION: Final = {
 }
 _CATEGORIES, _NAMES, _ARGUMENTS, _CONTEXTS, _SPECS, _KERNELS = 1, 2, 3, 23, 24, 1000
 _NAMED: Final = {**dict.fromkeys((_CATEGORIES, _NAMES, _ARGUMENTS, _SPECS), (2,)), _KERNELS: (2, 3)}
-"""Fields of ``InternedData``, and which parts of their entries are names."""
+"""Fields of ``InternedData``, and the fields of their entries that are names."""
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _MOST_UNPACKED: Final = 1 << 28
 _MOST_RATIO: Final = 100
 _WINDOW: Final = 2 << 20
-"""About so many bytes are read at once."""
+"""The approximate number of bytes per chunk."""
 _MOST_OPEN: Final = 1 << 18
-"""Slices that may be open at a time; where there are more, the oldest count as never ended."""
+"""The most open slices; beyond it, the oldest count as never ended."""
 _PACKED_STEP: Final = 1 << 10
-"""So many bytes are unpacked at once."""
+"""Compressed bytes that are decompressed at once."""
 
 NUMBERS: Final = (
     "corr_id",
@@ -74,14 +74,14 @@ NUMBERS: Final = (
     "begin_ns",
     "end_ns",
 )
-"""Annotations of events that are read."""
+"""The annotations of events that are read."""
 
 
 def _decompress(number: int, data: bytes, most: int) -> tuple[bytes, bool]:
-    """What a field of compressed packets holds, at most so many bytes of it, and whether that is all of it."""
+    """The content of a field of compressed packets, at most ``most`` bytes, and whether it is complete."""
     packed = zlib.decompressobj() if number == COMPRESSED else zstandard.ZstdDecompressor().decompressobj()
     out = bytearray()
-    # A few bytes can hold very many: they are unpacked little by little.
+    # A few bytes can decompress to very many, so small steps are used.
     for begin in range(0, len(data), _PACKED_STEP):
         try:
             out += packed.decompress(data[begin : begin + _PACKED_STEP])
@@ -101,7 +101,7 @@ def _varint(value: int) -> bytes:
 
 
 def _chunks_of_fields(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fields]]:
-    """A message of any length in pieces of whole fields."""
+    """Split a message of any length into chunks of whole fields."""
     held = bytearray()
     wanted = _WINDOW
     for piece in content:
@@ -125,21 +125,21 @@ def _chunks_of_fields(content: Iterable[bytes]) -> Iterator[tuple[WireReader, Fi
 
 @dataclass(slots=True)
 class Packets:
-    """Some packets of a trace, a row each; those that need a state which was never given are left out of `usable`."""
+    """Packets of a trace, one row each; `usable` omits packets that need a state that is missing."""
 
     wire: WireReader
     fields: Messages
     state: Integers
-    """Numbers the states of all sequences: what a packet refers to by number is that of its own."""
+    """The interning state of each packet, numbered over all sequences."""
     time_ns: Integers
     usable: Integers
-    """Rows of packets that can be read."""
+    """The rows of packets that can be read."""
     names: Mapping[tuple[int, int], pl.DataFrame]
-    """By the field of ``InternedData`` and the part of its entries: state, iid and text."""
+    """Interned names (state, iid, text) by field of ``InternedData`` and field of its entries."""
     processes: Mapping[tuple[int, int], int]
-    """Of graphics contexts, by state and iid."""
+    """The processes of graphics contexts, by state and iid."""
     tracks: pl.DataFrame
-    """The track of events that name none: state and default."""
+    """The default track by state, for events without a track."""
 
     def with_field(self, number: int) -> tuple[Integers, Integers, Integers]:
         """The usable packets that have a field: their rows, and the begin and end of the field in each."""
@@ -148,7 +148,7 @@ class Packets:
         return rows, begin[rows], end[rows]
 
     def named(self, number: int, state: Integers, iid: Integers, has: np.ndarray, part: int = 2) -> pl.Series:
-        """Texts of interned entries, by the state and the number of each; null where there is none."""
+        """Interned texts by state and iid; null if unknown."""
         known = self.names.get((number, part))
         if known is None or not len(state):
             return pl.repeat(None, len(state), dtype=NAME, eager=True)
@@ -164,32 +164,32 @@ _CLOCK_SNAPSHOTS: Final = {
 
 
 class PacketReader:
-    """Reads the packets of a trace some at a time, and remembers what later ones refer to."""
+    """Reads the packets of a trace in chunks, and keeps the state that later packets refer to."""
 
     def __init__(self) -> None:
         self.damaged = 0
         """Messages that end early."""
         self.dropped = 0
-        """Packets that need a state which was never given."""
+        """Packets that need a state that is missing."""
         self._sequences: dict[int, int] = {}
         self._epochs = np.zeros(0, np.int64)
         """How often the state of each sequence has been cleared."""
         self._states: dict[tuple[int, int], int] = {}
-        """Their numbers, by sequence and epoch."""
+        """The number of each state, by sequence and epoch."""
         self._state_count = 0
-        """How many states there have been."""
+        """The number of states until now."""
         self._names: dict[tuple[int, int], pl.DataFrame] = {}
         self._processes: dict[tuple[int, int], int] = {}
         self._clocks: dict[int, int] = {}
-        """The clock of packets that name none, by their state."""
+        """The default clock by state."""
         self._tracks = pl.DataFrame(schema={"state": pl.Int64, "default": pl.Int64})
         self._clock_snapshots = pl.DataFrame(schema=_CLOCK_SNAPSHOTS)
-        """The last snapshot of each clock; ``since`` adds up what packets have told since then, where they do."""
+        """The last snapshot of each clock; ``since`` is the sum of later increments of incremental clocks."""
         self._read = self._unpacked = 0
         """Bytes."""
 
     def read(self, content: Iterable[bytes]) -> Iterator[Packets]:
-        """The packets of a trace, with what compressed ones hold in their place."""
+        """The packets of a trace; compressed packets are replaced by their content."""
         for wire, fields in _chunks_of_fields(content):
             self._read += wire.size
             begins, ends = fields.positions(PACKET)
@@ -255,7 +255,7 @@ class PacketReader:
         return codes[inverse]
 
     def _forget_states(self) -> None:
-        """Forget what belongs to states that no later packet can have."""
+        """Drop states that no later packet can use."""
         epochs = self._epochs.tolist()
         kept = {key: code for key, code in self._states.items() if key[1] == epochs[key[0]]}
         if len(kept) == len(self._states):
@@ -308,10 +308,10 @@ class PacketReader:
         self._processes.update(zip(keys, entries.ints(2).tolist(), strict=True))
 
     def _times(self, wire: WireReader, fields: Messages, sequence: Integers, state: Integers) -> Integers:
-        """Times of packets in nanoseconds of the trace's clock.
+        """Times of packets in nanoseconds on the clock of the trace.
 
-        A packet's clock is told by itself, else by the defaults of its state. An incremental clock adds up what
-        packets say, from the last snapshot of the sequence on; a snapshot tells the same moment on several clocks.
+        The clock of a packet is its own or the default of its state. The times of an incremental clock are increments
+        since the last snapshot of the sequence. A snapshot gives the same moment on several clocks.
         """
         time, own = fields.ints(TIME), fields.ints(CLOCK)
         found = _snapshots(wire, fields)
@@ -323,7 +323,7 @@ class PacketReader:
         states, position = np.unique(state, return_inverse=True)
         default = np.array([self._clocks.get(code, _BOOT_CLOCK) for code in states.tolist()], np.int64)[position]
         clock = np.where(fields.has(CLOCK), own, default)
-        # Clocks of a sequence are told apart; those of the machine are the same for all.
+        # Clocks of sequences are separate; those of the machine are shared.
         owner = np.where(clock >= _FIRST_OWN_CLOCK, sequence + 1, 0)
         places = pl.DataFrame({"row": np.arange(fields.count), "owner": owner, "clock": clock})
         told = shots.select("row", "owner", "clock").with_row_index("snapshot")
@@ -357,7 +357,7 @@ def _values(
 
 
 def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
-    """Snapshots of clocks: row of the packet, shot (its number), clock, at, boot (the trace's clock), incremental."""
+    """Clock snapshots: row of the packet, shot (number of the snapshot), clock, at, boot (trace clock), incremental."""
     begin, end = fields.spans(CLOCKS).last_by_owner(fields.count)
     at = np.flatnonzero(begin >= 0)
     parts = wire.messages(begin[at], end[at], {1: FieldKind.SPAN}).spans(1)
@@ -379,11 +379,11 @@ def _snapshots(wire: WireReader, fields: Messages) -> pl.DataFrame:
 
 
 Tracks = dict[int, dict[str, Any]]
-"""What is known of tracks, by their uuid."""
+"""Facts about tracks, by uuid."""
 
 
 def learn_tracks(packets: Packets, made: Tracks) -> None:
-    """Add what packets tell of tracks."""
+    """Add the track descriptors of packets."""
     wire = packets.wire
     _, begins, ends = packets.with_field(TRACK)
     if not len(begins):
@@ -406,7 +406,7 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
 
 
 def tracks(made: Tracks) -> pl.DataFrame:
-    """Tracks: uuid, parent, name, pid, tid, path (the names of all tracks around it and its own)."""
+    """Tracks: uuid, parent, name, pid, tid, path (the names of its ancestors and its own)."""
     for track in made.values():
         parent: dict[str, Any] | None = track
         path: list[str] = []
@@ -423,7 +423,7 @@ def tracks(made: Tracks) -> pl.DataFrame:
 
 
 def _nested_numbers(wire: WireReader, fields: Messages, number: int, wanted: tuple[int, ...]) -> list[list[int | None]]:
-    """Numbers of a message within others; None where there is none."""
+    """Numbers in a nested message; None if missing."""
     begin, end = fields.spans(number).last_by_owner(fields.count)
     inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
     return [
@@ -443,23 +443,23 @@ _INT32: Final = (1 << 31) - 1
 
 
 class TrackEvents:
-    """The events of tracks; a begin and an end are paired by the order of the file, in each track."""
+    """The events of tracks; begins and ends are paired in file order, per track."""
 
     def __init__(self) -> None:
         self.held = 0
-        """Slices and samples."""
+        """The number of slices and samples."""
         self._slices: list[pl.DataFrame] = []
         self._tracks: dict[int, int] = {}
         self._counters: list[pl.DataFrame] = []
         self._open = pl.DataFrame()
-        """Begins that have not ended."""
+        """Begins without an end until now."""
         self._count = 0
         self._unclosed = 0
         self.orphans = 0
         """Ends without a begin."""
 
     def add(self, packets: Packets) -> None:
-        """Add what packets tell."""
+        """Add the events of packets."""
         rows, begins, ends = packets.with_field(EVENT)
         if not len(rows):
             return
@@ -482,14 +482,14 @@ class TrackEvents:
     def _keep(self, slices: pl.DataFrame) -> None:
         if slices.is_empty():
             return
-        # The writer can give the times beside the slice.
+        # Times can be in fields of the event itself.
         is_given = pl.col("begin_ns").is_not_null() & (pl.col("end_ns") >= pl.col("begin_ns"))
         found = slices.with_columns(
             start_ns=pl.when(is_given).then("begin_ns").otherwise("time_ns"),
             duration_ns=pl.when(is_given).then(pl.col("end_ns") - pl.col("begin_ns")).otherwise("duration_ns"),
             track=self._numbered(slices["track"]),
         ).select(_SLICE)
-        # What none of them has takes no memory.
+        # A column without values takes no memory.
         self._slices.append(found.select(_as_int32(one) for one in found if one.null_count() < len(one)))
         self.held += found.height
 
@@ -499,18 +499,18 @@ class TrackEvents:
         return tracks.replace_strict(known, codes, return_dtype=pl.Int32)
 
     def tracks(self) -> pl.DataFrame:
-        """The uuids of the tracks of slices, by the numbers that they have there."""
+        """The tracks (uuid) by their number in `slices`."""
         return pl.DataFrame({"uuid": list(self._tracks)}, schema={"uuid": pl.Int64})
 
     @property
     def unclosed(self) -> int:
-        """Slices that never end."""
+        """The number of slices without an end."""
         return self._unclosed + self._open.height
 
     def slices(self) -> pl.DataFrame:
-        """Those with a begin and an end, and instants (of no length): columns of `_SLICE`. They are given once.
+        """Slices with begin and end, and instants (of zero length): columns of `_SLICE`; returned once.
 
-        A track is the row of `tracks`.
+        ``track`` is a row of `tracks`.
         """
         found = pl.concat(self._slices, how="diagonal_relaxed") if self._slices else pl.DataFrame()
         self._slices = []
@@ -519,13 +519,13 @@ class TrackEvents:
         return found.with_columns(missing).select(_SLICE) if found.height else pl.select(missing).clear()
 
     def counters(self) -> pl.DataFrame:
-        """Samples of counters: track (its uuid) and value."""
+        """Counter samples: track (uuid) and value."""
         schema = {"track": pl.Int64, "value": pl.Float64}
         return pl.concat([pl.DataFrame(schema=schema), *self._counters])
 
 
 def _as_int32(values: pl.Series) -> pl.Series:
-    """Numbers in half the memory where they fit; not times."""
+    """Numbers as Int32 if they fit, to save memory."""
     if values.dtype != pl.Int64 or values.name == "start_ns":
         return values
     least, most = values.min(), values.max()
@@ -535,7 +535,7 @@ def _as_int32(values: pl.Series) -> pl.Series:
 
 
 def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, first: int) -> pl.DataFrame:
-    """Some events: order (from ``first`` on), type, track, name, category, time_ns, value, flow, `NUMBERS`."""
+    """Events as columns: order (from ``first`` on), type, track, name, category, time_ns, value, flow, `NUMBERS`."""
     wire = packets.wire
     fields = wire.messages(begins, ends, _EVENT)
     state = packets.state[rows]
@@ -569,10 +569,10 @@ def _events(packets: Packets, rows: Integers, begins: Integers, ends: Integers, 
 
 
 def _paired(events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The order and the duration_ns of begins that end, and how many ends stay alone."""
+    """Order and duration_ns of begins with an end, and the number of ends without a begin."""
     step = pl.when(pl.col("type") == _BEGIN).then(1).otherwise(-1).cast(pl.Int32)
     depth = events.with_columns(depth=step.cum_sum().over("track"))
-    # An end that goes deeper than any before has no begin.
+    # An end below the minimum depth until then has no begin.
     lowest = pl.min_horizontal(pl.col("depth").cum_min().over("track").shift(1).over("track").fill_null(0), pl.lit(0))
     depth = depth.with_columns(alone=(pl.col("type") == _END) & (pl.col("depth") < lowest))
     orphans = int(depth["alone"].sum())

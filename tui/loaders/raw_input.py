@@ -27,7 +27,7 @@ STANDARD_INPUT: Final = "-"
 
 _PIECE_SIZE: Final = 1 << 16
 """The default size of a read."""
-_REPORT_EVERY: Final = 0.1
+_REPORT_EVERY_S: Final = 0.1
 """Seconds between progress reports: ten a second look smooth."""
 
 
@@ -95,7 +95,7 @@ class RawInput:
         return not self.stopped
 
     def _is_to_report(self) -> bool:
-        return not self.stopped and time.monotonic() - self._reported >= _REPORT_EVERY
+        return not self.stopped and time.monotonic() - self._reported >= _REPORT_EVERY_S
 
     def _report_progress(self) -> None:
         self._reported = time.monotonic()
@@ -112,7 +112,7 @@ class RawInput:
         if self._pushed_back:
             data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
             return data
-        while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY):
+        while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY_S):
             # Another thread may be making rows: no preview is taken here.
             if self._is_to_report():
                 self._report_progress()

@@ -46,7 +46,7 @@ from tui.loaders.unitrace import UNITRACE
 from tui.loaders.xla_trace import XlaTraceLoader
 from tui.loaders.xplane import XPLANE
 from tui.model.errors import WHAT_OPENS, ProftuiError
-from tui.model.profile import joined
+from tui.model.profile import merge_profiles
 from tui.options import path_exists
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
                 issues.append({"severity": "warning", "text": file, "reason": str(error)})
     annotations, used = _annotations_beside(profile)
     issues += used
-    together = with_replayed_ops(joined([profile, *captures]), annotations)
+    together = with_replayed_ops(merge_profiles([profile, *captures]), annotations)
     height = profile["sessions"].height
     own = {name: rows if name == "issues" else rows.filter(pl.col("session") < height)
            for name, rows in together.frames.items()}  # fmt: skip

@@ -200,7 +200,6 @@ class _Table:
     pattern: re.Pattern[str] = field(init=False)
     last: _Column | None = None
     """FLOPs, the column after the texts."""
-    stray: int = 0
     last_line: int = 0
 
     def __post_init__(self) -> None:

@@ -44,32 +44,32 @@ WANTED: Final = (
 _GPU: Final = r"/device:GPU:([0-9]{1,9})\b"
 _STREAM: Final = r"(?i)^stream #([0-9]{1,18})"
 _PYTHON: Final = "$"
-"""How names of Python functions begin, which are traced one by one where that was asked for."""
+"""The prefix of names of Python functions, which are traced on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class XlaEvents:
-    """What happened, with the columns of `tui.loaders.chrome_trace.event_batches.Trace.complete`."""
+    """The events by device; columns of `tui.loaders.chrome_trace.event_batches.Trace.complete`."""
 
     gpu: pl.DataFrame
-    """On streams, with ``device`` and ``stream``."""
+    """Events on GPU streams, with ``device`` and ``stream``."""
     derived_lines: pl.DataFrame
-    """Lines that a viewer's converter adds to a GPU (``XLA Modules``, ``Steps``, ...), with ``device`` and ``thread``:
-    they repeat what is on the streams, and are never counted."""
+    """Lines that the converter for viewers adds to a GPU (``XLA Modules``, ``Steps``), with ``device`` and
+    ``thread``. They repeat events of the streams and are not counted."""
     host: pl.DataFrame
-    """On threads of the CPU, by start, pid and tid as Int64."""
+    """Events on CPU threads, by start; pid and tid as Int64."""
     python_calls: int
-    """How many calls of Python functions there are beside."""
+    """The number of calls of Python functions, which are left out."""
     implausible_count: int
-    """How many events were left out because their time is implausible_count from that of all others."""
+    """The number of events left out because of implausible times."""
 
 
 def split_by_device(trace: Trace, *, called: str) -> XlaEvents:
-    """Tell the events of GPUs from those of the CPU, by the names of their processes and threads.
+    """Split events into those of GPUs and of the CPU, by the names of their processes and threads.
 
     Args:
-        trace: As it was read.
-        called: What messages call the file.
+        trace: The trace.
+        called: The name of the file in messages.
 
     Raises:
         ProftuiError: The times are not those of a recording.
@@ -105,11 +105,11 @@ def split_by_device(trace: Trace, *, called: str) -> XlaEvents:
 
 
 _MEMORY: Final = ("pinned", "pageable", "device", "array", "managed")
-"""Kinds of memory that are passed on; the trace says ``unknown``, too."""
+"""Kinds of memory that are shown; ``unknown`` becomes null."""
 
 
 def activities_of(events: XlaEvents) -> pl.DataFrame:
-    """Columns of the model, and those that ops are found by: hlo_module, hlo_op, op_path, tf_op, source, scope."""
+    """Activities, with columns to find their ops: hlo_module, hlo_op, op_path, tf_op, source, scope."""
     rows = events.gpu
     rows = _with_details(rows, "kernel_details", _kernel_columns())
     rows = _with_details(rows, "memcpy_details", _copy_columns())
@@ -151,7 +151,7 @@ def activities_of(events: XlaEvents) -> pl.DataFrame:
 
 
 def _with_details(rows: pl.DataFrame, details: str, columns: list[pl.Expr]) -> pl.DataFrame:
-    """Add what a text says as columns; each distinct text is read once."""
+    """Add the facts in a text as columns; each distinct text is parsed once."""
     texts = rows.select(details).drop_nulls().unique()
     read = texts.with_columns(pl.col(details).cast(pl.String).alias("text")).select(details, *columns)
     return rows.join(read, on=details, how="left", maintain_order="left")
@@ -160,7 +160,7 @@ def _with_details(rows: pl.DataFrame, details: str, columns: list[pl.Expr]) -> p
 def _kernel_columns() -> list[pl.Expr]:
     """Launch configuration of a text like ``regs:32 static_shared:0 dynamic_shared:0 grid:12,1,1 block:256,1,1``.
 
-    Where it has no registers it is of an AMD GPU, and whether its grid counts blocks or threads is not documented.
+    A text without registers is of an AMD GPU; whether its grid counts blocks or threads is not documented.
     """
     registers = _number("regs", pl.Int32)
     is_clear = registers.is_not_null()
@@ -203,10 +203,10 @@ def _memory(key: str) -> pl.Expr:
 
 
 _LEVELS: Final = 6
-"""So many events of the CPU can lie between a launch and the op that made it."""
+"""The most CPU events between a launch and its op."""
 
 _NUMBER: Final = r"[._][0-9]+$"
-"""Behind the name of an HLO instruction: ``copy.1``, ``command_buffer_3``."""
+"""The number at the end of the name of an HLO instruction: ``copy.1``, ``command_buffer_3``."""
 
 _OF_OP: Final = ("device", "hlo_module", "hlo_op", "op_path", "tf_op", "source")
 _KEY: Final = ("device", "hlo_module", "hlo_op", "tf_op", "instance", "by_scope")
@@ -215,12 +215,12 @@ _KEY: Final = ("device", "hlo_module", "hlo_op", "tf_op", "instance", "by_scope"
 def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Ops, and the activities with ``op`` and ``op_join``.
 
-    An instance is what the trace gives one number (``scope_range_id``), else what one event of the CPU launched, else
-    what one call launched. Its times are those of the event of the CPU that has its name and is around the launch.
+    The work of one op instance has the same ``scope_range_id``, otherwise the same launching CPU event, otherwise the
+    same launching call. Its times are those of the CPU event with its name that encloses the launch.
 
     Args:
-        activities: As `tui.loaders.xla_trace.activities_of` makes them.
-        host: With ``row`` and ``parent``.
+        activities: The result of `activities_of`.
+        host: CPU events with ``row`` and ``parent``.
     """
     calls = (
         host.filter(pl.col("correlation").is_not_null())
@@ -266,7 +266,7 @@ def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, 
 
 
 def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
-    """Climb from the event around the launch to the one that is called like the op."""
+    """Add the times of the CPU event that encloses the launch and has the name of the op."""
     events = host.select(
         pl.col("row").alias("around"), pl.col("name").alias("around_name"), pl.col("parent").alias("next")
     )
@@ -287,14 +287,14 @@ def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
     hlo = pl.col("hlo_op").cast(pl.String)
-    # A path that is no path is the name of an argument or of the whole program.
+    # A text without separators is the name of an argument or of the whole program.
     jax = pl.col("op_path").cast(pl.String)
     path = pl.coalesce(pl.when(jax.str.contains("/", literal=True)).then(jax), _tf_path())
     last = path.str.extract(r"(?s)([^/]+)/*$", 1)
     before = path.str.extract(r"(?s)^/*(.+?)/+[^/]+/*$", 1)
     group = pl.concat_str([pl.col("hlo_module").cast(pl.String), before], separator="/", ignore_nulls=True)
     tf_type = pl.col("tf_op").cast(pl.String).str.extract(r":([\w.]+)$", 1)
-    # JAX writes what it differentiated as jvp(...), and the way back as transpose(jvp(...)).
+    # JAX: jvp(...) is the forward pass, transpose(jvp(...)) the backward pass.
     direction = (
         pl.when(path.str.contains("transpose(jvp(", literal=True))
         .then(pl.lit("bprop"))
@@ -318,20 +318,20 @@ def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tf_path() -> pl.Expr:
-    """The path of a TensorFlow op, which is written ``path:type``; none where XLA compiled it (``XlaModule:``)."""
+    """The path of a TensorFlow op, from ``path:type``; null for ops that XLA compiled (``XlaModule:``)."""
     path = pl.col("tf_op").cast(pl.String).str.extract(r"(?s)^(.*?)(?::[\w.]*)?$", 1)
     return pl.when(~path.is_in(("", "XlaModule"))).then(path)
 
 
 LAUNCH: Final = "[kernel launch]"
-"""A call that launched a kernel: the trace gives it the name of the kernel."""
+"""The name of launch calls, for which the trace has the name of the kernel."""
 
 _NAMED_CALL: Final = r"^(?:cu|cuda|hip)[A-Z]\w*"
 _NAMED_WORK: Final = r"^Mem[a-z]+\w*"
 
 
 def with_parents(host: pl.DataFrame) -> pl.DataFrame:
-    """Number the events of the CPU (``row``) and add ``parent``, the row of the event around each, and ``depth``."""
+    """Number the CPU events (``row``), and add ``parent`` (the row of the enclosing event) and ``depth``."""
     nesting = nest(host)
     return host.with_row_index("row").with_columns(
         parents(nesting).alias("parent"), pl.Series("depth", nesting.depth, pl.Int32)
@@ -339,16 +339,16 @@ def with_parents(host: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_call() -> pl.Expr:
-    """Whether an event is a call into CUDA or HIP: it has a correlation, or such a name."""
+    """Whether an event is a CUDA or HIP API call, by correlation id or name."""
     name = pl.col("name").cast(pl.String)
     return (pl.col("correlation").is_not_null() | name.str.contains(_NAMED_CALL)).fill_null(False)
 
 
 def calls_of(host: pl.DataFrame) -> pl.DataFrame:
-    """API calls, with columns of the model. The number of the graph that a call launched is not part of its name.
+    """API calls, with columns of the model. The number of a launched graph is removed from the name.
 
-    Copies and memsets are called by what they do (``MemcpyD2D``), and whether the call was asynchronous stands beside
-    the name: it is put into it, as it is in names of CUDA's own.
+    Calls for copies and memsets are recorded as ``MemcpyD2D`` with a flag for asynchronous calls, which is added to the
+    name as in CUDA's own names.
     """
     name = pl.col("name").cast(pl.String)
     details = pl.coalesce("memcpy_details", "memset_details").cast(pl.String)
@@ -379,12 +379,12 @@ def ranges_of(host: pl.DataFrame) -> pl.DataFrame:
 def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
     """Find the ranges that mark iterations.
 
-    Those are, in this order: the program's own step annotations, which have a number; the line ``Steps`` that a
-    converter made of them; the runs of the XLA module that took longest, where there are several; else what
-    `tui.correlation.iteration_ranges.mark_steps` finds.
+    These are, in this order: numbered step annotations of the program; the line ``Steps`` that the converter makes of
+    them; the runs of the XLA module with the longest total time, if there are several; otherwise the result of
+    `tui.correlation.iteration_ranges.mark_steps`.
 
     Args:
-        ranges: As `tui.loaders.xla_trace.ranges_of` makes them.
+        ranges: The result of `ranges_of`.
         derived_lines: The derived lines of GPUs.
     """
     plain = ranges.drop("step")
@@ -402,12 +402,12 @@ def steps_of(ranges: pl.DataFrame, derived_lines: pl.DataFrame) -> Steps:
 
 
 def _without_number() -> pl.Expr:
-    """The name of a step without its number, which a converter writes behind it (``train 7``)."""
+    """The name of a step without the number that the converter appends (``train 7``)."""
     return pl.col("name").cast(pl.String).str.replace(r"[ #]*[0-9]+$", "")
 
 
 def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
-    """The rows of a derived line of the first GPU that has it, as ranges that mark iterations; and whose they are."""
+    """The rows of a derived line of the first GPU with it, as ranges that mark iterations; and their source."""
     rows = derived_lines.filter(pl.col("thread").str.starts_with(line), pl.col("name").is_not_null()).sort("start_ns")
     if rows.is_empty():
         return None, ""
@@ -415,7 +415,7 @@ def _of_line(derived_lines: pl.DataFrame, line: str) -> tuple[pl.DataFrame | Non
     rows = rows.filter(device=first["device"], thread=first["thread"])
     what = ""
     if line == "XLA Modules":
-        # The number in brackets is that of the program: jit_step(123).
+        # The number in brackets identifies the program: jit_step(123).
         rows = rows.with_columns(pl.col("name").cast(pl.String).str.replace(r"\([0-9]+\)$", "").alias("module"))
         longest = rows.group_by("module").agg(pl.col("duration_ns").sum()).sort("duration_ns", "module")["module"][-1]
         rows = rows.filter(module=longest)
@@ -449,7 +449,7 @@ _SURE: Final = re.compile(
     rb'"name"\s*:\s*"Stream #\d+|"name"\s*:\s*"[^"]*/(?:device:(?:GPU|TPU):\d+|host:CPU)"', re.IGNORECASE
 )
 _MOST_EVENTS: Final = 1_000_000
-"""So many events the exporter writes at most."""
+"""The most events that the exporter writes."""
 
 
 class XlaTraceLoader:
@@ -461,14 +461,14 @@ class XlaTraceLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the names of processes and threads, which stand before all events."""
+        """High by the names of processes and threads, which precede all events."""
         return 0.9 if looks_like_trace(head) and _SURE.search(head) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the trace.
 
         Raises:
-            ProftuiError: It holds nothing of XLA's profiler.
+            ProftuiError: The trace holds no events of XLA's profiler.
         """
         trace = read_trace(source, WANTED, report)
         events = split_by_device(trace, called=source.called)
@@ -486,7 +486,7 @@ class XlaTraceLoader:
 
 
 def convert(events: XlaEvents, collector: Collector, format_name: str) -> Session:
-    """Put the events of a recording into a session of their own, which is returned."""
+    """Add the events of a recording as a new session, which is returned."""
     session = collector.open_session(format_name, None)
     host = with_parents(events.host)
     calls = calls_of(host)
@@ -503,7 +503,7 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
         framework="JAX" if is_jax else None,
         iteration_source=steps.source if marks.height else None,
     )
-    # Where the launch is not known, only the time on the GPU shows the iteration.
+    # Without a launch, the time on the GPU decides the iteration.
     at_ns = activities.select(pl.coalesce("launch_ns", "start_ns")).to_series()
     op_iterations = ops.with_columns(iteration_at(marks, ops["start_ns"]))
     collector.add_frames(
@@ -520,7 +520,7 @@ def convert(events: XlaEvents, collector: Collector, format_name: str) -> Sessio
 
 
 def _with_groups(activities: pl.DataFrame, events: XlaEvents) -> pl.DataFrame:
-    """Activities with the iteration of their group, where the profiler grouped them and numbered the groups."""
+    """Add the iteration from the profiler's own groups, if they are numbered."""
     if "group" not in activities.columns:
         return activities
     number = number_in(pl.col("name").cast(pl.String), r"([0-9]{1,9})$", dtype=pl.Int32)

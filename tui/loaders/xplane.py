@@ -43,7 +43,7 @@ _EVENT_TYPE: Final = {2: FieldKind.SPAN, 4: FieldKind.SPAN, 5: FieldKind.SPAN}
 _STAT_TYPE: Final = {2: FieldKind.SPAN}
 
 _AT_ONCE: Final = 1 << 18
-"""Events that are read at once: their columns fit into memory beside those already made."""
+"""Events that are read at once, to bound the memory."""
 
 _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
     "context_id": ("context_id",),
@@ -64,7 +64,7 @@ _NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "step": ("step_num",),
     "group": ("group_id",),
 }
-"""Columns, and the names of the stats that they are filled from, the first that an event has."""
+"""Columns, and the names of the stats that fill them; the first that an event has is used."""
 
 _GPU: Final = re.compile(r"/device:GPU:([0-9]{1,9})\b")
 _TPU: Final = re.compile(r"/device:((?:TPU|CUSTOM):.*)")
@@ -81,35 +81,35 @@ _FACTS: Final = {
 
 @dataclass(slots=True)
 class Space:
-    """What an XSpace holds."""
+    """The content of an XSpace."""
 
     events: XlaEvents
     accelerators: pl.DataFrame
-    """Events of devices that are no GPUs: name, thread (device and line), start_ns, duration_ns."""
+    """Events of accelerators other than GPUs: name, thread (device and line), start_ns, duration_ns."""
     devices: pl.DataFrame
-    """GPUs, as the model has them."""
+    """GPUs, with columns of the model."""
     hosts: list[str]
     messages: list[tuple[str, str]]
-    """Errors and warnings of the profiler itself."""
+    """Errors and warnings of the profiler."""
     origin_ns: int | None
-    """The Unix time of start 0, where the space says it."""
+    """The Unix time of start 0, if recorded."""
 
 
 @dataclass(slots=True)
 class _Plane:
-    """The names that events of a plane refer to by number."""
+    """The metadata of a plane: names of events and stats by number."""
 
     wire: WireReader
     events: Messages
-    """Types of events."""
+    """Event types."""
     event_ids: Integers
     event_names: list[str | None]
     stats: dict[int, str]
-    """Names of types of stats; texts are entries of it as well."""
+    """Names of stat types; string values are entries of it too."""
     texts: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def ids_of(self, names: Sequence[str]) -> list[list[int]]:
-        """The numbers of stats of these names, in their order."""
+        """The numbers of stats by name, in the order of ``names``."""
         return [[number for number, name in self.stats.items() if name == wanted] for wanted in names]
 
 
@@ -117,8 +117,8 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
     """Read an XSpace.
 
     Args:
-        wire: Its bytes.
-        keep_going: Told now and then how far it has come; its False ends the reading.
+        wire: The bytes.
+        keep_going: Called with the position from time to time; reading ends when it returns False.
     """
     space = wire.split(0, wire.size)
     found: dict[str, list[pl.DataFrame]] = {"gpu": [], "derived_lines": [], "host": [], "other": []}
@@ -180,7 +180,7 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
 
 
 def _op_of_annotation() -> pl.Expr:
-    """The op of TensorFlow, ``path:type``, which older versions have in an annotation alone."""
+    """The TensorFlow op, ``path:type``, which older versions write only in an annotation."""
     op = pl.col("annotation").cast(pl.String).str.extract(r"^([^#:]+:[A-Za-z_]\w*)", 1)
     op = pl.when(pl.col("hlo_op").is_null() & ~op.str.starts_with("Thunk:")).then(op)
     return pl.coalesce("tf_op", op.cast(NAME)).alias("tf_op")
@@ -208,7 +208,7 @@ _DEVICES: Final = {
 
 
 def _plane(wire: WireReader, parts: Fields) -> _Plane:
-    """The names of a plane: a map is a list of entries with a key and a value."""
+    """Read the metadata of a plane; a map is a list of entries with key and value."""
     types = wire.messages(*parts.positions(_PLANE_EVENTS), _ENTRY)
     events = wire.messages(*types.spans(2).last_by_owner(types.count), _EVENT_TYPE)
     names = wire.texts(*events.spans(2).last_by_owner(events.count))
@@ -226,7 +226,7 @@ def _plane(wire: WireReader, parts: Fields) -> _Plane:
 
 
 def _own_stats(plane: _Plane, parts: Fields) -> dict[str, int | float | str | None]:
-    """The stats of a plane itself, by name."""
+    """The stats of the plane itself, by name."""
     stats = plane.wire.messages(*parts.positions(_PLANE_OWN), _STAT)
     texts = plane.wire.texts(*stats.spans(5).last_by_owner(stats.count))
     found: dict[str, int | float | str | None] = {}
@@ -243,7 +243,7 @@ def _own_stats(plane: _Plane, parts: Fields) -> dict[str, int | float | str | No
 
 
 def _facts(plane: _Plane, parts: Fields) -> dict[str, Any]:
-    """What a plane says of its GPU."""
+    """The facts about the GPU of a plane."""
     said = _own_stats(plane, parts)
     major, minor = said.get("compute_cap_major"), said.get("compute_cap_minor")
     facts: dict[str, Any] = {
@@ -263,7 +263,7 @@ def _facts(plane: _Plane, parts: Fields) -> dict[str, Any]:
 def _lines(
     wire: WireReader, plane: _Plane, parts: Fields, keep_going: Callable[[int], bool]
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The lines of a plane: what each is called, and its events; a long line comes in pieces."""
+    """The lines of a plane with name and events; a long line comes in parts."""
     for begin, end in zip(*(positions.tolist() for positions in parts.positions(_PLANE_LINES)), strict=True):
         line = wire.split(begin, end, keep_going)
         names = (*wire.texts(*line.positions(_LINE_SHOWN)), *wire.texts(*line.positions(_LINE_NAME)))
@@ -307,13 +307,13 @@ def _rounded(ps: Integers) -> Integers:
 
 
 def _named(names: Sequence[str | None], codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
-    """Names by their position; null where it is -1."""
+    """Names by position; null for -1."""
     values = pl.Series([*names, None], dtype=pl.String).cast(NAME)
     return values.gather(pl.Series(np.where(codes < 0, len(names), codes)))
 
 
 def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Series]:
-    """The wanted stats of events; what an event does not have itself is that of its type."""
+    """The wanted stats of events; missing ones are taken from the event type."""
     parts = events.spans(4)
     own = plane.wire.messages(parts.begin, parts.end, _STAT)
     of_types = plane.events.spans(5)
@@ -343,7 +343,7 @@ def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Ser
                     fresh = ~has[rows]
                     values[rows[fresh]] = found[fresh]
                     has[rows[fresh]] = True
-        if not has.any():  # one value for all rows takes no memory
+        if not has.any():  # a literal takes no memory
             continue
         if is_text:
             columns[column] = _named(list(vocabulary), np.where(has, values, -1))
@@ -362,7 +362,7 @@ def _ints(stats: Messages, hit: Integers) -> Integers:
 
 
 def _codes(plane: _Plane, stats: Messages, hit: Integers, vocabulary: dict[str, int]) -> Integers:
-    """Texts of stats by their position in a vocabulary, which grows; numbers are written as text."""
+    """The codes of stats as text in a vocabulary, to which new texts are added."""
     codes = np.empty(len(hit), np.int64)
     is_ref = stats.has(7)[hit]
     refs, positions = np.unique(stats.ints(7)[hit[is_ref]], return_inverse=True)
@@ -403,7 +403,7 @@ class XplaneLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the name of the first plane, which can stand behind its lines."""
+        """High by the name of the first plane, which can follow its lines."""
         if _SURE.match(head):
             return 0.97
         is_plane = re.match(_PLANE, head) is not None and head[:1] == b"\x0a"
@@ -413,7 +413,7 @@ class XplaneLoader:
         """Read the space.
 
         Raises:
-            ProftuiError: It holds no plane.
+            ProftuiError: The space holds no plane.
         """
         source.report_to(report)
         if source.head.count(_AS_TEXT) > len(source.head) // 64:
@@ -451,7 +451,7 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
     if rows.is_empty():
         return
     lines = rows["thread"].unique(maintain_order=True)
-    # Lines of a device are no threads: numbers tell them apart from those of the CPU.
+    # Lines of a device are not threads: negative numbers distinguish them from CPU threads.
     numbers = pl.Series(range(-len(lines), 0), dtype=pl.Int64)
     ranges = rows.with_columns(
         pl.col("thread").cast(NAME).alias("domain"),
@@ -466,7 +466,7 @@ def _add_accelerators(space: Space, collector: Collector) -> None:
 def _report_issues(space: Space, damaged: int, collector: Collector) -> None:
     events = space.events
     for severity, text in space.messages:
-        collector.issue(severity, None, text, "the profiler says so of its own work")
+        collector.issue(severity, None, text, "reported by the profiler itself")
     if events.host["correlation"].is_not_null().any():
         reason = f"a call that launched a kernel can bear the kernel's name: such calls are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)

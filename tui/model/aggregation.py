@@ -58,7 +58,7 @@ class Aggregation:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeAggregation:
+class AggregationChoice:
     """An aggregation that was looked at, to be gone back to."""
 
     chosen: Aggregation

@@ -27,14 +27,14 @@ class Forest:
     levels: tuple[Ints, ...]
     """The rows of each depth, the outermost first."""
 
-    def sums(self, values: Ints) -> Ints:
+    def subtree_sums(self, values: Ints) -> Ints:
         """For each row the sum of its value and those of all rows below it."""
         totals = values.copy()
         for level in reversed(self.levels[1:]):
             np.add.at(totals, self.parent[level], totals[level])
         return totals
 
-    def children_sums(self, values: Ints, counted: Flags | None = None) -> Ints:
+    def child_sums(self, values: Ints, counted: Flags | None = None) -> Ints:
         """For each row the sum over its direct children, or those of them that count."""
         inner = self.parent != NONE
         if counted is not None:
@@ -43,14 +43,14 @@ class Forest:
         np.add.at(totals, self.parent[inner], values[inner])
         return totals
 
-    def below(self, flags: Flags) -> Flags:
+    def with_descendants(self, flags: Flags) -> Flags:
         """The flagged rows and all rows below them."""
         inside = flags.copy()
         for level in self.levels[1:]:
             inside[level] |= inside[self.parent[level]]
         return inside
 
-    def around(self, flags: Flags) -> Flags:
+    def with_ancestors(self, flags: Flags) -> Flags:
         """The flagged rows and all rows that they lie in."""
         outside = flags.copy()
         for level in reversed(self.levels[1:]):
@@ -65,11 +65,11 @@ class Forest:
             seen[level] = seen[above] & unfolded[above]
         return seen
 
-    def in_order(self, rank: Ints) -> Ints:
+    def display_order(self, rank: Ints) -> Ints:
         """All rows, each followed by those below it; rows that lie in the same one by rank, the least first."""
         if not len(self.parent):
             return np.zeros(0, np.int64)
-        sizes = self.sums(np.ones(len(self.parent), np.int64))
+        sizes = self.subtree_sums(np.ones(len(self.parent), np.int64))
         place = np.zeros(len(self.parent), np.int64)
         for depth, level in enumerate(self.levels):
             above = self.parent[level]

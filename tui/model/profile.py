@@ -111,7 +111,7 @@ def profile_of(
     return Profile(complete, (source,), {source: text} if text is not None else {}, partial)
 
 
-def joined(profiles: Sequence[Profile]) -> Profile:
+def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     """Several profiles as one: sessions and row ids are renumbered in the order given."""
     if len(profiles) == 1:
         return profiles[0]
@@ -165,10 +165,10 @@ def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFram
     ends = data.select(pl.col(column).first().eq_missing(pl.col(column).last()) for column in data.columns).row(0)
     candidates = [column for column, equal in zip(data.columns, ends, strict=True) if equal]
     if not candidates:
-        return data.with_columns(_shared(data))
+        return data.with_columns(_constant_columns(data))
     same = data.select(_is_one_value(column, data.schema[column]) for column in candidates).row(0)
     return data.with_columns(
-        *_shared(data),
+        *_constant_columns(data),
         *(
             pl.lit(data.item(0, column), data.schema[column]).alias(column)
             for column, holds in zip(candidates, same, strict=True)
@@ -186,7 +186,7 @@ def column_view(data: pl.DataFrame, column: str) -> pl.Series:
     return data.select(column).to_series()
 
 
-def _shared(data: pl.DataFrame) -> list[pl.Series]:
+def _constant_columns(data: pl.DataFrame) -> list[pl.Series]:
     """The columns in which every number that is known is the same one, as 1 of all kernels and nothing of copies.
 
     What lies below an unknown value is of no matter: those of one number share it, and zeros are no memory at all.

@@ -366,7 +366,7 @@ def tree_order(frame: pl.DataFrame, forest: Forest, spec: TableSpec, state: Tabl
     rank = np.arange(frame.height)
     if order is not None:
         rank[order.to_numpy()] = np.arange(frame.height)
-    return forest.in_order(rank)
+    return forest.display_order(rank)
 
 
 def apply_tree(
@@ -391,20 +391,22 @@ def apply_tree(
         matching = _flags(applied.rows.to_numpy(), frame.height)
     kept, opened = everything, unfolded
     if matching is not everything:
-        kept = forest.around(matching)
-        opened = opened | forest.around(_above(forest, matching))
+        kept = forest.with_ancestors(matching)
+        opened = opened | forest.with_ancestors(_above(forest, matching))
     found = np.zeros(frame.height, np.bool_)
     if len(applied.matches):
         flat = np.arange(frame.height) if applied.rows is None else applied.rows.to_numpy()
         found = _flags(flat[applied.matches.to_numpy()], frame.height)
-        opened = opened | forest.around(_above(forest, found))
+        opened = opened | forest.with_ancestors(_above(forest, found))
     shown = kept & forest.visible(opened)
     rows = order[shown[order]]
     return replace(
         applied,
         rows=pl.Series(rows, dtype=pl.UInt32),
         shown=len(rows),
-        weight_shown_pct=_share(frame, spec.weight, forest.below(matching)) if matching is not everything else None,
+        weight_shown_pct=_share(frame, spec.weight, forest.with_descendants(matching))
+        if matching is not everything
+        else None,
         matches=pl.Series(np.flatnonzero(found[rows]), dtype=pl.UInt32),
     )
 

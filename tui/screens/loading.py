@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import ProgressBar, Static
 
-from tui.fitting import bar, cell_width, clip, clip_middle, pad, whole_pieces
+from tui.fitting import bar, cell_width, clip, clip_middle, clip_parts, pad
 from tui.fmt import brief_duration, brief_size, count
 from tui.labels import Cutter
 from tui.text import plain
@@ -94,7 +94,7 @@ def _counts(preview: LoadPreview, width: int) -> list[str]:
     parts += [f"{number:,} {what}" for what, number in preview.others]
     if not preview.calls:
         parts.append("no GPU work yet")
-    return [whole_pieces("  ".join(parts), width)]
+    return [clip_parts("  ".join(parts), width)]
 
 
 _WORD: Final = 9

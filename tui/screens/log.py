@@ -19,7 +19,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui.analysis.expert.words import counted
-from tui.fitting import ELLIPSIS, cell_width, whole_pieces
+from tui.fitting import ELLIPSIS, cell_width, clip_parts
 from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
@@ -352,7 +352,7 @@ class LogScreen(ViewScreen):
             note = f"note: {written.text.splitlines()[0]}"
         note = note or self._marked_in_words()
         words = plain(f"{text} · {note}")
-        words = whole_pieces(words, self.app.size.width - PADDING)
+        words = clip_parts(words, self.app.size.width - PADDING)
         self.query_one("#log-status", Static).update(Content(words))
 
     def _marked_in_words(self) -> str:

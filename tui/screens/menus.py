@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textual.geometry import Region
     from textual.strip import Strip
 
-    from tui.model.aggregation import MadeAggregation
+    from tui.model.aggregation import AggregationChoice
     from tui.model.profile import Profile
 
 
@@ -149,10 +149,10 @@ ALL_WORDS: Final = "all iterations"
 KEY_CELLS: Final = 44
 
 
-def aggregations_menu(made: Sequence[MadeAggregation], present: Aggregation) -> MenuScreen:
+def aggregations_menu(made: Sequence[AggregationChoice], present: Aggregation) -> MenuScreen:
     """The menu; it gives ``all`` or the place of an aggregation in the list as text."""
     lines = []
-    entries: list[tuple[str, Aggregation, MadeAggregation | None]]
+    entries: list[tuple[str, Aggregation, AggregationChoice | None]]
     entries = [(str(place), one.chosen, one) for place, one in enumerate(made)]
     if not any(chosen == Aggregation() for _, chosen, _ in entries):
         entries.insert(0, (ALL, Aggregation(), None))

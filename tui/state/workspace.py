@@ -99,11 +99,6 @@ def remember_opened(path: str, figures: FirstFigures | None) -> str:
     return _store().change({absolute: msgspec.to_builtins(entry)})
 
 
-def forget_opened(path: str) -> str:
-    """Forget a file; the result says why that failed, or is empty."""
-    return _store().change({os.path.abspath(path): None})  # noqa: PTH100
-
-
 ARRANGEMENTS_VERSION: Final = 1
 MOST_ARRANGEMENTS: Final = 300
 """The most tables in the file; the program has a few dozen."""

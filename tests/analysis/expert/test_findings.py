@@ -34,7 +34,7 @@ from tests.analysis.expert.profiles import (
 from tests.analysis.frames import kernel, profile
 from tests.corpus import recording_file
 from tui.analysis.expert.findings import FINDINGS, FOLDED, RULES, counts, expert_rows, findings, leads
-from tui.model.profile import joined
+from tui.model.profile import merge_profiles
 from tui.query.parse import parse
 
 
@@ -195,7 +195,7 @@ def test_rules_that_a_replay_cannot_feed_count_where_a_timeline_feeds_them() -> 
     timeline = profile(sessions=[SESSION], devices=[A100], activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS)])
     alone = counts(findings(timeline))
     assert counts(findings(replayed))["not applicable"] > alone["not applicable"]
-    together = counts(findings(joined([replayed, timeline])))
+    together = counts(findings(merge_profiles([replayed, timeline])))
     assert together["not applicable"] <= alone["not applicable"]
 
 

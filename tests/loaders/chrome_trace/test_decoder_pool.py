@@ -123,7 +123,7 @@ class TestPools:
 def test_a_report_that_stops_keeps_what_was_read(
     pool: type[DecoderPool] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": EVENTS * 20}))
     seen: list[LoadProgress] = []

@@ -15,7 +15,7 @@ from tui.loaders.chrome_trace.decoder import Decoder
 from tui.loaders.chrome_trace.torch_layout import find_torch_layout
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome_trace.event_batches import EventBatch, Rows
+    from tui.loaders.chrome_trace.event_batches import EventBatch, EventRows
 
 NUMBERS = ["0", "7", "66051", "123456789012345", "1234567890123456", "12345678901234567890"]
 ODD = ["007", "-3", "1.5", "7.0", "1e3", "null", '"42"', "", "nan", "1 ", "[1]"]
@@ -136,7 +136,7 @@ def contents(piece: EventBatch | None) -> Any:
     )  # fmt: skip
 
 
-def rows_of(rows: Rows, texts: list[str]) -> list[dict[str, Any]]:
+def rows_of(rows: EventRows, texts: list[str]) -> list[dict[str, Any]]:
     def text(code: int) -> str | None:
         return None if code < 0 else texts[code]
 

@@ -26,7 +26,7 @@ from tui.loaders.multi_file.read_files import Wanted
 from tui.loaders.multi_file.reader_process import ReaderProcess
 from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
-from tui.model.profile import joined
+from tui.model.profile import merge_profiles
 
 if TYPE_CHECKING:
     from tui.loaders.base import FileProgress
@@ -78,7 +78,7 @@ def test_processes_give_what_one_after_the_other_gives(elsewhere: Path, tmp_path
     together, errors = load(paths)
     assert not errors
     assert together is not None
-    same(together, joined([load_one(path) for path in paths]))
+    same(together, merge_profiles([load_one(path) for path in paths]))
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
@@ -170,7 +170,7 @@ def test_no_process_begins_for_little_or_on_one_core(monkeypatch: pytest.MonkeyP
 
 def test_where_no_process_can_begin_the_files_are_read_here(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "ReaderProcess", partial(ReaderProcess, command=("/nonexistent/python",)))
-    same(opened(DDP), joined([load_one(str(path)) for path in sorted(DDP.iterdir())]))
+    same(opened(DDP), merge_profiles([load_one(str(path)) for path in sorted(DDP.iterdir())]))
     assert list(elsewhere.glob("proftui-read-*")) == []
 
 
@@ -196,16 +196,16 @@ def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeyp
     for rank in range(3):
         shutil.copy(LOG, folder / f"rank{rank}.log")
     first_is_read = threading.Event()
-    real = read_files._Reading._finish
+    real = read_files._ParallelReader._finish
 
-    def give(self: read_files._Reading, at: int, outcome: read_files.Outcome) -> None:
+    def give(self: read_files._ParallelReader, at: int, outcome: read_files.Outcome) -> None:
         real(self, at, outcome)
         first_is_read.set()
         # Nothing more begins before the caller has been asked.
         while at == 0 and not self._state.stopped:
             time.sleep(0.001)
 
-    monkeypatch.setattr(read_files._Reading, "_finish", give)
+    monkeypatch.setattr(read_files._ParallelReader, "_finish", give)
     states: list[str] = []
 
     def report(progress: LoadProgress) -> bool:

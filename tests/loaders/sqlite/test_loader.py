@@ -24,7 +24,7 @@ def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An export with 3,000 kernels, read some at a time, with a report each time."""
     monkeypatch.setattr(database, "_MANY_ROWS", 100)
     monkeypatch.setattr(read_rows, "RANGE_ROWS", 500)
-    monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0)
+    monkeypatch.setattr(raw_input, "_REPORT_EVERY_S", 0)
     monkeypatch.setattr(input_file, "_READ_SIZE", 4096)
     kernels = [twin.kernel(100, 10 * row, 10 * row + 5, row) for row in range(3_000)]
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}

@@ -258,7 +258,7 @@ def test_bulk_reading_that_fails_is_noted_and_done_line_by_line() -> None:
 
 
 def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     progress_reports: list[LoadProgress] = []
 
     def report(progress: LoadProgress) -> bool:
@@ -274,7 +274,7 @@ def test_a_stop_keeps_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stop_of_a_file_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     path = f"{tmp_path}/run.log"
     with open(path, "w") as file:  # noqa: PTH123
         file.write("TABLE a\n" + "row 1\n" * 140_000)
@@ -285,7 +285,7 @@ def test_a_stop_of_a_file_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY_S", 0.0)
     source = InputFile.open("run.log", stream=io.BytesIO(b"other\n" * 1000))
     with pytest.raises(ProftuiError, match=r"run\.log: stopped after 5\.9 KB before a profile was found"):
         TextLogLoader([toy()]).load(source, lambda progress: False)

@@ -172,7 +172,7 @@ def test_facts_of_the_gpu_the_host_and_the_profiler() -> None:
     ]
     assert rows(profile, "sessions", "format", "host", "origin_ns") == [("xplane", "node-3", 1_700_000_000_000_000_000)]
     assert profile["issues"].filter(severity="warning").select("text", "reason").rows() == [
-        ("dropped 5 events", "the profiler says so of its own work")
+        ("dropped 5 events", "reported by the profiler itself")
     ]
 
 

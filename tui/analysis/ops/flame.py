@@ -230,7 +230,7 @@ def _flame(profile: Profile, grouping: FlameGrouping) -> pl.DataFrame:
     rank = rows.select(
         pl.struct("session", pl.col("gpu_ns").neg(), "node", "what").rank("ordinal").cast(pl.Int64)
     ).to_series()
-    order = forest.in_order(rank.to_numpy())
+    order = forest.display_order(rank.to_numpy())
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))
     above = np.where(parent == NONE, NONE, moved[parent])[order]

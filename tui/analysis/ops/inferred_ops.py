@@ -195,7 +195,7 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
         begins[1:] |= key[1:] != key[:-1]
     run = np.cumsum(begins) - 1
     known = code != NO_INSTANCE
-    # Runs that no rule knows go; the others are renumbered.
+    # Runs that no rule knows go; the others are translate_codes.
     number = np.cumsum(known[begins]) - 1
     inside[rows[known]] = number[run[known]]
     first = np.flatnonzero(begins & known)

@@ -15,7 +15,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import classified_work, op_classes, op_row_of_activities, op_tree
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.cache.spill import spill_to_disk
-from tui.correlation.launches import SLACK_NS, nest, rows_around, thread_codes
+from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, thread_codes
 from tui.model.forest import NONE, Forest
 from tui.model.profile import column_view, rows_of_session
 from tui.model.schema import NAME
@@ -70,10 +70,10 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     api_ns, api_count = _api_within(profile)
     with_gpu = ops["session"].is_in(column_view(activities, "session").unique().implode())
     with_api = ops["session"].is_in(column_view(profile["api_calls"], "session").unique().implode())
-    cpu_self = duration - tree.children_sums(duration, same_thread) - api_ns
+    cpu_self = duration - tree.child_sums(duration, same_thread) - api_ns
     call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
     unknown = ops["duration_ns"].is_null().to_numpy()
-    known = ~pl.lit(pl.Series(unknown | (tree.children_sums(unknown.astype(np.int64), same_thread) > 0)))
+    known = ~pl.lit(pl.Series(unknown | (tree.child_sums(unknown.astype(np.int64), same_thread) > 0)))
     return (
         ops.select(
             "session",
@@ -91,8 +91,8 @@ def op_instances(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("with_gpu") & pl.Series((timed > 0) | (launches == 0)))
             .then(pl.Series(gpu_self))
             .alias("gpu_self_ns"),
-            pl.when(pl.col("with_gpu") & pl.Series((tree.sums(timed) > 0) | (tree.sums(untimed) == 0)))
-            .then(pl.Series(tree.sums(gpu_self)))
+            pl.when(pl.col("with_gpu") & pl.Series((tree.subtree_sums(timed) > 0) | (tree.subtree_sums(untimed) == 0)))
+            .then(pl.Series(tree.subtree_sums(gpu_self)))
             .alias("gpu_total_ns"),
             pl.when(known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
             pl.when("api").then(pl.Series(api_ns)).alias("api_ns"),
@@ -115,7 +115,7 @@ def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
     """
     itself = np.arange(ops.height, dtype=np.int64)
     name = ops["name"].to_physical().fill_null(0).to_numpy()
-    children = tree.children_sums(np.ones(ops.height, np.int64))
+    children = tree.child_sums(np.ones(ops.height, np.int64))
     again = (tree.parent != NONE) & alone & (name[tree.parent] == name) & (children[tree.parent] == 1)
     call = np.where(again, tree.parent, itself)
     while True:
@@ -140,7 +140,7 @@ def _api_within(profile: Profile) -> tuple[Ints, Ints]:
             continue
         nesting = nest(around, slack_ns=SLACK_NS)
         for here in _outermost(calls).iter_slices(_AT_ONCE):
-            found = rows_around(nesting, here["pid"], here["tid"], here["start_ns"])
+            found = enclosing_rows(nesting, here["pid"], here["tid"], here["start_ns"])
             inside = found.is_not_null()
             rows = around["row"].gather(found.filter(inside)).to_numpy().astype(np.int64)
             np.add.at(spent, rows, here["duration_ns"].filter(inside).to_numpy())
@@ -186,7 +186,7 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
     ops = profile["ops"]
     tree = op_tree(ops)
     instances = op_instances(profile)
-    api = tree.sums(instances["api_ns"].fill_null(0).to_numpy().astype(np.int64))
+    api = tree.subtree_sums(instances["api_ns"].fill_null(0).to_numpy().astype(np.int64))
     idle, is_known = _gpu_idle(profile, tree)
     timed = (profile["activities"].lazy().drop_nulls(["start_ns", "duration_ns"]).select("session").unique().collect())[
         "session"
@@ -258,7 +258,7 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
         depth[ops] = level
     by_level = spans.with_columns(pl.Series("level", depth[spans["op"].to_numpy()]))
     own = {level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()}
-    idle, is_known = np.zeros(len(tree.parent), np.int64), tree.sums(untimed) == 0
+    idle, is_known = np.zeros(len(tree.parent), np.int64), tree.subtree_sums(untimed) == 0
     left = WORK_LIMIT * (spans.height + 1000)
     handed = spans.clear()
     for level in range(len(tree.levels) - 1, -1, -1):

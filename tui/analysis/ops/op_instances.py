@@ -407,7 +407,7 @@ def _within(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:
     row = recorded_ops(profile).filter(pl.col("op") == op, pl.col("session") == session, pl.col("why_no_op").is_null())
     # Mostly an op launches all of its work itself, and then there is no need to look into it.
     alone = row.height == 1 and row["gpu_self_ns"][0] == row["gpu_total_ns"][0] and row["untimed_launches"][0] == 0
-    return flags if alone else op_tree(ops).below(flags)
+    return flags if alone else op_tree(ops).with_descendants(flags)
 
 
 def op_calls(profile: Profile, *, session: int, op: str, most: int = 5) -> OpCalls:

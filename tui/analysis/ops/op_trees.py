@@ -27,7 +27,7 @@ from tui.analysis.ops.op_type_rules import UNKNOWN, op_rules
 from tui.analysis.ops.ops_by_name import inferred_ops, printed_ops, sessions_of_printed_ops
 from tui.analysis.tensor_core_efficiency import eligible_ops
 from tui.analysis.tensor_core_use import verdicts_by_name
-from tui.correlation.launches import nest, rows_around, with_launch
+from tui.correlation.launches import enclosing_rows, nest, with_launch
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, Forest, forest_of
 from tui.model.profile import rows_of_session
@@ -128,7 +128,7 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
         .rank("ordinal")
         .cast(pl.Int64)
     ).to_series()
-    order = forest.in_order(rank.to_numpy())
+    order = forest.display_order(rank.to_numpy())
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))
     above = rows["parent"].fill_null(NONE).to_numpy().astype(np.int64)
@@ -220,11 +220,11 @@ def _sum(forest: Forest, values: pl.Series, unknown_rows: pl.Series | None = Non
         values: What is summed; null also of a row that has none of its own.
         unknown_rows: Where a row has some, and it is not known how much.
     """
-    sums = forest.sums(values.fill_null(0).to_numpy().astype(np.int64))
+    sums = forest.subtree_sums(values.fill_null(0).to_numpy().astype(np.int64))
     total = pl.Series(values.name, sums)
-    known = forest.sums(values.is_not_null().to_numpy().astype(np.int64)) > 0
+    known = forest.subtree_sums(values.is_not_null().to_numpy().astype(np.int64)) > 0
     if unknown_rows is not None:
-        known &= (sums != 0) | (forest.sums(unknown_rows.to_numpy().astype(np.int64)) == 0)
+        known &= (sums != 0) | (forest.subtree_sums(unknown_rows.to_numpy().astype(np.int64)) == 0)
     return pl.select(pl.when(pl.lit(pl.Series(known))).then(pl.lit(total)).alias(values.name)).to_series()
 
 
@@ -439,7 +439,7 @@ def range_places(profile: Profile) -> pl.Series:
         calls = rows_of_session(profile["api_calls"], session)
         work = with_launch(activities[rows].select("correlation"), calls)
         nesting = nest(here)
-        found = rows_around(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
+        found = enclosing_rows(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
         texts, chain = chains(forest_of(nesting.parent), here["name"])
         inside = found.is_not_null()
         labels = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))

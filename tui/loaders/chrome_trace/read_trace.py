@@ -47,7 +47,7 @@ from tui.loaders.input_issues import Note, size_text
 from tui.loaders.text.lines import as_utf8, encoding_of
 from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
-from tui.runtime import most_threads, release_freed_memory, run_together
+from tui.runtime import release_freed_memory, run_together, thread_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,7 +88,7 @@ class TraceBuilder:
             watch: Called with the name of a part and each new chunk of it.
         """
         self._texts = _TextTable()
-        threads = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="build") if most_threads() > 1 else None
+        threads = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="build") if thread_limit() > 1 else None
         own = [arg.column for arg in args]
         timed = (*PLACE, "start_ns", "duration_ns", "line")
         every = {WHOLE: (*timed, *own)} if split is None else split.columns
@@ -393,7 +393,7 @@ _LARGE: Final = 32 << 20
 _LARGE_PACKED: Final = 4 << 20
 """Bytes of a file on the disk above which worker processes are always used."""
 _SHOWN: Final = 200
-_LOOK_UP_EVERY_S: Final = 0.1
+_CHECK_EVERY_S: Final = 0.1
 _NEXT_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
 """After the list: the end of a document and the beginning of another one."""
 
@@ -620,7 +620,7 @@ class _TraceReader:
     def _wait_for(self, answer: Future[Answer]) -> Answer:
         while True:
             try:
-                return answer.result(_LOOK_UP_EVERY_S)
+                return answer.result(_CHECK_EVERY_S)
             except NotDoneError:
                 self._source.keep_going(self._builder.rows)
 

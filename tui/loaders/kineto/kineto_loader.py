@@ -12,7 +12,7 @@ import polars as pl
 from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import iteration_at, link_ops, nest, parents, with_waits
 from tui.correlation.plausible_times import drop_outlier_events
-from tui.loaders.base import Format, Report, keep_going, summed
+from tui.loaders.base import Format, Report, keep_going, sum_by_name
 from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
 from tui.loaders.kineto.events import (
@@ -302,7 +302,7 @@ class KinetoLoader:
 
         def watch(role: str, rows: pl.DataFrame) -> None:
             if role in GPU_ROLES:
-                source.preview.add(summed(rows))
+                source.preview.add(sum_by_name(rows))
             elif role in _PREVIEWED:
                 source.preview.count(_PREVIEWED[role], rows.height)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.correlation.launches import SLACK_NS, nest, parents, rows_around, thread_codes
+from tui.correlation.launches import SLACK_NS, enclosing_rows, nest, parents, thread_codes
 from tui.correlation.nesting import NONE, levels, nested
 from tui.loaders.kineto.events import (
     FORWARD_TO_BACKWARD,
@@ -231,7 +231,7 @@ def _paths_around(
     nesting = nest(frames)
     codes, names = _codes(frames["name"])
     found = paths(nesting, codes, len(names))
-    row = rows_around(nesting, ops["pid"], ops["tid"], ops["start_ns"]).cast(pl.Int64).fill_null(NONE).to_numpy()
+    row = enclosing_rows(nesting, ops["pid"], ops["tid"], ops["start_ns"]).cast(pl.Int64).fill_null(NONE).to_numpy()
     wanted = np.where(row == NONE, NONE, found.code[row])
     return _texts(found, names.str.strip_prefix(strip), wanted, separator, innermost_first=innermost_first)
 

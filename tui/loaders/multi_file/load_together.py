@@ -18,7 +18,7 @@ from tui.loaders.multi_file.read_files import Outcome, Wanted, read_all
 from tui.loaders.nsys.nsys_export import REPORT_ENDINGS, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.model.errors import WHAT_OPENS, ProftuiError, path_text
-from tui.model.profile import Profile, joined
+from tui.model.profile import Profile, merge_profiles
 from tui.model.schema import conform
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def load_together(
             errors.append(error)
     if not profiles:
         return None, errors or [ProftuiError("stopped before a file was read completely")]
-    profile = joined(profiles)
+    profile = merge_profiles(profiles)
     not_read = [Path(one.path).name for one, outcome in zip(wanted, outcomes, strict=True) if outcome.was_stopped]
     if not_read:
         words = f"stopped: {len(not_read)} of {len(wanted)} files not read"
@@ -175,7 +175,7 @@ def join_folder(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
             message = f"{path}: none of its {len(reasons)} files can be read"
             raise ProftuiError(message, "; ".join(reasons[:MOST_REASONS]) + more)
         raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
-    profile = joined(sorted(one_session_a_run(profiles), key=_rank))
+    profile = merge_profiles(sorted(one_session_a_run(profiles), key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import summed
+from tui.loaders.base import sum_by_name
 from tui.loaders.cupti import COPY_KINDS
 from tui.loaders.nsys.export_tables import (
     CALLS,
@@ -96,7 +96,7 @@ def gpu_work(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.
         if part.height:
             parts.append(part)
             if preview.is_wanted:
-                preview.add(summed(part))
+                preview.add(sum_by_name(part))
     if not parts:
         return _kernels_of(pl.DataFrame(schema={**_WHERE, **_LAUNCH}), strings)
     return pl.concat(parts, how="diagonal") if len(parts) > 1 else parts[0]
@@ -118,7 +118,7 @@ def _kernels(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.
     columns = {**_WHERE, **launch, **({name: pl.Int64} if name else {})}
 
     def seen(part: pl.DataFrame) -> None:
-        sums = summed(part.select(pl.col(name or "").alias("name"), *times()))
+        sums = sum_by_name(part.select(pl.col(name or "").alias("name"), *times()))
         preview.add(sums.with_columns(strings.of(sums["name"]).alias("name")))
 
     is_shown = preview.is_wanted and name is not None and tables.has(KERNELS, "start", "end")

@@ -13,7 +13,7 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PolarsError
 
-from tui.loaders.base import summed
+from tui.loaders.base import sum_by_name
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.model.names import kind_of, short_name
 from tui.model.profile import compact_constants
@@ -399,7 +399,7 @@ class TraceTable:
         names = pl.concat([cells["name"] for cells in self._cells]).gather(code)
         lengths = np.where(duration == UNKNOWN, 0, duration)
         rows = pl.DataFrame({"name": names, "start_ns": start, "duration_ns": lengths})
-        self._collector.preview.add(summed(rows), clock=self.session.number)
+        self._collector.preview.add(sum_by_name(rows), clock=self.session.number)
 
     def finish(self) -> None:
         """Add all rows to the collector."""

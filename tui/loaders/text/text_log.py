@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_LOOK_UP_EVERY: Final = 0.1
+_CHECK_EVERY_S: Final = 0.1
 """Seconds after which a thread that waits looks whether it is still needed, or was interrupted."""
 
 
@@ -55,7 +55,7 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
     def put(made: list[Item] | BaseException) -> bool:
         while not unwanted.is_set():
             try:
-                ready.put(made, timeout=_LOOK_UP_EVERY)
+                ready.put(made, timeout=_CHECK_EVERY_S)
             except queue.Full:
                 continue
             return True
@@ -77,7 +77,7 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
         while True:
             try:
                 # A wait without an end would not be interrupted by ctrl+c once Polars has installed its own handler.
-                return ready.get(timeout=_LOOK_UP_EVERY)
+                return ready.get(timeout=_CHECK_EVERY_S)
             except queue.Empty:
                 continue
 

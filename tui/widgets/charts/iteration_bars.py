@@ -12,7 +12,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tui.analysis.iterations.times import Bar, scale_ns
-from tui.fitting import clip, whole_pieces
+from tui.fitting import clip, clip_parts
 from tui.fmt import brief_duration
 from tui.model.aggregation import STEP_PHASES
 from tui.text import plain
@@ -270,7 +270,7 @@ def drawn(of: Drawing, bars: DrawnBars) -> list[Strip]:
 
 def _words(of: Drawing, text: str, style: str) -> Strip:
     runs = _Runs(of)
-    runs.add(whole_pieces(plain(text), of.width), style)
+    runs.add(clip_parts(plain(text), of.width), style)
     return runs.strip()
 
 

@@ -168,7 +168,7 @@ class TreeModel(TableModel):
                 self.depth[level] = depth
             weight = self.spec.weight
             values = frame[weight].fill_null(0).to_numpy().astype(np.int64) if weight in frame.columns else self._within
-            self._within = self.forest.sums(values) if height else np.zeros(0, np.int64)
+            self._within = self.forest.subtree_sums(values) if height else np.zeros(0, np.int64)
             self.unfolded = self._as_before(before, unfolded, frame, self.spec.key)
         super().load(frame)
 
@@ -355,7 +355,7 @@ class TreePane(TablePane):
         """Put the cursor on a row of the frame, with what it lies in unfolded; filter and search are left."""
         flags = np.zeros(self.frame.height, np.bool_)
         flags[row] = True
-        around = self.tree_model.forest.around(flags)
+        around = self.tree_model.forest.with_ancestors(flags)
         around[row] = self.tree_model.unfolded[row]
         self.tree_model.state = replace(self.tree_model.state, filter="", find="")
         self._fold_to(self.tree_model.unfolded | around, row)
