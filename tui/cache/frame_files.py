@@ -329,11 +329,11 @@ def spooled(
     Args:
         rows: The maximum number of rows of each frame.
         fill: Adds the rows; its exceptions are passed on. It returns whether they may be cached.
-        keep: Told of the folder of entries, of the entry in it by its name and as a descriptor, and of its files; it
-            takes the entry to where it stays. Of what it leaves nothing has a name any more when this returns.
+        keep: Called with the folder of entries, the name and descriptor of the new entry, and its files; it may move
+            the entry to its final name. Otherwise the entry is removed when this returns.
 
     Raises:
-        OSError: There is no room for them.
+        OSError: The disk is full.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(_some_folder())
@@ -357,12 +357,12 @@ def spooled(
 
 @contextmanager
 def _some_folder() -> Iterator[int]:
-    """The folder of entries, or one for temporary files where that cannot be used."""
+    """The folder of entries, or a temporary folder if that cannot be used."""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(opened_folder(make=True))
         except OSError:
-            # Where this run is killed, the next one takes it away.
+            # If this run is killed, the next one removes it.
             path = stack.enter_context(Scratch())
             folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, folder)

@@ -1,4 +1,4 @@
-"""Columns on disk, written once and used in place from a mapped file; large results are spilled there.
+"""Columns on disk, written once and mapped; large results are spilled there if memory is low.
 
 Mapped columns use memory only where they are read. This is the only layout of columns on disk: the values,
 aligned to 64 bytes, followed by a validity bit per row if some are null.
@@ -56,7 +56,7 @@ def bytes_of(rows: int, dtype: pl.DataType) -> int:
 
 
 def mapped_column(data: mmap.mmap, layout: Column, rows: int, dtype: pl.DataType) -> pl.Series:
-    """A column of a mapped file; names as their numbers.
+    """A column of a mapped file; names are indices of a table of names.
 
     Raises:
         DamagedError: There is no such column in it.
@@ -73,7 +73,7 @@ def mapped_column(data: mmap.mmap, layout: Column, rows: int, dtype: pl.DataType
 
 
 def _register_mapping(data: mmap.mmap) -> None:
-    """Note where a file lies for as long as it is mapped: something else may come to lie there after that."""
+    """Register the memory range of a mapped file until it is unmapped."""
     number = id(data)
     if number not in _MAPPED:
         first = np.frombuffer(data, np.uint8).ctypes.data
@@ -93,10 +93,10 @@ def is_mapped(series: pl.Series) -> bool:
 
 
 def null_column(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
-    """A column without a value: nulls, which take no memory where the type allows."""
+    """A column of nulls; numbers take no memory."""
     if not rows or type(dtype) not in _NUMBERS:
         return pl.repeat(None, rows, dtype=dtype, eager=True).alias(name)
-    # Pages that are never written to are one and the same page of zeros.
+    # Pages that are never written share one page of zeros.
     zeros = mmap.mmap(-1, 8 * rows, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
     numbers = mapped_column(zeros, Column(name, 0, 0, rows), rows, dtype)
     if dtype != NAME:
@@ -107,21 +107,21 @@ def null_column(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
 
 
 class ColumnFile(Protocol):
-    """What columns are written to."""
+    """A file to append columns to."""
 
     def write(self, data: bytes | memoryview, /) -> object:
         """Append bytes."""
 
     def tell(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes written."""
 
 
 class ColumnWriter:
-    """Writes a column part by part: its values, then a bit for each row: whether it has one.
+    """Writes a column part by part: its values, then a validity bit per row.
 
     Args:
         name: The column.
-        open_file: The file to append to, asked for at the first value: a column without any has none.
+        open_file: Opens the file to append to; called at the first value.
     """
 
     def __init__(self, name: str, open_file: Callable[[], ColumnFile]) -> None:
@@ -134,7 +134,7 @@ class ColumnWriter:
         self._truth = _BitPacker()
 
     def add(self, series: pl.Series) -> None:
-        """Append rows: numbers or truth values; names as their numbers.
+        """Append rows: numbers or booleans; names as indices.
 
         Raises:
             OSError: They cannot be written.
@@ -161,7 +161,7 @@ class ColumnWriter:
             self._file.write(np.ascontiguousarray(values).data.cast("B"))
 
     def close(self) -> Column | None:
-        """Where the column lies in the file; None where it has no value.
+        """Finish writing; the position of the column in the file, or None if every value is null.
 
         Raises:
             OSError: It cannot be written.
@@ -186,7 +186,7 @@ class ColumnWriter:
 
 
 class _BitPacker:
-    """Truth values, eight to a byte."""
+    """Packs booleans, eight per byte."""
 
     def __init__(self) -> None:
         self._bytes: list[bytes] = []
@@ -203,7 +203,7 @@ class _BitPacker:
 
 
 def write_column(file: ColumnFile, series: pl.Series) -> Column:
-    """Append a column that has a value; where it lies.
+    """Append a column with at least one value; its position in the file.
 
     Raises:
         OSError: It cannot be written.
@@ -217,12 +217,12 @@ def write_column(file: ColumnFile, series: pl.Series) -> Column:
 
 
 def translate_codes(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl.Series:
-    """Numbers exchanged for those that a table gives them, in a file without a name: not in memory.
+    """Translate codes by a lookup table; the result is in an unnamed file instead of memory.
 
     Args:
-        numbers: Numbers of rows of the table, or null; at least one is not.
-        table: The new number of each.
-        rows: How many numbers there are.
+        numbers: Indices of the table, or null; at least one is not null.
+        table: The new code by index.
+        rows: The number of codes.
     """
     with unnamed_file() as file:
         writer = ColumnWriter(numbers.name, lambda: file)

@@ -1,4 +1,4 @@
-"""Ops of kernels that a CUDA or HIP graph replays: those of its capture, or of the same work outside of a graph."""
+"""Attributes kernels that a CUDA or HIP graph replays to ops: those of its capture, or of the same work outside it."""
 
 from __future__ import annotations
 
@@ -31,46 +31,46 @@ BY_CAPTURE: Final = "graph capture"
 BY_REPEAT: Final = "graph repeat (inferred)"
 NO_CAPTURE: Final = "graph replay: capture not recorded"
 SEVERAL: Final = "graph replay: several captures fit"
-"""How the op of a replayed kernel was found (``op_join``), or why it has none."""
+"""Values of ``op_join`` for replayed kernels: how the op was found, or why there is none."""
 
 _NONE: Final[Mapping[int, str]] = MappingProxyType({})
 
 _SOURCE: Final = "graph"
-"""The ``op_source`` of ops that a graph replays."""
+"""The ``op_source`` of replayed ops."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sequence:
-    """What a graph holds, as far as an op launched it: a capture, or the same work outside of a graph."""
+    """The nodes of a graph with their ops: from its capture, or from the same work outside of a graph."""
 
     names: tuple[int | None, ...]
-    """The kernel of each node in order, as a code of `_codes`; None where the call does not tell it."""
+    """The kernel of each node in order, as a code of `_NameCodes`; None if the call does not name it."""
     ops: Ints
-    """The row of the op of each; -1: none."""
+    """The row of the op of each node, or -1."""
     join: str
 
 
 def has_replays(profile: Profile) -> bool:
-    """Whether a graph launched GPU work of which no op is known."""
+    """Whether a graph launched GPU work without a known op."""
     names = profile["api_calls"]["name"].unique().cast(pl.String)
     return bool(names.str.contains(GRAPH_LAUNCH).any()) and _replays(profile).height > 0
 
 
 def with_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NONE) -> Profile:
-    """The same profile; kernels that graphs replay have the ops, modules and shapes of their capture.
+    """Attribute replayed kernels to the ops, modules and shapes of their capture.
 
-    Where annotations name the nodes of a graph, the kernels of these nodes belong to an op of that name. Else the n-th
-    launch of a kernel in a capture is the n-th of it in a replay. A capture belongs to a replay where both
-    have the same kernels as often; where the calls of the capture do not name their kernels, where both have as many
-    nodes, and the replay runs in one stream. Of several equal captures (pieces of equal layers) the first belongs to
-    the first replay of an iteration, and so on. Without a capture, the latest work before the replay that launched the
-    same kernels in the same order outside of a graph counts, which is inferred.
+    If annotations name the nodes of a graph, the kernels of these nodes belong to an op of that name. Otherwise the
+    n-th launch of a kernel in the capture is the n-th in the replay. A capture matches a replay if both have the same
+    kernels equally often; if the calls of the capture do not name their kernels, both must have the same number of
+    nodes, and the replay must run in one stream. Of several equal captures (parts of equal layers), the first belongs
+    to the first replay of an iteration, and so on. Without a capture, the latest earlier work outside of a graph with
+    the same kernels in the same order is used, which is marked as inferred.
 
-    Each replay has ops of its own: with shapes, modules and iteration, and without times on the CPU, where they did
-    not run. Kernels whose graph is not known say so in ``op_join``.
+    Each replay gets its own ops, with shapes, modules and iteration, and without CPU times. ``op_join`` gives the
+    reason for kernels whose graph is unknown.
 
     Args:
-        profile: What was read.
+        profile: The profile.
         annotations: Names by graph node id.
     """
     replays = _replays(profile)
@@ -92,14 +92,14 @@ def with_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NONE) 
         ops = np.array([row_of.get(node, -1) for node in part["graph_node"].to_list()], np.int64)
         sequence = _Sequence((), ops, BY_ANNOTATION)
         found.append((part["row"].cast(pl.Int64).to_numpy(), sequence, np.arange(part.height), BY_ANNOTATION))
-    # The names are ops of a session of their own until each replay has copies of them.
+    # The names are ops of a separate session until each replay has copies of them.
     made = _with_ops(_with_names(profile, names, session), replays, found)
     kept = {"ops": made["ops"].filter(pl.col("session") < session), "sessions": profile["sessions"]}
     return replace(made, frames={**made.frames, **kept})
 
 
 def _with_names(profile: Profile, names: Sequence[str], session: int) -> Profile:
-    """The profile with a session of ops that have these names, and nothing else."""
+    """Add a session that consists of ops with these names."""
     ops, schema = profile["ops"], FRAMES["ops"]
     rows = pl.DataFrame(
         {
@@ -121,7 +121,7 @@ def _sessions(profile: Profile) -> list[int]:
 
 
 def _replays(profile: Profile) -> pl.DataFrame:
-    """GPU work that graphs launched: row, session, correlation, iteration, name, stream and more; in order of start."""
+    """GPU work that graphs launched, by start: row, session, correlation, iteration, name, stream and more."""
     calls = profile["api_calls"]
     launches = (
         calls.lazy()
@@ -144,7 +144,7 @@ def _replays(profile: Profile) -> pl.DataFrame:
 
 
 class _NameCodes:
-    """Names as numbers."""
+    """Assigns numbers to names."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -190,7 +190,7 @@ def _captures(profile: Profile, session: int, codes: _NameCodes) -> list[_Sequen
 def _matched(
     profile: Profile, replays: pl.DataFrame, captures: list[_Sequence], codes: _NameCodes
 ) -> list[tuple[Ints, _Sequence | None, Ints, str]]:
-    """For each replay its rows in ``activities``, what it replays, the node of each row, and why there is none."""
+    """For each replay: its rows in ``activities``, the matching sequence, the node of each row, and the ``op_join``."""
     names = replays.with_columns(pl.Series("code", codes.of(replays["name"]), dtype=pl.Int64))
     groups = names.group_by("session", "correlation", maintain_order=True).agg(
         "row", "code", pl.col("iteration").first(), pl.col("stream").n_unique().alias("streams")
@@ -221,10 +221,10 @@ def _matched(
 
 
 def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
-    """Whether a replay can be of a capture."""
+    """Whether a replay matches a capture."""
     if len(capture.names) != len(names):
         return False
-    # Copies and memsets have no kernel, and a name of their own in the replay.
+    # Copies and memsets have no kernel; their names differ in the replay.
     known = Counter(name for name in capture.names if name is not None)
     if not known:
         return one_stream
@@ -233,7 +233,7 @@ def _fits(capture: _Sequence, names: list[int], *, one_stream: bool) -> bool:
 
 
 def _nodes(sequence: _Sequence, names: list[int]) -> Ints:
-    """Which node each kernel of a replay is: the n-th of a name is the n-th of it in the capture."""
+    """The node of each kernel of a replay: the n-th with a name is the n-th with that name in the capture."""
     positions: dict[int | None, list[int]] = {}
     for position, name in enumerate(sequence.names):
         positions.setdefault(name, []).append(position)
@@ -249,7 +249,7 @@ def _nodes(sequence: _Sequence, names: list[int]) -> Ints:
 def _same_work_outside_graph(
     profile: Profile, session: int, rows: list[int], names: list[int], codes: _NameCodes
 ) -> list[_Sequence]:
-    """The latest work before a replay that launched the same kernels in the same order and whose ops are known."""
+    """The latest earlier work outside a graph with the same kernels in the same order and known ops."""
     activities = profile["activities"]
     first = activities["start_ns"][rows[0]]
     before = (
@@ -276,7 +276,7 @@ def _same_work_outside_graph(
 def _with_ops(
     profile: Profile, replays: pl.DataFrame, found: list[tuple[Ints, _Sequence | None, Ints, str]]
 ) -> Profile:
-    """The profile with ops for each replay that was matched, and what is said of the others."""
+    """Add the ops of matched replays, and the reasons for the others."""
     activities, ops = profile["activities"], profile["ops"]
     parent = ops["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
     of_row = dict(replays.select("row", "session").iter_rows())
@@ -290,7 +290,7 @@ def _with_ops(
     height = ops.height
     for rows, sequence, nodes, join in found:
         if sequence is None:
-            # A session that records no ops says of no work why it has none.
+            # Without recorded ops, no work gets a reason.
             joined_rows.append(rows[(op[rows] < 0) & is_said[rows]])
             joins += [join] * len(joined_rows[-1])
             continue
@@ -323,7 +323,7 @@ def _with_ops(
             pl.col("parent").fill_null(-1),
             pl.col("forward").cast(pl.Int64).fill_null(-1),
         )
-        # The number of an op is its row, and those of a session stand together.
+        # The number of an op is its row, and the ops of a session are consecutive.
         if profile["sessions"].height > 1:
             order = np.argsort(whole["session"].to_numpy(), kind="stable")
             moved = np.empty(len(order) + 1, np.int64)
@@ -347,7 +347,7 @@ def _with_ops(
 
 
 def _with_parents(ops: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
-    """Ops with all ops around them: their rows, the place of the parent of each among them, and that of each node."""
+    """Ops and their ancestors: their rows, the index of the parent of each, and the index of each node's op."""
     wanted = np.unique(ops[ops >= 0])
     while len(more := np.setdiff1d(parent[wanted][parent[wanted] >= 0], wanted)):
         wanted = np.union1d(wanted, more)

@@ -1,4 +1,4 @@
-"""Which ranges mark the iterations of a training or inference loop, and what the steps of a server tell."""
+"""Finds the ranges that mark the iterations of a training or inference loop, and parses the steps of servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SGLANG: Final = (
 _CAPTURE: Final = r"^capture_(?P<batch>[0-9]{1,9})_(?P<mode>[A-Z_]{1,40})"
 
 SERVER_STEP: Final = r"^execute_(?:[0-9]+_)?(?:context|new)_[0-9]|^step\[[A-Z_]+|^capture_[0-9]+_[A-Z]"
-"""Names of steps of servers, also of versions of which only the name is known."""
+"""Names of steps of servers, including versions whose details are not parsed."""
 
 _SGLANG_PHASES: Final = {
     "DECODE": DECODE,
@@ -49,10 +49,14 @@ _SGLANG_PHASES: Final = {
 
 
 def server_steps(names: pl.Series) -> pl.DataFrame:
-    """What the names of ranges tell of the batch that a server ran, one row a name, in their order.
+    """The batch of each step of an inference server, from the names of its ranges.
 
     Args:
-        names: Names; those that are no steps give nulls.
+        names: Names of ranges; other ranges give nulls.
+
+    Returns:
+        One row per name: phase, requests, prefill_requests, decode_requests, query_tokens, prefill_tokens,
+        decode_tokens, kv_tokens (keys that the queries attend to) and captured_batch (batch of a recorded graph).
 
     >>> server_steps(pl.Series(["step[DECODE bs=32]"])).select("phase", "requests", "query_tokens").row(0)
     ('decode', 32, 32)
@@ -115,20 +119,20 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class AttentionSums:
-    """What the attention of a server's step works on, summed over its requests."""
+    """Sums over the requests of a server's step that determine the cost of attention."""
 
     prefill_squares: int
-    """Query tokens squared of the requests in prefill."""
+    """Query tokens squared, over requests in prefill."""
     prefill_products: int
-    """Query tokens times key tokens of the requests in prefill."""
+    """Query tokens times key tokens, over requests in prefill."""
     decode_products: int
-    """The same of the requests in decode."""
+    """Query tokens times key tokens, over requests in decode."""
     kv_tokens: int
     """Key tokens of all requests."""
 
 
 def attention_sums(name: str) -> AttentionSums | None:
-    """The sums in the annotation of a step; None where it has none.
+    """The sums in the annotation of a step; None if there are none.
 
     >>> attention_sums("execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk70sqsq2sqsk70)").kv_tokens
     70
@@ -157,10 +161,10 @@ _NOT_A_STEP: Final = re.compile(r"nccl|optimizer|zero_grad|dataloader|scheduler|
 """Ranges of parts of iterations, although their names may contain ``step`` (``Optimizer.step#SGD.step``)."""
 
 _SERVER: Final = "server step"
-"""The family of the steps of servers, in whose names requests and tokens are counted: they are numbered by position."""
+"""The family of server steps. Their names hold numbers of requests and tokens, so they are numbered by position."""
 
 _SERVER_RANK: Final = -1
-"""They are the surest."""
+"""Before all other families."""
 
 _LEAST_COVERED: Final = 0.5
 """The ranges of a family cover at least this share of the time from the first to the last."""
@@ -171,20 +175,19 @@ class Steps:
     """The ranges that mark iterations."""
 
     ranges: pl.DataFrame
-    """The ranges given, with ``iteration`` filled for those that mark one."""
+    """The ranges, with ``iteration`` for those that mark one."""
     source: str | None
-    """The source of the iterations, for people; None if there are none."""
+    """The source of the iterations as text; None if there are none."""
 
 
 def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     """Find the family of ranges that marks iterations, and number them.
 
-    A family is the ranges of one thread whose names differ only in their numbers. It marks iterations if its
-    ranges do not overlap, there are two or more (one is enough for PyTorch's own ``ProfilerStep#``), and its name says
-    step, iteration, batch or epoch. Steps of an inference server are one family, whatever they do; where they are
-    annotated they mark the iterations, a single one as well, and however long the server waits between them.
-    The number of an iteration is the number in the name if it increases from each to the next; otherwise iterations
-    count from 0.
+    A family is the ranges of one thread whose names differ only in their numbers. It marks iterations if its ranges do
+    not overlap, there are two or more (one is enough for PyTorch's own ``ProfilerStep#``), and its name contains step,
+    iteration, batch or epoch. All steps of an inference server are one family; if annotated, they mark the iterations,
+    even a single one, and regardless of the time between them. The number of an iteration is the number in the name if
+    it increases from each to the next; otherwise iterations count from 0.
 
     Args:
         ranges: Of one session, columns of the model.

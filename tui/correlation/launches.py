@@ -39,7 +39,7 @@ def with_launch(activities: pl.DataFrame, api_calls: pl.DataFrame) -> pl.DataFra
 
 
 def launching_calls(correlations: pl.Series, api_calls: pl.DataFrame) -> pl.Series:
-    """The row of the call that launched each activity; null where there is none.
+    """The row of the call that launched each activity; null if unknown.
 
     Args:
         correlations: Of the activities of one session.
@@ -101,7 +101,7 @@ def with_waits(api_calls: pl.DataFrame, waits: pl.DataFrame, by: Sequence[str] =
     Args:
         api_calls: With the columns of ``by``.
         waits: `WAITS` and the columns of ``by``.
-        by: What tells calls apart.
+        by: The columns that identify a call.
     """
     if waits.is_empty():
         return api_calls

@@ -1,4 +1,4 @@
-"""The one rule for implausible times: what no recording can hold is dropped before it is added up or linked.
+"""The rule for implausible times, which are dropped before any sum or correlation.
 
 A recording lasts at most a week. A start more than a week from the median start of its recording is dropped, and so is
 a duration that is negative or longer than a week. Dropped times become null; the other values of the row stay.
@@ -150,7 +150,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
             continue
         reason = f"{_LABELS[name]} with an impossible duration (negative or too long), which is shown as unknown"
         _report(frames[name].filter(bad), reason, report)
-        plausible_columns = {column: pl.when(one).then(column) for column, one in plausible.items()}
+        plausible_columns = {column: pl.when(condition).then(column) for column, condition in plausible.items()}
         if name == "activities":  # a rate over an impossible duration is meaningless
             plausible_columns["throughput"] = pl.when(~bad).then("throughput")
         frames[name] = frames[name].with_columns(**plausible_columns)

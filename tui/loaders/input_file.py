@@ -53,12 +53,12 @@ else:
         import zlib
 
 PIECE: Final = 1 << 20
-"""At most this many bytes come out at a time (zstd: 16 MiB, of a hostile input)."""
+"""The most bytes per decompressed piece (zstd: 16 MiB for hostile input)."""
 
 _ZSTD_INPUT: Final = 512
 """A zstd block of four bytes can hold 128 KiB, so a small input bounds the output."""
 _GZIP_INPUT: Final = 1 << 17
-"""Where a stream is damaged, the last so many bytes before are lost with it."""
+"""Bytes per step; so many bytes before damage are lost."""
 _GZIP_FORMAT: Final = 31
 """``wbits`` of zlib: the largest window, with the header and checksum of gzip."""
 
@@ -71,11 +71,11 @@ _MAGIC: Final = {
 
 
 class DamagedStreamError(Exception):
-    """A compressed stream ends early or is damaged; what came before it is good."""
+    """A compressed stream ends early or is damaged; the pieces before are valid."""
 
 
 class Readable(Protocol):
-    """Something with a ``read`` that returns up to so many bytes, and none at the end."""
+    """An object with a method ``read`` that returns at most ``size`` bytes, and none at the end."""
 
     def read(self, size: int, /) -> bytes:
         """Read."""
@@ -86,12 +86,12 @@ class _Pieces(Protocol):
 
 
 def compression_of(head: bytes) -> str | None:
-    """Which compression an input that begins with ``head`` has: gzip, bzip2, xz, zstd or None."""
+    """The compression of an input that begins with ``head``: gzip, bzip2, xz, zstd or None."""
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def decompressed(compression: str, stream: Readable) -> Iterator[bytes]:
-    """What a compressed stream holds.
+    """The decompressed pieces of a stream.
 
     Raises:
         DamagedStreamError: It ends before its end mark, or is damaged.
@@ -108,7 +108,7 @@ def decompressed(compression: str, stream: Readable) -> Iterator[bytes]:
     except (zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         raise DamagedStreamError(f"the {compression} stream is damaged ({error})") from error
     except OSError as error:
-        if error.errno is not None:  # a failed read; bz2 alone reports damage as a bare OSError
+        if error.errno is not None:  # a failed read; bz2 reports damage as an OSError without errno
             raise
         raise DamagedStreamError(f"the {compression} stream is damaged ({error})") from error
 
@@ -163,13 +163,13 @@ _FRAMED: Final[dict[str, Callable[[Readable], Iterator[bytes]]]] = {"gzip": _gzi
 
 
 def open_for_reading(path: str) -> int:
-    """A file, open for reading; a named pipe also before anybody has opened it for writing.
+    """Open a file for reading; a named pipe even if it has no writer yet.
 
     Raises:
-        ProftuiError: It is not there, or may not be read.
+        ProftuiError: It is missing, or may not be read.
     """
     try:
-        # Otherwise opening a named pipe without a writer would block the thread, which then could not be stopped.
+        # Opening a named pipe without a writer would block, and the thread could not be stopped.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(descriptor, True)
         return descriptor
@@ -182,7 +182,7 @@ def open_for_reading(path: str) -> int:
 
 
 def duplicate_descriptor(stream: BinaryIO) -> int | None:
-    """A file descriptor of its own for a stream that has one, so that other users of it do not matter."""
+    """A duplicate of a stream's file descriptor; None if it has none."""
     try:
         return os.dup(stream.fileno())
     except (io.UnsupportedOperation, AttributeError):
@@ -190,18 +190,18 @@ def duplicate_descriptor(stream: BinaryIO) -> int | None:
 
 
 def cannot_read_error(name: str, error: OSError | ValueError) -> ProftuiError:
-    """What to say of an input that cannot be read."""
+    """The error for an input that cannot be read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
 
 
 def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bool:
-    """Whether a file is another than it was, or another one has taken its place.
+    """Whether a file was changed or replaced.
 
     Args:
         descriptor: The open file.
-        path: Where it was opened; None for standard input.
-        before: What it was like.
+        path: Its path; None for standard input.
+        before: Its earlier status.
     """
     after = os.fstat(descriptor)
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
@@ -210,11 +210,11 @@ def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bo
 
 
 def is_replaced(path: str, before: os.stat_result) -> bool:
-    """Whether another file, or none, has the name of one that was opened.
+    """Whether a path no longer leads to the file that was opened.
 
     Args:
-        path: Where it was opened.
-        before: What it was like.
+        path: The path.
+        before: The status of the opened file.
     """
     try:
         now = Path(path).stat()
@@ -224,53 +224,53 @@ def is_replaced(path: str, before: os.stat_result) -> bool:
 
 
 HEAD_SIZE: Final = 1 << 16
-"""Bytes at the beginning that formats are recognized by."""
+"""Bytes at the beginning by which formats are recognized."""
 BLOCK_SIZE: Final = 16 << 20
-"""Bytes: large enough for what is done once for each block to cost nothing, small enough to report progress."""
+"""Bytes: large enough to make the cost per block negligible, small enough to report progress."""
 LINE_LIMIT: Final = 1 << 20
-"""Of a longer line only so many bytes are read, whatever its length."""
+"""Bytes; longer lines are cut."""
 
 _BLOCK_EVERY_S: Final = 0.5
-"""Seconds: a slow pipe shall not be silent until a whole block has come."""
+"""The longest time between two blocks from a slow pipe."""
 _READ_SIZE: Final = 1 << 20
-"""A piece that stays in the cache until it is put into its block."""
+"""Bytes; small enough to stay in the CPU cache until copied to a block."""
 _LINE_SIZE: Final = 1 << 14
-"""Most lines are shorter: so near behind every position a line ends."""
+"""Bytes; longer than most lines."""
 BOMB_SIZE: Final = 1 << 30
 BOMB_RATIO: Final = 500
-"""No profile packs as well as this: what unpacks to more than both is read no further."""
+"""Higher than the compression ratio of any profile; reading stops above both limits."""
 _LARGEST_PAGE: Final = 1 << 24
-"""Bytes: no page of HTML that a person has written is larger."""
+"""Bytes of an HTML page; larger inputs are not treated as HTML."""
 _QUOTED: Final = 1000
-"""Bytes of a line that an issue keeps; a message shows fewer."""
+"""Bytes of a line that an issue stores; messages show fewer."""
 _SNIFF_SIZE: Final = 512
-"""Bytes that tell how an input is compressed; a pipe may give fewer at a time."""
+"""Bytes to read before the compression is detected; a pipe may deliver fewer at a time."""
 
 
 class InputFile(RawInput):
-    """One input, opened. Its content can be read once, from the beginning, as `blocks` or as `chunks`."""
+    """An open input. Its decompressed content can be read once, from the beginning, as `blocks` or `chunks`."""
 
     compression: str | None
     """gzip, bzip2, xz, zstd or None."""
     encoding: str
-    """The encoding of its text, where it is one: utf-8, utf-16-le or utf-16-be."""
+    """The encoding, if it is a text: utf-8, utf-16-le or utf-16-be."""
     head: bytes
-    """Its first 64 KiB, decompressed; of a text in UTF-16 as UTF-8; without byte order mark."""
+    """Its first 64 KiB, decompressed, UTF-16 converted to UTF-8, without byte order mark."""
     notes: list[Note]
-    """What is odd about the input, complete when it has been read."""
+    """Problems of the input; complete when it has been read."""
     cut_short: str
     """Why the input could not be read to its end, or empty."""
     open_line: Line | None
-    """The last line of its text, where that ends without a line end: it may be cut. Known when it has been read."""
+    """The last line of its text if it has no newline, and so may be cut; set when the text has been read."""
 
     def __init__(
         self, name: str, read: Callable[[int], bytes], *, fd: int | None = None, report: Report = keep_going
     ) -> None:
-        """Begin to read; `InputFile.open` is the way to get one.
+        """Read the head; use `InputFile.open` to make one.
 
         Args:
-            name: What it is called.
-            read: Gives up to so many bytes, none at the end.
+            name: The path, or ``-``.
+            read: Returns at most so many bytes, none at the end.
             fd: The file or pipe that ``read`` reads; this object closes it.
             report: As for `open`.
         """
@@ -295,12 +295,12 @@ class InputFile(RawInput):
 
     @classmethod
     def open(cls, path: str, *, stream: BinaryIO | None = None, report: Report = keep_going) -> InputFile:
-        """Open an input and look at its beginning.
+        """Open an input and read its head.
 
         Args:
             path: A path, or ``-`` for standard input.
-            stream: What to read instead; ``path`` then only names it.
-            report: Told of progress, also while a pipe has nothing to say; its False stops the reading.
+            stream: A stream to read instead; ``path`` is then only its name.
+            report: Called with the progress, also while a pipe is silent; reading stops when it returns False.
 
         Raises:
             ProftuiError: It is missing, unreadable, a directory or empty, or a damaged compressed file from the start.
@@ -322,10 +322,10 @@ class InputFile(RawInput):
 
     @property
     def position(self) -> int | None:
-        """Where in the file the next bytes are read from.
+        """The offset in the file of the next bytes.
 
-        None where its text does not lie in a file that others can open, too: it comes through a pipe, is compressed or
-        not UTF-8, or another file has its name now.
+        None if other processes cannot read the text at that offset: the input is a pipe, compressed, not UTF-8, or
+        the file was replaced.
         """
         is_text = self.compression is None and self.encoding == "utf-8" and not self._pushed_back
         if self._status is None or not is_text or self.name == STANDARD_INPUT or is_replaced(self.name, self._status):
@@ -333,7 +333,7 @@ class InputFile(RawInput):
         return self._begin_at + self.bytes_read
 
     def packed_file(self) -> FileRange | None:
-        """The file where it is compressed and lies where others can open it, too; its text is in UTF-8."""
+        """The file, if it is compressed UTF-8 text that can be opened again; otherwise None."""
         if (
             self.compression is None
             or self.encoding != "utf-8"
@@ -348,7 +348,7 @@ class InputFile(RawInput):
 
     @property
     def unpacked_size(self) -> int:
-        """Bytes of its content; 0 where that is not known before it is read."""
+        """Bytes of its content; 0 if unknown before it is read."""
         return (self.size or 0) if self.compression is None else 0
 
     @property
@@ -357,18 +357,18 @@ class InputFile(RawInput):
         return self._encoding.mark_size
 
     def set_bytes_read(self, count: int) -> None:
-        """Note how much of the input has been read by another process."""
+        """Set the number of bytes that another thread or process has read."""
         self.bytes_read = count
 
     def text(self) -> StoredText:
-        """The lines of the input, as far as `blocks` has come."""
+        """The lines that `blocks` has returned until now."""
         return self._text
 
     def file(self) -> Path:
-        """A plain file with all that the input holds: itself, or a copy that lasts as long as this object.
+        """An uncompressed file with the whole content: the input itself, or a copy that exists as long as this object.
 
         Raises:
-            ProftuiError: There is not enough room for the copy.
+            ProftuiError: There is no room for the copy.
         """
         if self.compression is None and self._status is not None and not self._begin_at and self.name != STANDARD_INPUT:
             return Path(self.name)
@@ -388,14 +388,14 @@ class InputFile(RawInput):
         return path
 
     def chunks(self) -> Iterator[bytes]:
-        """What the input holds, decompressed, in pieces of any size."""
+        """The decompressed content, in pieces of any size."""
         yield from self._chunks
         self.note_change()
 
     def blocks(self, *, block_size: int = BLOCK_SIZE, line_limit: int = LINE_LIMIT) -> Iterator[Block]:
-        """The text of the input as whole lines.
+        """The text in blocks of whole lines.
 
-        A block may be empty, so that the reader can look up from its work while an endless line is passed over.
+        Blocks can be empty, which lets the reader check for a stop while an endless line is skipped.
         """
         line = 1
         self._block_size = block_size
@@ -448,7 +448,7 @@ class InputFile(RawInput):
         return sniffed
 
     def _content(self) -> Iterator[bytes]:
-        """The input, decompressed; what ends it early is noted."""
+        """The decompressed content; notes why it ends early."""
         try:
             if self.compression is None:
                 while data := self.read(self._size_to_read()):
@@ -470,7 +470,7 @@ class InputFile(RawInput):
             yield piece
 
     def bomb_reason(self, size: int) -> str:
-        """Why so many bytes of text are more than what has been read of the file can honestly hold, or empty."""
+        """Why ``size`` bytes of content are implausible for the bytes read (a decompression bomb), or empty."""
         if size <= max(BOMB_SIZE, BOMB_RATIO * self.bytes_read):
             return ""
         return (
@@ -478,9 +478,9 @@ class InputFile(RawInput):
         )
 
     def _size_to_read(self) -> int:
-        """How much of a plain input to read at once.
+        """The number of bytes of an uncompressed input to read at once.
 
-        Where blocks are wanted of a file it is a block that ends with a line, which then needs not be put together.
+        For blocks of a file, it is a block that ends with a line, which needs no copy.
         """
         if self._block_size and self._status is not None and self._fd is not None and not self._pushed_back:
             behind = os.pread(self._fd, _LINE_SIZE, self._begin_at + self.bytes_read + self._block_size)
@@ -488,7 +488,7 @@ class InputFile(RawInput):
         return _READ_SIZE
 
     def end_early(self, reason: str) -> None:
-        """Note why the input could not be read to its end."""
+        """Note why the input ends early."""
         self.cut_short = reason
         self.notes.append(ended_early(reason, self.bytes_read, self.size))
 
@@ -508,7 +508,7 @@ class InputFile(RawInput):
         return StoredText(self.called, os.dup(self._fd) if is_plain and self._fd is not None else None)
 
     def note_change(self) -> None:
-        """Note where the file is another one, or has grown, since it was opened."""
+        """Note if the file was changed or replaced since it was opened."""
         if self._status is None or self._fd is None:
             return
         if has_changed(self._fd, None if self.name == STANDARD_INPUT else self.name, self._status):

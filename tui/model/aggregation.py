@@ -1,4 +1,4 @@
-"""The aggregation: which iterations of a profile are shown, as the user chose them."""
+"""The aggregation: the iterations of a profile that the user chose to see."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 STEP_PHASES: Final = ("prefill", "decode", "mixed", "capture")
-"""What a step of an inference server can do: read prompts, generate tokens, both at once, or record a CUDA graph."""
+"""Phases of a step of an inference server: prefill, decode, both at once, or recording a CUDA graph."""
 
 _PHASE: Final = re.compile(r"(?P<range>.*?)[\s,]*\bphase=(?P<phase>" + "|".join(STEP_PHASES) + r")\s*")
 _RANGE: Final = re.compile(r"\s*(?:(?P<only>[0-9]{1,9})|(?P<first>[0-9]{1,9})?\s*:\s*(?P<last>[0-9]{1,9})?)\s*")
@@ -20,26 +20,26 @@ _RANGE: Final = re.compile(r"\s*(?:(?P<only>[0-9]{1,9})|(?P<first>[0-9]{1,9})?\s
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A range of iterations, and what marks them."""
+    """A range of iterations, and the key that marks them."""
 
     first: int | None = None
-    """Number of the first iteration, None: from the first on."""
+    """The number of the first iteration; None: the first of the profile."""
     last: int | None = None
-    """Number of the last one, which is part of the range; None: to the last."""
+    """The number of the last iteration, inclusive; None: the last of the profile."""
     key: str | None = None
-    """What an iteration ends with: the name of a kernel, op, range or API call; or a loop, as ``loop of 54 launches``.
-    None: as recorded, else as found."""
+    """The end of an iteration: the name of a kernel, op, range or API call, or a loop such as ``loop of 54 launches``.
+    None: as recorded, otherwise as found."""
     phase: str | None = None
     """The phase of a server's steps: prefill, decode, mixed or capture. None: steps of every phase."""
 
     @property
     def is_part(self) -> bool:
-        """Whether work can be left out."""
+        """Whether some iterations are left out."""
         return self.first is not None or self.last is not None or self.phase is not None
 
     @property
     def words(self) -> str:
-        """The range for people; empty where all iterations are meant.
+        """The range as text; empty for all iterations.
 
         >>> Aggregation(3, 7).words, Aggregation(4, 4).words, Aggregation(3).words, Aggregation(key="x").words
         ('iterations 3:7', 'iteration 4', 'iterations 3:', '')
@@ -59,17 +59,17 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class AggregationChoice:
-    """An aggregation that was looked at, to be gone back to."""
+    """An earlier aggregation, to return to."""
 
     chosen: Aggregation
     iterations: int
-    """How many iterations it holds, over all sessions that were shown."""
+    """The number of its iterations, over all sessions shown."""
     at: datetime | None
-    """When it was made; None: as the files were opened."""
+    """When it was chosen; None: when the files were opened."""
 
 
 def is_range(text: str) -> bool:
-    """Whether a text names iterations, as ``3:7``.
+    """Whether a text is a range of iterations, such as ``3:7``.
 
     >>> is_range("3:7"), is_range("5"), is_range("step 5"), is_range(""), is_range("phase=decode")
     (True, True, False, False, True)
@@ -81,7 +81,7 @@ def is_range(text: str) -> bool:
 
 
 def phase_of(text: str) -> str | None:
-    """The phase that a filter of nothing else means.
+    """The phase, if a filter consists of it alone.
 
     >>> phase_of("phase=decode"), phase_of("phase=decode gemm"), phase_of("gemm")
     ('decode', None, None)
@@ -91,7 +91,7 @@ def phase_of(text: str) -> str | None:
 
 
 def aggregation(iterations: str | None, key: str | None) -> Aggregation:
-    """What ``--iterations`` and ``--key`` ask for.
+    """The aggregation of ``--iterations`` and ``--key``.
 
     >>> aggregation("3:7", None), aggregation("5", "step")
     (Aggregation(first=3, last=7, key=None, phase=None), Aggregation(first=5, last=5, key='step', phase=None))

@@ -15,7 +15,7 @@ _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 
 
 def path_text(name: str) -> str:
-    r"""A name with U+FFFD for each byte of it that is no text.
+    r"""A file name with U+FFFD for each byte that is not valid text.
 
     >>> path_text("run \udcff.log") == "run \ufffd.log"
     True
@@ -24,11 +24,11 @@ def path_text(name: str) -> str:
 
 
 WHAT_OPENS: Final = "proftui formats lists the supported formats"
-"""What to do where an input holds no profile."""
+"""The hint if an input holds no profile."""
 
 
 class ProftuiError(Exception):
-    """Something the user can act on: bad input, a bad query, a bad command line.
+    """An error that the user can act on: bad input, a bad query, a bad command line.
 
     Args:
         message: One line that names the file (and line) and what was expected.
@@ -36,7 +36,7 @@ class ProftuiError(Exception):
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
-        # They name files.
+        # Messages contain file names.
         self.message, self.hint = path_text(message), path_text(hint)
         super().__init__(self.message)
 
@@ -45,11 +45,11 @@ class ProftuiError(Exception):
 
 
 class NoProfileError(ProftuiError):
-    """A text in which no table of a profiler was found, however much it looks like one."""
+    """A text without any table of a profiler."""
 
 
 class CommandError(Exception):
-    """A command of the explorer that cannot be carried out; its text is the reason."""
+    """A command of the explorer that failed; the text is the reason."""
 
 
 ADVICE: Final = (
@@ -62,7 +62,7 @@ _NUMPY: Final = re.compile(r"Unable to allocate ([0-9.]+ [KMGTP]?i?B)")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether something failed because there was no memory for it.
+    """Whether an error is due to lack of memory.
 
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(OSError(12, "Cannot allocate memory"))
     (True, True)
@@ -73,24 +73,24 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    # Named, not imported: the command line is read before Polars is there.
+    # By name, because the command line is parsed before Polars is imported.
     return type(error).__module__.startswith(("polars", "pyo3_runtime")) and bool(_POLARS.search(str(error)))
 
 
 def is_out_of_files(error: BaseException) -> bool:
-    """Whether something failed because no more files may be open, of this process or of the system.
+    """Whether an error is due to the limit of open files, of this process or of the system.
 
     >>> is_out_of_files(OSError(24, "Too many open files")), is_out_of_files(OSError(2, "No such file"))
     (True, False)
     """
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return True
-    # Of Polars' panic only the words are left.
+    # A panic of Polars has only its message.
     return type(error).__module__.startswith(("polars", "pyo3_runtime")) and "TooManyOpenFiles" in str(error)
 
 
 def out_of_memory_message(error: BaseException) -> str:
-    """A message that memory ran out, with the amount where it is known.
+    """The message that memory ran out, with the amount if known.
 
     >>> out_of_memory_message(MemoryError("Unable to allocate 7.63 MiB for an array with shape (1000000,)"))
     'not enough memory (for 7.63 MiB more)'
@@ -105,16 +105,16 @@ def out_of_memory_message(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """A suggestion as a question; empty where no name is similar.
+    """A suggestion for a misspelled name; empty if no name is similar.
 
     >>> did_you_mean("kernals", ["api-calls", "kernels"]), did_you_mean("frobnicate", ["kernels"])
     ('did you mean kernels?', '')
     """
-    # Imported here: the command line imports this file before it knows what it is to do.
+    # Imported here because every command imports this file.
     from difflib import get_close_matches
 
     known = {one.lower(): one for one in candidates}
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     begins = [one for one in known if len(name) > 2 and one.startswith(name.lower())]
-    matches = [known[one] for one in (*close, *begins)]
+    matches = [known[match] for match in (*close, *begins)]
     return f"did you mean {matches[0]}?" if matches else ""

@@ -1,4 +1,4 @@
-"""Nested rows as a forest: sums of subtrees, descendants and display order, without per-row Python."""
+"""Nested rows as a forest: subtree sums, ancestors, descendants and display order, without per-row Python."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 NONE: Final = -1
-"""In place of a row: there is none."""
+"""The index for "no row"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """The rows of a frame, with the row that each lies in."""
+    """The rows of a frame with their parents."""
 
     parent: Ints
-    """The row that each lies in, or `NONE`."""
+    """The parent of each row, or `NONE`."""
     levels: tuple[Ints, ...]
-    """The rows of each depth, the outermost first."""
+    """The rows of each depth, roots first."""
 
     def subtree_sums(self, values: Ints) -> Ints:
-        """For each row the sum of its value and those of all rows below it."""
+        """The sum of each row's value and those of its descendants."""
         totals = values.copy()
         for level in reversed(self.levels[1:]):
             np.add.at(totals, self.parent[level], totals[level])
         return totals
 
     def child_sums(self, values: Ints, counted: Flags | None = None) -> Ints:
-        """For each row the sum over its direct children, or those of them that count."""
+        """The sum over the children of each row, or over those that are ``counted``."""
         inner = self.parent != NONE
         if counted is not None:
             inner &= counted
@@ -44,21 +44,21 @@ class Forest:
         return totals
 
     def with_descendants(self, flags: Flags) -> Flags:
-        """The flagged rows and all rows below them."""
+        """The flagged rows and their descendants."""
         inside = flags.copy()
         for level in self.levels[1:]:
             inside[level] |= inside[self.parent[level]]
         return inside
 
     def with_ancestors(self, flags: Flags) -> Flags:
-        """The flagged rows and all rows that they lie in."""
+        """The flagged rows and their ancestors."""
         outside = flags.copy()
         for level in reversed(self.levels[1:]):
             outside[self.parent[level[outside[level]]]] = True
         return outside
 
     def visible(self, unfolded: Flags) -> Flags:
-        """The rows that lie in nothing but unfolded ones."""
+        """The rows whose ancestors are all unfolded."""
         seen = np.ones(len(self.parent), np.bool_)
         for level in self.levels[1:]:
             above = self.parent[level]
@@ -66,7 +66,7 @@ class Forest:
         return seen
 
     def display_order(self, rank: Ints) -> Ints:
-        """All rows, each followed by those below it; rows that lie in the same one by rank, the least first."""
+        """All rows depth first; siblings by ascending rank."""
         if not len(self.parent):
             return np.zeros(0, np.int64)
         sizes = self.subtree_sums(np.ones(len(self.parent), np.int64))
@@ -84,10 +84,10 @@ class Forest:
 
 
 def forest_of(parent: Ints) -> Forest:
-    """The forest of the rows that each row lies in; a row that lies in itself, however far around, lies in none."""
+    """The forest of these parents; rows in a cycle become roots."""
     depth = (parent != NONE).astype(np.int64)
     above = parent.copy()
-    # Each round doubles how far up every row looks.
+    # Pointer doubling.
     for _ in range(len(parent).bit_length() + 1):
         inner = np.flatnonzero(above != NONE)
         if not len(inner):

@@ -11,44 +11,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A view with everything that is needed to return to it as it was left."""
+    """A view with the state that is needed to return to it."""
 
     view: str
-    """Its name, as ``kernels``."""
+    """Its name, such as ``kernels``."""
     level: str = ""
-    """The part of the view that has the focus, as ``kernels``."""
+    """The part of the view with the focus, such as ``kernels``."""
     states: tuple[tuple[str, TableState], ...] = ()
-    """How each of its tables was arranged."""
+    """The arrangement of each table."""
     line: int | None = None
-    """For the log: the line that is shown."""
+    """For the log: the line shown."""
     text: str = ""
-    """For SQL: the query whose rows are shown; for Compare: what with."""
+    """For SQL: the query; for Compare: the other profile."""
     spot: tuple[int, ...] = ()
-    """For the timeline: lane and moment of the cursor, and where the screen starts and what a cell of it is."""
+    """For the timeline: lane and time of the cursor, start of the window, and time per cell."""
 
     def is_same_spot(self, other: Place) -> bool:
-        """Whether both show the same thing, however arranged."""
+        """Whether both show the same, apart from arrangement."""
         return (self.view, self.level, self.line) == (other.view, other.level, other.line)
 
 
 @dataclass(slots=True)
 class History:
-    """The places visited, as a browser keeps them, and the view before this one."""
+    """The visited places, as in a browser, and the place in the previous view."""
 
     places: list[Place] = field(default_factory=list)
-    """The earliest first."""
+    """Earliest first."""
     index: int = -1
-    """Which of them is shown; -1 before the first."""
+    """The index of the current place; -1 before the first."""
     previous: Place | None = None
-    """Where the user was in the view before this one."""
+    """The last place in the previous view."""
 
     @property
     def current(self) -> Place | None:
-        """The place where the user is."""
+        """The current place."""
         return self.places[self.index] if self.places else None
 
     def visit(self, place: Place) -> None:
-        """Go to a place; what lay ahead is forgotten."""
+        """Go to a place; drop the places ahead."""
         here = self.current
         if here is not None and here.view != place.view:
             self.previous = here
@@ -60,18 +60,18 @@ class History:
         self.index += 1
 
     def keep(self, place: Place) -> None:
-        """Remember how the current place looks now."""
+        """Update the current place."""
         if self.places and self.places[self.index].view == place.view:
             self.places[self.index] = replace(place)
 
     @property
     def has_view_before(self) -> bool:
-        """Whether `leave_view` finds one."""
+        """Whether `leave_view` finds a place."""
         here = self.current
         return here is not None and any(place.view != here.view for place in self.places[: self.index])
 
     def leave_view(self) -> Place | None:
-        """Go back to the last place in another view; None where there is none."""
+        """Go back to the last place in another view; None if there is none."""
         here = self.current
         for index in range(self.index - 1, -1, -1):
             if here is not None and self.places[index].view != here.view:
@@ -79,7 +79,7 @@ class History:
         return None
 
     def step(self, by: int) -> Place | None:
-        """Go back (-1) or forward (1); None where there is nothing in that direction."""
+        """Go back (-1) or forward (1); None at the end."""
         if not 0 <= self.index + by < len(self.places):
             return None
         here = self.places[self.index]

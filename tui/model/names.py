@@ -1,4 +1,4 @@
-"""Names of GPU work: the kind of work they stand for, and short forms of demangled C++ names."""
+"""Names of GPU work: the kind of work, and short forms of demangled C++ names."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 _ANONYMOUS: Final = "(anonymous namespace)"
 _UNNAMED: Final = "<unnamed>::"
-"""The same as NVIDIA's demangler writes it."""
+"""The spelling of NVIDIA's demangler."""
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=[ (<]|$)")
 _IDENTIFIER: Final = re.compile(r"([0-9]{1,6})(?![0-9])")
-"""The length of an identifier; no name has a million characters."""
+"""The length prefix of an identifier in a mangled name."""
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
 _CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
 
 DESCRIPTOR: Final = r"(?: \[clone \.kd\]|\.kd)$"
-"""How ROCm marks at the end of a name that it is that of a kernel's descriptor."""
+"""The suffix of the name of a kernel descriptor in ROCm."""
 
 KIND_BY_PREFIX: Final = MappingProxyType(
     {
@@ -31,11 +31,11 @@ KIND_BY_PREFIX: Final = MappingProxyType(
         **{"zeCommandListAppendMemoryCopy": "memcpy", "zeCommandListAppendMemoryFill": "memset"},
     }
 )
-"""How the profiler's own names begin, and the kind of work (``activities.kind``) that each stands for."""
+"""Prefixes of the profilers' own names, and the kind of work (``activities.kind``) of each."""
 
 
 def kind_of(name: str) -> str:
-    """The kind of GPU work that a name stands for: memcpy, memset or um by the profiler's own names, else kernel.
+    """The kind of GPU work with a name: memcpy, memset or um for the profilers' own names, otherwise kernel.
 
     >>> kind_of("[CUDA memcpy HtoD]"), kind_of("Memset (Device)"), kind_of("f(int*)")
     ('memcpy', 'memset', 'kernel')
@@ -44,7 +44,7 @@ def kind_of(name: str) -> str:
 
 
 def without_descriptor(name: str) -> str:
-    """A kernel's name without ROCm's mark of its descriptor.
+    """A kernel's name without the suffix of its descriptor.
 
     >>> without_descriptor("f(int*) [clone .kd]"), without_descriptor("g.kd")
     ('f(int*)', 'g')
@@ -55,8 +55,8 @@ def without_descriptor(name: str) -> str:
 def short_name(name: str) -> str:
     """A kernel's name without return type, template arguments and parameter lists; namespaces stay.
 
-    Names in brackets (``[CUDA memset]``) and names that are no C++ stay as they are; a mangled name is spelt out where
-    its first part is nothing but a list of identifiers. A name that was cut off loses its last, open part.
+    Names in brackets (``[CUDA memset]``) and names other than C++ are unchanged. A mangled name is demangled if it
+    begins with a plain list of identifiers. A name that was cut off loses its last, incomplete part.
 
     >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>>(int, float)")
     'at::native::vectorized_elementwise_kernel'
@@ -79,7 +79,7 @@ def short_name(name: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """The name with template arguments and parameter lists taken out."""
+    """The name without template arguments and parameter lists."""
     parts: list[str] = []
     at = 0
     while at < len(name):
@@ -108,9 +108,9 @@ def _bare(name: str) -> str:
 
 
 def _end_of_group(name: str, start: int) -> int:
-    """The index after the bracket that closes the one at ``start``; the end of the name where none does."""
+    """The index after the bracket that closes the one at ``start``; the end of the name if none does."""
     open_brackets = [_CLOSING[name[start]]]
-    # How often each sign is among them: to look through them at every bracket takes minutes for a name made to hurt.
+    # Counted, because a search at every bracket would be quadratic for hostile names.
     waited_for = Counter(open_brackets)
     at = start + 1
     while at < len(name):
@@ -118,7 +118,7 @@ def _end_of_group(name: str, start: int) -> int:
         if sign == "o" and (operator := _OPERATOR.match(name, at)) and not _is_word(name[at - 1]):
             at = operator.end()
             continue
-        # An arrow's ``>``, or a comparison among template arguments, closes nothing.
+        # The ``>`` of ``->``, or of a comparison in template arguments, closes nothing.
         if sign == open_brackets[-1] and not (sign == ">" and name[at - 1] == "-"):
             waited_for[open_brackets.pop()] -= 1
             if not open_brackets:
@@ -127,7 +127,7 @@ def _end_of_group(name: str, start: int) -> int:
             open_brackets.append(_CLOSING[sign])
             waited_for[_CLOSING[sign]] += 1
         elif sign in ")}]" and waited_for[sign]:
-            # A lone ``<`` was a comparison: what it opened ends with the bracket around it.
+            # An unclosed ``<`` was a comparison: it ends with the enclosing bracket.
             while (closed := open_brackets.pop()) != sign:
                 waited_for[closed] -= 1
             waited_for[sign] -= 1
@@ -138,7 +138,7 @@ def _end_of_group(name: str, start: int) -> int:
 
 
 def _last_word(bare: str) -> str:
-    """What follows the return type."""
+    """The name after the return type."""
     words = bare.split()
     if not words:
         return ""
@@ -148,7 +148,7 @@ def _last_word(bare: str) -> str:
 
 
 def _unmangled(name: str) -> str:
-    """The identifiers at the front of an Itanium-mangled name, or nothing where it starts otherwise."""
+    """The identifiers at the beginning of an Itanium-mangled name; empty for other names."""
     nested = name.startswith("_ZN")
     at = 3 if nested else 2
     parts: list[str] = []
@@ -164,7 +164,7 @@ def _unmangled(name: str) -> str:
         parts.append(_ANONYMOUS if identifier.startswith("_GLOBAL__N_") else identifier)
         if not nested:
             break
-    # A nested name goes on with template arguments (I) or ends (E); anything else would need a real demangler.
+    # Next are template arguments (I) or the end (E) of a nested name; the rest would need a real demangler.
     if not parts or (nested and name[at : at + 1] not in ("I", "E")):
         return ""
     return "::".join(parts)
@@ -176,7 +176,7 @@ def _is_word(sign: str) -> bool:
 
 def kind_by_name() -> pl.Expr:
     """`tui.model.names.kind_of` of the column ``name``, as ``kind``."""
-    # The explorer shows names before Polars is imported.
+    # Imported here because the explorer shows names before it imports Polars.
     import polars as pl
 
     name = pl.col("name").cast(pl.String)

@@ -1,6 +1,6 @@
 """A profile: the frames of one or several inputs, and their source text.
 
-Columns with one value in every row where it is known share its memory.
+Columns with a single distinct value share its memory (`compact_constants`).
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
 
 class LogText(Protocol):
-    """The lines of a text input, to be read again from any place."""
+    """Random access to the lines of a text input."""
 
     @property
     def line_count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
 
     def lines(self, first: int, count: int) -> list[str]:
-        """Lines ``first`` (from 1) and the ``count - 1`` after it, without line ends, as they stand in the input."""
+        """``count`` lines from number ``first`` (from 1), as in the input, without line ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What was read, as frames of `tui.model.schema`; a frame that the input does not feed is empty."""
+    """The frames of `tui.model.schema`; those that the input does not feed are empty."""
 
     frames: Mapping[str, pl.DataFrame]
-    """Every frame of the model by its name."""
+    """Every frame of the model, by name."""
 
     sources: Sequence[str]
-    """The paths as they were given (``-`` for standard input)."""
+    """The paths as given (``-`` for standard input)."""
 
     texts: Mapping[str, LogText] = field(default_factory=dict)
-    """For each source that is a text: its lines."""
+    """The lines of each source that is a text."""
 
     partial: str = ""
-    """Why the frames do not hold all of the input (``stopped at 68%``), or empty."""
+    """Why the frames are incomplete (``stopped at 68%``), or empty."""
 
     gpu: str | None = None
-    """The name of the GPU, as the user gives it, where the input does not record it."""
+    """The name of the GPU as given by the user, if the input does not record it."""
 
     peaks: tuple[tuple[str, float], ...] = ()
-    """Peaks that the user gives, by element type in 10^12 a second, and ``bandwidth`` in 10^9 bytes per second."""
+    """Peaks given by the user: by element type in 10^12 FLOP/s, and ``bandwidth`` in 10^9 bytes per second."""
 
     steps: pl.DataFrame | None = None
     """Its iterations, once they are known: the columns of `iteration_table.iterations` less those that follow
@@ -56,19 +56,19 @@ class Profile:
     which calls, ops and ranges belong to the iteration, by their start; null: no limit)."""
 
     aggregation: Aggregation = field(default_factory=Aggregation)
-    """The iterations that the frames are of, as the user chose them."""
+    """The iterations that the frames cover, as chosen by the user."""
 
     all_iterations: Profile | None = field(default=None, repr=False, compare=False)
-    """Where these are some of the iterations, the profile of all: what runs in the time of one can be of any."""
+    """The profile of all iterations, if this one covers some: work of other iterations can run in their time."""
 
     other_sessions: int = 0
-    """How many more sessions were read, of which the frames hold nothing."""
+    """The number of further sessions that were read but are not in the frames."""
 
     def __getitem__(self, frame: str) -> pl.DataFrame:
         return self.frames[frame]
 
     def only_session(self, session: int) -> Profile:
-        """The same profile with the rows of one session; issues that belong to no session stay.
+        """The profile of one session; issues without a session stay.
 
         Raises:
             ProftuiError: There is no such session.
@@ -88,11 +88,11 @@ def _of_session(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
 
 
 def rows_of_session(data: pl.DataFrame, session: int) -> pl.DataFrame:
-    """The rows of a session: where they lie, without a copy, if those of each session lie together."""
+    """The rows of a session; a slice without a copy if the rows are sorted by session."""
     sessions = column_view(data, "session")
     if not sessions.is_sorted():
         return data.filter(pl.col("session") == session)
-    # Of a sorted column, the first and the last place are looked for, not every row.
+    # A binary search, because the column is sorted.
     first, end = (sessions.set_sorted().search_sorted(session, side) for side in ("left", "right"))
     return data if end - first == data.height else data.slice(first, end - first)
 
@@ -104,7 +104,7 @@ def profile_of(
     text: LogText | None = None,
     partial: str = "",
 ) -> Profile:
-    """Check the frames that a loader made against the model and complete them with empty ones."""
+    """Validate the frames of a loader against the model, and add the missing ones."""
     complete = {
         name: compact_constants(conform(name, frames[name])) if name in frames else empty(name) for name in FRAMES
     }
@@ -112,7 +112,7 @@ def profile_of(
 
 
 def merge_profiles(profiles: Sequence[Profile]) -> Profile:
-    """Several profiles as one: sessions and row ids are renumbered in the order given."""
+    """Merge profiles into one; sessions and row ids are renumbered in the order given."""
     if len(profiles) == 1:
         return profiles[0]
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
@@ -136,24 +136,24 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
 
 
 _MIN_ROWS: Final = 100_000
-"""Rows; fewer take no memory to speak of."""
+"""Rows; smaller frames are not compacted."""
 
 _WHOLE_NUMBERS: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
     pl.Int32: (np.int32, "int32"),
     pl.Int64: (np.int64, "int64"),
     pl.UInt32: (np.uint32, "uint32"),
 }
-"""What they are to numpy and to Arrow."""
+"""The types for numpy and Arrow."""
 
 
 def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFrame:
-    """The same frame: a column whose values are all equal, or all null, costs nothing for a row.
+    """The same frame; a column whose values are all equal, or all null, takes no memory per row.
 
-    Columns of numbers that are equal wherever they are known share what they hold.
+    Columns of numbers with one distinct value besides null share their memory.
 
     Args:
         data: Any frame.
-        least: Rows, at least 1; a frame of fewer is left as it is.
+        least: The least number of rows, at least 1; smaller frames are unchanged.
 
     >>> data = pl.DataFrame({"device": [0] * 100_000})
     >>> compact_constants(data).equals(data)
@@ -161,7 +161,7 @@ def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFram
     """
     if data.height < least:
         return data
-    # Nearly every other column shows at once that it has several values.
+    # Most columns have several values among the first rows.
     ends = data.select(pl.col(column).first().eq_missing(pl.col(column).last()) for column in data.columns).row(0)
     candidates = [column for column, equal in zip(data.columns, ends, strict=True) if equal]
     if not candidates:
@@ -178,7 +178,7 @@ def compact_constants(data: pl.DataFrame, least: int = _MIN_ROWS) -> pl.DataFram
 
 
 def column_view(data: pl.DataFrame, column: str) -> pl.Series:
-    """A column to look at once: a frame that is asked for it by its name keeps it at full size from then on.
+    """A column for a single use; ``data[column]`` would keep a constant column at full size from then on.
 
     >>> column_view(pl.DataFrame({"device": [0, 1]}), "device").to_list()
     [0, 1]
@@ -187,9 +187,9 @@ def column_view(data: pl.DataFrame, column: str) -> pl.Series:
 
 
 def _constant_columns(data: pl.DataFrame) -> list[pl.Series]:
-    """The columns in which every number that is known is the same one, as 1 of all kernels and nothing of copies.
+    """The numeric columns with one distinct value besides null (such as 1 for kernels and null for copies).
 
-    What lies below an unknown value is of no matter: those of one number share it, and zeros are no memory at all.
+    The bytes of a null value do not matter, so columns with the same number share them; zeros take no memory.
     """
     if data.n_chunks() != 1 or data.height < _MIN_ROWS:
         return []
@@ -203,7 +203,7 @@ def _constant_columns(data: pl.DataFrame) -> list[pl.Series]:
     for column, number, last in zip(some, least, most, strict=True):
         if number == last:
             equal_columns.setdefault((type(data.schema[column]), number), []).append(column)
-    # Imported here: most frames have no use for it.
+    # Imported here because most frames do not need it.
     import nanoarrow  # type: ignore[import-untyped]
 
     found = []

@@ -1,4 +1,4 @@
-"""Columns and tables: what a column is, which columns a table shows, and how the user has arranged it."""
+"""Columns and tables: the definition of a column, the columns of a table, and its arrangement by the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class ColumnKind(StrEnum):
-    """How the values of a column are written and compared."""
+    """The kind of a column's values, which decides format and comparison."""
 
     TEXT = "text"
     SYMBOL = "symbol"
@@ -47,36 +47,36 @@ class Column:
     help: str
     """Definition, unit and, where there is one, formula."""
     priority: int = 5
-    """1 stays longest when the screen is narrow, 9 goes first."""
+    """On a narrow screen, columns with 9 are dropped first and columns with 1 last."""
     aliases: tuple[str, ...] = ()
     """Further names in the filter language (``dur`` for ``duration_ns``)."""
     absent: str = ""
-    """What a screen shows where there is no value, if that means more than that it is unknown."""
+    """The text on screens for a missing value, if it means more than unknown."""
     ends_right: bool = False
-    """Its texts are figures of several kinds: they end below each other, as numbers do."""
+    """Its texts are numbers of several kinds, aligned to the right."""
     is_signed: bool = False
-    """A difference: more is written with a plus sign."""
+    """A difference, written with its sign."""
     is_growth: bool = False
-    """A difference of which more is worse: screens show more in red and less in green."""
+    """A difference of which more is worse: shown in red, less in green."""
     is_prose: bool = False
-    """Its texts are sentences: they are cut at the end, after quoted names are shortened."""
+    """Its texts are sentences, cut at the end after quoted names are shortened."""
     is_path: bool = False
-    """Its texts are paths with a line: they are cut at the front."""
+    """Its texts are paths with a line number, cut at the front."""
     sign: str = ""
-    """What its heading on a screen shows after the title, in addition to the unit."""
+    """Text after the title in the heading on screens, besides the unit."""
     is_unit_in_title: bool = False
-    """Its heading names the unit of its values, as ``TFLOP/s``: no sign follows them."""
+    """Its heading contains the unit, such as ``TFLOP/s``, so values are written without."""
     only_above_zero: bool = False
-    """It is informative only where a row has a value above 0."""
+    """It is shown only if a row has a value above 0."""
     compared_with: tuple[str, ...] = ()
-    """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them, and those
-    as important are shown together or not at all."""
+    """Columns of the same kind to compare it with: they share one unit, and those with the same priority are shown
+    together or not at all."""
 
 
 def columns_by_priority(columns: Iterable[Column]) -> list[list[Column]]:
-    """Columns by priority, in groups of those that are shown together or not at all: as ``Before`` and ``Now``."""
+    """Columns by priority, in groups that are shown together or not at all, such as ``Before`` and ``Now``."""
     groups: dict[tuple[object, ...], list[Column]] = {}
-    for column in sorted(columns, key=lambda one: one.priority):
+    for column in sorted(columns, key=lambda column: column.priority):
         groups.setdefault((column.priority, column.compared_with or column.name), []).append(column)
     return list(groups.values())
 
@@ -85,14 +85,14 @@ Sort = tuple[tuple[str, bool], ...]
 """Column names, the most significant first; True sorts largest first."""
 
 UNINFORMATIVE_PRIORITY: Final = 99
-"""The priority of a column that says nothing here, or nothing that another one does not."""
+"""The priority of a column that adds no information to the others."""
 MIN_PINNED: Final = 24
 """The minimum width of a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table of the program: which columns of a frame it shows, in which order, and what identifies a row."""
+    """A table: the columns of a frame that it shows, their order, and the key of a row."""
 
     name: str
     """Its name on the command line and in saved settings, as ``kernels``."""
@@ -104,54 +104,54 @@ class TableSpec:
     """In order of display. Each has a priority for narrow screens."""
 
     key: tuple[str, ...]
-    """Columns that identify a row: the cursor and the marks are kept by it through sort, filter and reload."""
+    """Columns that identify a row; cursor and marks follow it through sort, filter and reload."""
 
     sort: Sort = ()
-    """The order of the frame as it comes, so that the heading can show it; empty: as in the input."""
+    """The initial order of the frame, shown in the heading; empty: as in the input."""
 
     weight: str = ""
-    """The column that shares are taken of (``total_ns``): the status line shows how much of it is visible."""
+    """The column for shares (``total_ns``); the status line shows how much of it is visible."""
 
     pinned: str = "name"
-    """The column that stays in place when the table scrolls sideways, and is never hidden."""
+    """The column that stays in place when the table scrolls horizontally, and is never hidden."""
 
     pinned_least: int = MIN_PINNED
-    """Cells that the pinned column keeps, if its texts are that long, before any other column is shown."""
+    """The cells that the pinned column gets, if its texts are that long, before any other column."""
 
     bars: tuple[str, ...] = ("time_pct",)
-    """Percentages that are drawn as bars as well, where there is room."""
+    """Percentages that are also drawn as bars if there is room."""
 
     behind: tuple[str, ...] = ()
-    """Columns that stand behind the pinned one where that stands last: codes and ids."""
+    """Columns after the pinned column if that is last: codes and ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """How the user has arranged a table."""
+    """The user's arrangement of a table."""
 
     filter: str = ""
-    """In the filter language; rows that do not match are left out."""
+    """The filter; rows that do not match are hidden."""
 
     find: str = ""
-    """In the same language; rows that match are highlighted."""
+    """The search, in the filter language; rows that match are highlighted."""
 
     sort: Sort | None = None
-    """None: as the table comes."""
+    """None: the initial order."""
 
     hidden: frozenset[str] = frozenset()
-    """Columns that the user does not want to see."""
+    """Hidden columns."""
 
     order: tuple[str, ...] = ()
-    """Columns that the user moved, first to last; the others follow in their own order."""
+    """Columns that the user moved, in order; the others follow."""
 
     pinned: tuple[str, ...] = ()
-    """Columns that stay in place next to the pinned column when the table scrolls sideways."""
+    """Further columns that stay in place when the table scrolls horizontally."""
 
     name_last: bool = False
-    """The table's own pinned column stands last and takes all the room that the others leave."""
+    """The pinned column is last and takes the remaining room."""
 
     most_rows: int | None = None
-    """Only so many of the rows, the first ones in the order shown; None: all."""
+    """The maximum number of rows, in the order shown; None: all."""
 
     hides_small: bool = False
     """The smallest rows, which together hold next to nothing of the table's weight, are left out."""

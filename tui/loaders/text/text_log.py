@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _CHECK_EVERY_S: Final = 0.1
-"""Seconds after which a thread that waits looks whether it is still needed, or was interrupted."""
+"""Seconds between two checks of a waiting thread for a stop."""
 
 
 def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Item]:
-    """The same items, each made in a thread while the one before it is in use.
+    """Produce items in a thread, one ahead of the consumer.
 
     The thread ends with the items, with an exception (which is raised here), or when this generator is closed or
     interrupted.
 
     Args:
-        items: Made one at a time.
-        give_up: Called where not all items are wanted: what makes them must not wait for anything any longer.
+        items: The items, produced one at a time.
+        give_up: Called if the consumer stops early; it must make the producer stop waiting.
     """
     ready: queue.Queue[list[Item] | BaseException] = queue.Queue(maxsize=1)
     unwanted = threading.Event()
@@ -76,7 +76,7 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
     def take() -> list[Item] | BaseException:
         while True:
             try:
-                # A wait without an end would not be interrupted by ctrl+c once Polars has installed its own handler.
+                # With Polars' signal handler, Ctrl+C does not interrupt a wait without timeout.
                 return ready.get(timeout=_CHECK_EVERY_S)
             except queue.Empty:
                 continue
@@ -96,14 +96,14 @@ def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Ite
 
 
 _BAD_ROW: Final = (ValueError, OverflowError, PolarsError)
-"""What a reader raises for a row that does not hold what its table promised."""
+"""The exceptions of readers for rows that do not fit their table."""
 
 _GOOD_BULK: Final = 256
-"""A bulk read of fewer lines hardly pays for looking at the rest of the block."""
+"""Lines; a bulk read of fewer lines costs more than it gains."""
 _FIRST_SEARCH: Final = 1024
-"""Lines that are searched for cues at first, where no table is open."""
+"""Lines that are searched for cues at first if no table is open."""
 _LONGEST_WAIT: Final = 8192
-"""Lines that are taken alone, at most, before bulk reading is tried again."""
+"""The most lines that are read one by one before the next bulk read."""
 _LINES_BETWEEN_REPORTS: Final = 256
 """Lines that are read one by one before the next check whether to stop."""
 
@@ -116,7 +116,7 @@ class TextLogLoader:
 
     @property
     def formats(self) -> tuple[Format, ...]:
-        """What it can find in a text."""
+        """The formats that it recognizes."""
         return tuple(text_format.format for text_format in self._text_formats)
 
     @cached_property
@@ -124,7 +124,7 @@ class TextLogLoader:
         return Cues(text_format.cue for text_format in self._text_formats)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure where a cue is in the head; hardly for other text, whose profile may come later; never for a binary."""
+        """High if the head contains a cue, low for other text, 0 for binary input."""
         if not is_text(head):
             return 0.0
         if (tag := tag_of(head)) is not None:
@@ -135,7 +135,7 @@ class TextLogLoader:
         """Read the whole text.
 
         Raises:
-            ProftuiError: No format found anything of its own in it.
+            ProftuiError: No format found a table in it.
         """
         source.report_to(report)
         collector = Collector(source.name, source.preview)
@@ -179,7 +179,7 @@ class _LogReader:
         self.first_line = ""
         """The first line that is not blank."""
         self.bytes_done = 0
-        """How much of the input, as it lies on the disk, the lines read so far take up."""
+        """Bytes of the input, as stored, that the lines until now take."""
         self._source = source
         self._collector = collector
         self._readers = readers
@@ -196,7 +196,7 @@ class _LogReader:
     def read(self, block: Block) -> bool:
         """Read a block; False when asked to stop.
 
-        After a stop while waiting for a silent pipe, all that was received is still read.
+        After a stop while waiting for a silent pipe, the received text is still read.
         """
         asked_before = self._source.stopped
         index = looked_up = 0
@@ -214,15 +214,15 @@ class _LogReader:
         return self._source.keep_going(self._collector.row_count)
 
     def finish(self) -> None:
-        """The text has ended."""
+        """Finish at the end of the text."""
         self._close()
         for reader in self._readers:
             self._call_guarded(reader.finish)
 
     def _outside(self, block: Block, index: int) -> int:
-        """Go to the next line with a cue and offer it to the formats; the index after it."""
+        """Offer the next line with a cue to the readers; returns the index after it."""
         while (position := int(np.searchsorted(self._with_cue, index))) == len(self._with_cue):
-            # A table may begin soon, and take the rest of the block: search few lines first and then more and more.
+            # A table may begin soon and take the rest of the block, so few lines are searched at first.
             first = max(index, self._searched)
             if first == block.line_count:
                 return first
@@ -238,7 +238,9 @@ class _LogReader:
                 continue
             if opened is not True:
                 self._section = opened
-                self._bulk = opened if isinstance(opened, BulkSection) else None  # too slow a question for every line
+                self._bulk = (
+                    opened if isinstance(opened, BulkSection) else None
+                )  # isinstance is too slow for every line
                 self._wait = self._alone = 0
             break
         return index + 1
@@ -251,7 +253,7 @@ class _LogReader:
             return True
 
     def _inside(self, section: Section, block: Block, index: int) -> int:
-        """Read on in a section; the index of the next line to look at."""
+        """Continue a section; returns the index of the next line."""
         if self._alone:
             self._alone -= 1
         elif self._bulk is not None:
@@ -271,9 +273,9 @@ class _LogReader:
         return index
 
     def _in_bulk(self, section: BulkSection, block: Block, index: int) -> int:
-        """Read many lines at once; the index of the first that needs to be taken alone.
+        """Read many lines at once; returns the index of the first line that must be read alone.
 
-        Bulk reading looks at the whole rest of a block: where it keeps stopping, single lines are cheaper for a while.
+        Each bulk read scans the rest of the block; if it stops often, lines are read one by one for a while.
         """
         try:
             stop = section.take_block(block, index)
@@ -297,7 +299,7 @@ class _LogReader:
             self._call_guarded(section.close)
 
     def _call_guarded(self, hand_over: Callable[[], None]) -> None:
-        """Let a section or reader hand over what it holds; where that fails, the rest of the text still counts."""
+        """Call a function of a section or reader; an exception for bad rows becomes an issue."""
         try:
             hand_over()
         except _BAD_ROW as error:
@@ -312,13 +314,13 @@ class _LogReader:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether an input that begins so can be a text: few control characters but those of terminals; NUL may be."""
+    """Whether an input that begins with ``head`` is likely text: few control characters besides those of terminals."""
     controls = head.translate(None, bytes(code for code in range(256) if code >= 32 or code in b"\0\a\b\t\n\f\r\x1b"))
     return len(controls) <= 0.01 * len(head)
 
 
 def cut(text: str, limit: int = 80) -> str:
-    """A text for a message, at most so many characters long."""
+    """A text for a message, cut to ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
