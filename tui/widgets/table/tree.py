@@ -194,7 +194,7 @@ class TreeModel(TableModel):
 
         One with more than half of all is unfolded in any case; one with next to nothing is not.
         """
-        sizes = self.forest.children_sums(np.ones(len(flags), np.int64))
+        sizes = self.forest.child_sums(np.ones(len(flags), np.int64))
         whole = int(self._within[self.forest.levels[0]].sum()) if len(flags) else 0
         heavy = (sizes > 0) & (self._within > whole * WORTH_UNFOLDING)
         while self.room:
