@@ -19,7 +19,7 @@ from tui.analysis.ops.op_attribution import PASSES, classified_work, op_tree, wo
 from tui.analysis.ops.op_costs import by_name as recorded_by_name
 from tui.analysis.ops.op_costs import op_instances, op_overheads, recorded_ops, self_times
 from tui.analysis.ops.op_instances import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
-from tui.analysis.ops.op_trees import by_path
+from tui.analysis.ops.op_trees import by_caller, by_path, by_type
 from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import (
     OPS,
@@ -596,11 +596,14 @@ def test_without_backward_there_are_no_passes() -> None:
 )
 def test_passes_of_recordings_add_up_to_the_flat_totals(name: str) -> None:
     made = load_one(recording_file(f"{name}.pt.trace.json.gz"))
-    tree = by_path(made)
-    assert tree["gpu_self_ns"].sum() == tree["gpu_ns"][0] == made["activities"]["duration_ns"].sum()
-    assert tree["gpu_ns"][0] == ops_by_name(made)["gpu_self_ns"].sum()
-    if "bprop" in made["ops"]["direction"].cast(pl.String).to_list():
-        assert tree.filter(pl.sum_horizontal(PASSES) != pl.col("gpu_ns")).is_empty()
+    tree, trains = by_path(made), "bprop" in made["ops"]["direction"].cast(pl.String).to_list()
+    for one in (tree, by_caller(made), by_type(made)):
+        assert one["gpu_self_ns"].sum() == one["gpu_ns"][0] == made["activities"]["duration_ns"].sum()
+        assert one["gpu_ns"][0] == ops_by_name(made)["gpu_self_ns"].sum()
+        assert one["launches"][0] == made["activities"].height
+        assert one.filter(pl.sum_horizontal(PASSES) != pl.col("gpu_ns")).is_empty() or not trains
+        assert one.select(PASSES).head(1).rows() == tree.select(PASSES).head(1).rows()
+    if trains:
         of_reducer = pl.col("group").cast(pl.String).str.contains("ddp.reducer::", literal=True).fill_null(False)
         backward = made["ops"].filter((pl.col("direction") == "bprop") | of_reducer)["op"]
         launched = made["activities"].filter(pl.col("op").is_in(backward.implode()))["duration_ns"].sum()

@@ -270,11 +270,14 @@ def recorded_leaves(profile: Profile) -> pl.DataFrame:
     """Every recorded op with what it spent itself: the values of `LEAVES`, group, and whether it counts as a call.
 
     An op that can use tensor cores, or does, counts once with all its calls: ``eligible`` and ``on_tc`` are flags.
+    `PASSES` tell the parts of the GPU time, in sessions with backward ops; ``around`` is that of `passes`.
     """
     own = self_times(profile)
     ops = profile["ops"]
     types = recorded_ops(profile).filter(pl.col("why_no_op").is_null())
     types = types.select("session", pl.col("op").cast(pl.String).alias("node"), pl.col("op_type").cast(pl.String))
+    trains = pl.col("session").is_in(training_sessions(profile).implode())
+    is_pass = {name: pl.when(pl.col("pass") == name).then(pl.col("gpu_ns")).otherwise(0) for name in PASSES}
     return (
         own.rename({"op": "number"})
         .with_columns(
@@ -287,6 +290,8 @@ def recorded_leaves(profile: Profile) -> pl.DataFrame:
             pl.col("name").cast(pl.String).alias("node"),
         )
         .join(types, on=["session", "node"], how="left", maintain_order="left")
+        .hstack(passes(profile))
+        .with_columns(pl.when(trains).then(time).alias(name) for name, time in is_pass.items())
     )  # fmt: skip
 
 
@@ -381,13 +386,9 @@ def by_path(profile: Profile) -> pl.DataFrame:
     Where autograd's sequence numbers tell the forward op of a backward op, it stands where that one ran, and so does
     what is computed again for it (activation checkpointing). What the engine does for no op stands under `ENGINE`, what
     distributed wrappers do in backward under `HOOKS`, gradient clipping under `CLIPPING` (`op_attribution.passes`).
-    `PASSES` tell the parts of the GPU time, in sessions with backward ops.
     """
-    ops = recorded_leaves(profile).hstack(passes(profile))
-    time = {name: pl.when(pl.col("pass") == name).then(pl.col("gpu_ns")).otherwise(0) for name in PASSES}
-    trains = pl.col("session").is_in(training_sessions(profile).implode())
-    ops = ops.with_columns(pl.when(trains).then(of_pass).alias(name) for name, of_pass in time.items())
-    return _joined(profile, _by_place(ops, pl.col("around").str.replace_all("/", SEPARATOR, literal=True)), INFERRED)
+    around = pl.col("around").str.replace_all("/", SEPARATOR, literal=True)
+    return _joined(profile, _by_place(recorded_leaves(profile), around), INFERRED)
 
 
 @once_per_profile(*_FRAMES)
