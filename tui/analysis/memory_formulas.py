@@ -463,7 +463,7 @@ def work_of_texts(
     if op is None or model_of(op) is None:
         return NO_FORMULA
     if shapes is None:
-        return NO_SHAPES
+        return NO_LIST if op in _OF_LISTS else NO_SHAPES
     try:
         arguments = _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))
         work = work_of(Call(op, *arguments, step, kernel))

@@ -13,7 +13,7 @@ from tui.analysis.devices import peaks_by_device
 from tui.analysis.flop_formulas import PAGED, WRAPPERS, Work
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
-from tui.analysis.memory_formulas import LISTED, work_of_texts
+from tui.analysis.memory_formulas import LISTED, NO_FORMULA, work_of_texts
 from tui.analysis.ops.op_attribution import PASSES, op_row_of_activities, op_tree, passes
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, ops, ops_spec
@@ -554,9 +554,12 @@ def kernel_rates(profile: Profile) -> pl.DataFrame:
 
 
 def _main_launches(profile: Profile) -> pl.DataFrame:
-    """The launches that do the work of an op alone: session, kind, name, flops, bytes, gpu_ns, roof_ns, bound."""
+    """The launches that do the work of an op alone.
+
+    Columns: session, flops, bytes, roof_ns, bound, activity, kind, name, gpu_ns.
+    """
     work = op_work(profile).filter(pl.col("main_activity").is_not_null())
-    launches = profile["activities"].select("kind", "name", pl.col("duration_ns").alias("gpu_ns"))
+    launches = profile["activities"].select("activity", "kind", "name", pl.col("duration_ns").alias("gpu_ns"))
     return work.select("session", "flops", "bytes", "roof_ns", "bound").hstack(launches[work["main_activity"]])
 
 
@@ -578,17 +581,33 @@ def kernels_with_rates(profile: Profile) -> pl.DataFrame:
     )
 
 
-def rates_of_groups(profile: Profile, codes: Ints) -> pl.DataFrame:
-    """`RATES` of groups of GPU work, of the launches that do the work of an op alone.
+def rates_of_launches(profile: Profile, work: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """`RATES` by keys, of the launches that do the work of an op alone.
 
     Args:
         profile: What was read.
-        codes: For each activity its ``group``, the column that the rows have first.
+        work: GPU work: ``activity`` (as in ``activities``) and its keys.
+        keys: Columns of it.
     """
-    work = op_work(profile).filter(pl.col("main_activity").is_not_null())
-    times = profile["activities"]["duration_ns"].gather(work["main_activity"])
-    groups = pl.Series("group", codes[work["main_activity"].to_numpy()], dtype=pl.Int64)
-    return _summed_rates(work.with_columns(groups, times.alias("gpu_ns")), "group")
+    return _summed_rates(work.select("activity", *keys).join(_main_launches(profile), on="activity"), *keys)
+
+
+def why_no_rates(profile: Profile, activity: int) -> str:
+    """Why the FLOPs and bytes of a launch are not known; empty where they are."""
+    if (_main_launches(profile)["activity"] == activity).any():
+        return ""
+    place = profile["activities"]["activity"].index_of(activity)
+    rows = op_row_of_activities(profile)
+    if place is None or rows[place] == NONE:
+        return "the op that launched it is not known"
+    work = _work_of_calls(profile)
+    owner = _counted_calls(profile["ops"], work)[rows[place]]
+    if owner == NONE:
+        reason = work.filter(pl.col("row") == rows[place])["unknown"]
+        return str(reason.item()) if reason.len() else NO_FORMULA
+    if not (op_work(profile)["row"] == owner).any():
+        return HOST_COPY
+    return f"its op has other launches of more than {100 - 100 * MAIN_SHARE:.0f}% of the op's GPU time"
 
 
 def rates_of_rows(profile: Profile, rows: pl.DataFrame, *keys: str) -> pl.DataFrame:

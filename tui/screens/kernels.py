@@ -16,7 +16,7 @@ from tui.analysis.launch_calls import launch_origin, neighbors
 from tui.analysis.launch_config import launch_config, profiling_command
 from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.occupancy import advice_for
-from tui.analysis.roofline import kernels_with_rates_spec
+from tui.analysis.roofline import has_rates, kernels_with_rates_spec, why_no_rates
 from tui.fitting import clip, shorten_symbol
 from tui.fmt import count, duration, metric, percent, rate, size
 from tui.model.columns import ColumnKind
@@ -376,7 +376,8 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
         rows: Its launches.
     """
     profile = view.profile
-    first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=_distribution(rows))
+    more = [*_distribution(rows), *_roofline(profile, row, rows)]
+    first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=more)
     if rows.is_empty():
         return below(first, spread_not_known(profile, START_TIMES))
     known = spread(rows)
@@ -391,6 +392,13 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
         further = profiling_command(profile, near["activity"][0])
         blocks.append(("To profile a typical launch in depth", next_lines(further)))
     return below(first, [(title, sentence_case(lines)) for title, lines in blocks])
+
+
+def _roofline(profile: Profile, row: Row, rows: pl.DataFrame) -> list[Line]:
+    """Why FLOPs and bytes of a kernel are not known, where those of others are."""
+    if row.get("tb_per_s") is not None or rows.is_empty() or not has_rates(profile):
+        return []
+    return [("Roofline", "unknown", why_no_rates(profile, rows["activity"][0]))]
 
 
 def _distribution(rows: pl.DataFrame) -> list[Line]:

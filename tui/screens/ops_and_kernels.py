@@ -23,7 +23,7 @@ from tui.analysis.ops.op_instances import (
 )
 from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_of_op
 from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
-from tui.analysis.roofline import ops_with_rates_spec
+from tui.analysis.roofline import RATES, has_rates, ops_with_rates_spec, spec_with_rates
 from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.table_spec import TableState
@@ -71,13 +71,15 @@ def selection(row: Row) -> dict[str, Any]:
 def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """The kernels of the selected op; none where no op is selected."""
     row = above.get("ops")
-    if row is None:
-        return kernels_of_op(profile, session=-1, op_type="", direction=None)
-    if is_recorded(row):
+    if row is not None and is_recorded(row):
         rows = kernels_of_recorded_op(profile, **selection(row))
         # Of totals it is not known which kernels are an op's.
         return rows if row["session"] in recorded_sessions(profile).to_list() else rows.clear()
-    return kernels_of_op(profile, session=row["session"], op_type=row["op_type"], direction=row["direction"])
+    if row is None:
+        rows = kernels_of_op(profile, session=-1, op_type="", direction=None)
+    else:
+        rows = kernels_of_op(profile, session=row["session"], op_type=row["op_type"], direction=row["direction"])
+    return rows.with_columns(pl.lit(None).alias(name) for name in RATES)
 
 
 def launches_of_selected_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -92,7 +94,14 @@ def launches_of_selected_kernel(profile: Profile, above: Mapping[str, Row]) -> p
 
 def kernels_spec(profile: Profile) -> TableSpec:
     """How the kernels of an op are shown."""
-    return KERNELS_OF_OP if has_recorded_ops(profile) else OP_KERNELS
+    if not has_recorded_ops(profile):
+        return OP_KERNELS
+    return spec_with_rates(KERNELS_OF_OP) if has_rates(profile) else KERNELS_OF_OP
+
+
+def kernels_of_group_spec(profile: Profile) -> TableSpec:
+    """How the kernels of a group are shown."""
+    return spec_with_rates(KERNELS_OF_GROUP) if has_rates(profile) else KERNELS_OF_GROUP
 
 
 def no_kernels_of_op(profile: Profile) -> str:
@@ -165,7 +174,7 @@ def levels_of(grouping: Grouping) -> tuple[Level, ...]:
             crumb=lambda row: clip_middle(str(row[pinned]), OP_CRUMB),
             spec_for=lambda _profile: grouping.spec,
         ),
-        replace(by_name[1], rows=kernels, spec_for=lambda _profile: KERNELS_OF_GROUP),
+        replace(by_name[1], rows=kernels, spec_for=kernels_of_group_spec),
         replace(by_name[2], rows=launches),
     )
 

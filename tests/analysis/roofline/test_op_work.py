@@ -18,6 +18,7 @@ from tests.corpus import corpus_file, shared_file
 from tests.profiles import load_one
 from tui.analysis.devices import find_peaks, peak_option
 from tui.analysis.iterations.times import with_mfu
+from tui.analysis.ops.op_instances import kernels_of_recorded_op
 from tui.analysis.roofline import (
     calls_of_shape,
     exported_op_work,
@@ -28,6 +29,7 @@ from tui.analysis.roofline import (
     op_work_unknown,
     ops_with_rates,
     rooflines,
+    why_no_rates,
 )
 from tui.loaders.registry import load
 from tui.model.errors import ProftuiError
@@ -160,6 +162,28 @@ def test_columns_of_ops_kernels_and_iterations() -> None:
     assert steps["mfu_pct"].item() == pytest.approx(100 * rate * 2000 / 8000 / 989.4)
     assert op_work_unknown(made).select("op", "gpu_ns", "work_unknown").rows() == [
         ("aten::cat", 1000, "of a list of tensors PyTorch records no element types, and the kernel's name tells none")
+    ]
+
+
+def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
+    ops = [op("aten::linear", 0), op("aten::mm", 1, 0, **MM), op("aten::mm", 3, **MM), op("aten::unique", 6)]
+    work = [
+        *(launched(1, 2000, activity=0), launched(1, 100, "zero", start_ns=3000, activity=1)),
+        *(launched(3, 1000, "half", start_ns=4000, activity=2), launched(3, 1000, "rest", start_ns=6000, activity=3)),
+        *(launched(6, 500, "sort", start_ns=8000, activity=4), kernel("x", 9, start_ns=9000, device=0, activity=5)),
+    ]
+    made = profile(ops=ops, activities=work, devices=H200)
+    rows = kernels_of_recorded_op(made, session=0, op="aten::linear").select("name", "tflops_per_s", "bound").rows()
+    flops = 2 * 1024 * 256 * 512
+    assert [(str(name), rate, bound) for name, rate, bound in rows] == [
+        (GEMM, pytest.approx(flops / 2000 / 1e3), "memory"),
+        ("zero", None, None),
+    ]
+    assert kernels_of_recorded_op(made, session=0, op="aten::unique")["tb_per_s"].to_list() == [None]
+    shared = "its op has other launches of more than 10% of the op's GPU time"
+    assert [why_no_rates(made, number) for number in range(6)] == [
+        *("", shared, shared, shared),
+        *("no formula for this op", "the op that launched it is not known"),
     ]
 
 

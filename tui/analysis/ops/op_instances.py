@@ -25,7 +25,7 @@ from tui.analysis.ops.op_attribution import (
 )
 from tui.analysis.ops.op_costs import NO_OP, recorded_ops, self_times
 from tui.analysis.ops.work_groups import TOTALS_ONLY, WorkGroups, factorised, summed, totals_only
-from tui.analysis.roofline import RATES, rates_of_rows
+from tui.analysis.roofline import RATES, rates_of_launches, rates_of_rows
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
@@ -307,9 +307,9 @@ def kernels_of_recorded_op(
     """The kernels and memory operations that a recorded op launched, and those that ops within it did.
 
     Columns: those of `tui.analysis.kernels.kernels`, launched_by (the innermost op around the launch, null for work
-    without an op), op_type, group and rule (`tui.analysis.ops.op_attribution.classified_work`). Each launch counts
-    once, so they add up to the op's GPU total unless it runs within itself. ``time_pct`` is the share of the session's
-    GPU time.
+    without an op), op_type, group and rule (`tui.analysis.ops.op_attribution.classified_work`), and
+    `tui.analysis.roofline.RATES` of the launches that do the work of an op alone. Each launch counts once, so they add
+    up to the op's GPU total unless it runs within itself. ``time_pct`` is the share of the session's GPU time.
 
     Args:
         profile: Where to look.
@@ -319,6 +319,7 @@ def kernels_of_recorded_op(
     """
     if why_no_op == WITHOUT_OP[2]:
         rows = kernels(profile).filter(pl.col("session") == session).with_columns(pl.lit(None, pl.String).alias("op"))
+        rows = rows.with_columns(pl.lit(None).alias(name) for name in RATES)
     else:
         work = _work_of(profile, session=session, op=op, why_no_op=why_no_op)
         whole = rows_of_session(profile["activities"], session)["duration_ns"].sum()
@@ -335,6 +336,8 @@ def kernels_of_recorded_op(
             .collect()
         )
         rows = with_verdicts_by_name(profile, rows)
+        keys = ["op", "kind", "name"]
+        rows = rows.join(rates_of_launches(profile, work, *keys), on=keys, how="left", nulls_equal=True)
     classes = classified_work(profile).filter(pl.col("session") == session)
     own = classes.select("op", "kind", "name", "why_no_op", "op_type", "group", "rule")
     own = own.filter(pl.col("why_no_op").is_null() if why_no_op is None else pl.col("why_no_op") == why_no_op)

@@ -14,7 +14,7 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launch_calls import with_launched_by
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.ops.ops_by_name import classified_kernels
-from tui.analysis.roofline import rates_of_groups
+from tui.analysis.roofline import rates_of_launches
 from tui.analysis.tensor_core_use import with_verdicts, with_verdicts_by_name
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
@@ -143,11 +143,12 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         pl.col("uses_tensor_core").any(ignore_nulls=False),
         pl.col("line").min(),
     )
+    coded = profile["activities"].select("activity", pl.Series("group", groups.codes, dtype=pl.Int64))
     return (
         groups.keys.with_row_index("group")
         .with_columns(pl.col("group").cast(pl.Int64))
         .join(sums, on="group", how="left", maintain_order="left")
-        .join(rates_of_groups(profile, groups.codes), on="group", how="left", maintain_order="left")
+        .join(rates_of_launches(profile, coded, "group"), on="group", how="left", maintain_order="left")
         .with_columns(share())
         .drop("group")
     )
@@ -156,7 +157,8 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
 def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame:
     """The kernels and memory operations of a group, as `tui.analysis.kernels.kernels`, with the rule of each.
 
-    Further columns: op_type, direction, group, rule (`tui.analysis.ops.ops_by_name.classified_kernels`).
+    Further columns: op_type, direction, group, rule (`tui.analysis.ops.ops_by_name.classified_kernels`), and
+    `tui.analysis.roofline.RATES` of the launches that do the work of an op alone.
     """
     activities = profile["activities"]
     work = activities.filter(pl.Series(groups.codes == group))
@@ -180,6 +182,7 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
     return (
         pl.concat([rows, printed], how="diagonal")
         .join(classes, on=["session", "kind", "name"], how="left", nulls_equal=True)
+        .join(rates_of_launches(profile, work, *KERNELS.key), on=KERNELS.key, how="left", nulls_equal=True)
         .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 
