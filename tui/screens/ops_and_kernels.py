@@ -96,7 +96,7 @@ def kernels_spec(profile: Profile) -> TableSpec:
     """How the kernels of an op are shown."""
     if not has_recorded_ops(profile):
         return OP_KERNELS
-    return spec_with_rates(KERNELS_OF_OP) if has_rates(profile) else KERNELS_OF_OP
+    return spec_with_rates(KERNELS_OF_OP, after="launched_by") if has_rates(profile) else KERNELS_OF_OP
 
 
 def kernels_of_group_spec(profile: Profile) -> TableSpec:
