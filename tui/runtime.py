@@ -6,7 +6,6 @@ so freed memory is kept for reuse while it is needed, and released afterwards. O
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import sys
@@ -135,7 +134,11 @@ def _set_options(options: dict[int, int]) -> None:
 
 def _of_glibc(name: str) -> Any:
     """A function of the C library; None where it has no such one."""
-    return getattr(ctypes.CDLL(None), name, None) if sys.platform.startswith("linux") else None
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes  # only where it is needed: `proftui --version` answers at once
+
+    return getattr(ctypes.CDLL(None), name, None)
 
 
 GC_THRESHOLDS: Final = (20_000, 10, 50)

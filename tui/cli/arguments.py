@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from decimal import Decimal, InvalidOperation
 from typing import Final, NoReturn
 
 from tui import __version__
@@ -340,6 +339,8 @@ def _time(text: str) -> int:
     >>> _time("1.5ms"), _time("20us"), _time("2s"), _time("7ns")
     (1500000, 20000, 2000000000, 7)
     """
+    from decimal import Decimal, InvalidOperation
+
     number = text.rstrip("nuµmsNUMS")
     unit = {"ns": 0, "us": 3, "µs": 3, "ms": 6, "s": 9}.get(text[len(number) :].lower())
     try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from tui.model.errors import ProftuiError, out_of_memory_message
 from tui.terminal import is_utf8
-from tui.text import plain, printable, to_ascii
 
 if TYPE_CHECKING:
     from tui.terminal import Terminal
@@ -49,18 +48,24 @@ def _columns_or(default: int) -> int:
 
 def write_data(text: str) -> None:
     """Write data: UTF-8 whatever the locale, and as it is where no terminal shows it."""
+    from tui.text import printable
+
     shown = printable(text) if sys.stdout.isatty() else text
     sys.stdout.buffer.write(shown.encode("utf-8", "replace"))
 
 
 def write_text(text: str) -> None:
     """Write text for people, in the encoding of their terminal; in ASCII where its locale is not UTF-8."""
+    from tui.text import printable, to_ascii
+
     shown = printable(text) if is_utf8(os.environ) else to_ascii(printable(text))
     sys.stdout.buffer.write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
 def info(message: str, *more: str) -> None:
     """Print a message on standard error, with further lines below it; empty lines are left out."""
+    from tui.text import plain
+
     print(f"proftui: {plain(message)}", file=sys.stderr)
     for line in filter(None, more):
         print(f"         {plain(line)}", file=sys.stderr)

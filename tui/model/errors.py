@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-_NO_TEXT: Final = re.compile("[\ud800-\udfff]")
+_NO_TEXT: Final = "[\ud800-\udfff]"
 """What Python makes of a byte that is no text, which nothing but the file system takes back."""
 
 
@@ -20,7 +20,7 @@ def path_text(name: str) -> str:
     >>> path_text("run \udcff.log") == "run \ufffd.log"
     True
     """
-    return name if name.isprintable() else _NO_TEXT.sub("\ufffd", name)
+    return name if name.isprintable() else re.sub(_NO_TEXT, "\ufffd", name)
 
 
 WHAT_OPENS: Final = "proftui formats lists the supported formats"
@@ -57,8 +57,9 @@ ADVICE: Final = (
 )
 """What a person can do who looks at a view."""
 
-_POLARS: Final = re.compile(r"memory allocation of ([0-9]+) bytes failed|[Oo]ut of memory|[Cc]annot allocate memory")
-_NUMPY: Final = re.compile(r"Unable to allocate ([0-9.]+ [KMGTP]?i?B)")
+# Not compiled here: the command line imports this file before it knows what it is to do.
+_POLARS: Final = r"memory allocation of ([0-9]+) bytes failed|[Oo]ut of memory|[Cc]annot allocate memory"
+_NUMPY: Final = r"Unable to allocate ([0-9.]+ [KMGTP]?i?B)"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -74,7 +75,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     # By name, because the command line is parsed before Polars is imported.
-    return type(error).__module__.startswith(("polars", "pyo3_runtime")) and bool(_POLARS.search(str(error)))
+    return type(error).__module__.startswith(("polars", "pyo3_runtime")) and bool(re.search(_POLARS, str(error)))
 
 
 def is_out_of_files(error: BaseException) -> bool:
@@ -97,9 +98,9 @@ def out_of_memory_message(error: BaseException) -> str:
     >>> out_of_memory_message(MemoryError())
     'not enough memory'
     """
-    if found := _NUMPY.search(str(error)):
+    if found := re.search(_NUMPY, str(error)):
         return f"not enough memory (for {found[1]} more)"
-    if (found := _POLARS.search(str(error))) and found[1]:
+    if (found := re.search(_POLARS, str(error))) and found[1]:
         return f"not enough memory (for {int(found[1]) / (1 << 20):.2f} MiB more)"
     return "not enough memory"
 
