@@ -246,8 +246,9 @@ def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatc
     seen: list[tuple[str, int]] = []
     split = EventSplit(
         {"gpu": ("start_ns",), "other": ("line", "grid"), "on seven": ("name",)},
-        lambda category: "gpu" if category == "kernel" else "other",
-        lambda pid: "on seven" if pid == "7" else None,
+        {"kernel": "gpu"},
+        {"op": "other"},
+        {"7": "on seven"},
     )
     source = InputFile.open("x", stream=io.BytesIO("[\n{}\n]".format(",\n".join(map(json.dumps, events))).encode()))
     trace = read_trace(

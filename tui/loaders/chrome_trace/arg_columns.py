@@ -272,6 +272,8 @@ _MOST_KEYS: Final = 200
 """Distinct keys in a category; above it, arguments are decoded without types."""
 _MOST_RELEARNED: Final = 50
 """How often the structure of a category may be replaced."""
+_SAMPLE: Final = 100
+"""Arguments that are decoded without types first, to learn the types."""
 _LEAST_ROWS: Final = 16
 """The least number of rows for which a pattern is made."""
 _MOST_PATTERNS: Final = 24
@@ -356,15 +358,27 @@ class ArgsDecoder:
             RecursionError: A text is nested too deep.
             NotProvenError: A text is not exactly one value.
         """
-        if self._decoder is not None:
-            try:
-                events = decode_each(self._decoder, raws)
-            except msgspec.ValidationError:
-                pass
-            else:
-                return self._columns(events, rows, texts)
+        if (found := self._typed(raws, rows, texts)) is not None:
+            return found
         decode_each(_ANY, raws)
-        return self._one_by_one(raws, rows, texts)
+        # The types of the first few are used for the others, in ever larger slices.
+        found, begin, count = [], 0, _SAMPLE
+        while begin < len(raws):
+            piece = slice(begin, begin + count)
+            typed = self._typed(raws[piece], rows[piece], texts)
+            found += self._one_by_one(raws[piece], rows[piece], texts) if typed is None else typed
+            begin, count = begin + count, 2 * count
+        return found
+
+    def _typed(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues] | None:
+        """The wanted values, decoded with the types seen so far; None where the types do not match."""
+        if self._decoder is None:
+            return None
+        try:
+            events = decode_each(self._decoder, raws)
+        except msgspec.ValidationError:
+            return None
+        return self._columns(events, rows, texts)
 
     def _columns(self, events: list[Any], rows: Ints, texts: TextCodes) -> list[ArgValues]:
         spelt: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}

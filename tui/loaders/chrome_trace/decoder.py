@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
 from queue import Empty, SimpleQueue
@@ -50,6 +49,7 @@ from tui.runtime import available_cores, shared_cores
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+    from concurrent.futures import Future
 
     import numpy.typing as npt
     from msgspec import Raw
@@ -258,7 +258,8 @@ class Decoder:
 
     def _by_category(self, rows: EventRows, texts: TextCodes) -> Iterator[tuple[ArgsDecoder, Ints]]:
         """The rows of each category, and the decoder of their arguments."""
-        for code in np.unique(rows.cat).tolist() if self._args else ():
+        # Not np.unique, which imports numpy.ma: that takes longer than decoding a block.
+        for code in (np.flatnonzero(np.bincount(rows.cat + 1)) - 1).tolist() if self._args else ():
             cat = None if code == NO_TEXT else texts.all[code]
             decoder = self._args_decoders.get(cat)
             if decoder is None:
@@ -425,6 +426,8 @@ class DecoderPool:
         command: Sequence[str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # worker processes import this file, too, and need none
+
         self.size = count
         self._task = task
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="decode")

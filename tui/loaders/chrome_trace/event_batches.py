@@ -563,15 +563,26 @@ PLACE: Final = ("cat", "name", "pid", "tid")
 class EventSplit:
     """Splits complete events into parts with different columns, so that unneeded columns take no memory.
 
-    Worker processes unpickle it, so the functions must be importable.
+    Worker processes unpickle it: it holds no functions, so that they import nothing of a format.
     """
 
     columns: Mapping[str, Collection[str]]
     """The columns of each part; a column of `ArgKind.TRIPLE` stands for its three columns."""
-    of_category: Callable[[str | None], str | None]
-    """The part of the events of a category, or None."""
-    of_process: Callable[[str | None], str | None]
-    """The part of the events of a ``pid``, or None; an event can be in both parts."""
+    categories: Mapping[str, str]
+    """The part by the category of events, in lower case."""
+    endings: Mapping[str, str]
+    """The part of other categories by what follows their last underscore."""
+    processes: Mapping[str, str]
+    """The part by ``pid``; an event can be in both parts."""
+
+    def of_category(self, category: str | None) -> str | None:
+        """The part of the events of a category, or None."""
+        lower = (category or "").lower()
+        return self.categories.get(lower) or self.endings.get(lower.rpartition("_")[2])
+
+    def of_process(self, pid: str | None) -> str | None:
+        """The part of the events of a ``pid``, or None."""
+        return self.processes.get(pid or "")
 
 
 @dataclass(frozen=True, slots=True)

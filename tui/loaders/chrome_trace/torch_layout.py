@@ -133,7 +133,7 @@ class TorchFlows:
         """
         cats, names = np.array([_codes_of_line(one, texts) for one in self.second_lines], np.int32).reshape(-1, 2).T
         phases = np.zeros(256, np.int32)
-        for letter in np.unique(self.phase).tolist():
+        for letter in np.flatnonzero(np.bincount(self.phase)).tolist():
             phases[letter] = texts[chr(letter)]
         return EventRows(
             cats[self.second_line],

@@ -441,20 +441,11 @@ class Era(Enum):
     """The id of GPU work is the id of its op."""
 
 
-def _role(category: str | None) -> str | None:
-    if category is None:
-        return None
-    lower = category.lower()
-    return _ROLES.get(lower) or _BY_ENDING.get(lower.rpartition("_")[2])
-
-
-def _role_of_process(pid: str | None) -> str | None:
-    """``legacy`` for the events of PyTorch's first profiler."""
-    return _LEGACY_ROLE if pid in LEGACY else None
-
-
 SPLIT: Final = EventSplit(
-    _COLUMNS | {_LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line")}, _role, _role_of_process
+    _COLUMNS | {_LEGACY_ROLE: ("name", "start_ns", "duration_ns", "pid", "tid", "line")},
+    _ROLES,
+    _BY_ENDING,
+    dict.fromkeys(LEGACY, _LEGACY_ROLE),
 )
 """Splits events by role; ``legacy`` is for PyTorch's first profiler."""
 
@@ -478,7 +469,7 @@ class Roles:
         return [
             (category, count)
             for category, count in sorted(self._events.items(), key=lambda item: (-item[1], item[0] or ""))
-            if _role(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
+            if SPLIT.of_category(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
         ]
 
     def describe(self) -> tuple[str, str]:
