@@ -284,9 +284,18 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
 @once_per_profile("activities")
 def _devices(profile: Profile) -> pl.DataFrame:
     """The devices of each session: ``session``, ``device``, ``is_told_by_call``: no two kernels of it share a call."""
-    call = pl.col("correlation").filter(pl.col("kind") == "kernel")
-    is_told = (call.null_count() == 0) & (call.n_unique() == call.len())
-    return profile["activities"].lazy().group_by("session", "device").agg(is_told.alias("is_told_by_call")).collect()
+    activities = profile["activities"]
+    devices = activities.lazy().select("session", "device").unique().collect(engine="streaming")
+
+    def is_told_by_call(session: int, device: int | None) -> bool:
+        # One device at a time: all of them in a group_by need ten times the memory, and five times the time.
+        on_device = pl.col("device").eq_missing(pl.lit(device, pl.Int32))
+        kernels = rows_of_session(activities, session).lazy().filter(pl.col("kind") == "kernel", on_device)
+        calls = kernels.select("correlation").collect(engine="streaming")["correlation"]
+        return not calls.null_count() and calls.n_unique() == calls.len()
+
+    told = [is_told_by_call(session, device) for session, device in devices.rows()]
+    return devices.with_columns(pl.Series("is_told_by_call", told, pl.Boolean))
 
 
 @lru_cache(maxsize=MAX_CACHED_NAMES)
