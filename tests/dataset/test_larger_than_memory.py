@@ -1,9 +1,8 @@
-"""A profile larger than the memory that the program may have: it opens, and every view and every report works.
+"""A profile of twice the memory that the program may have: it opens, and every view and every report works.
 
 What a process may have is what it takes with its libraries and the threads of Polars before anything is opened, and
-a part of what the frames of the profile would take in memory: half of it for one that prints all reports, one after
-the other, and two thirds for one that goes through all views and back. What the earlier ones leave behind is there
-while the later ones work.
+half of what the frames of the profile would take in memory. One process prints all reports, one after the other, and
+one goes through all views and back: what the earlier ones leave behind is there while the later ones work.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def test_screens(dataset: tuple[Path, Path, int]) -> None:
     folder, cache, size = dataset
     there = [view.name for view in SCREENS]
     back = [view for view in reversed(there[:-1]) if view not in NOT_HELD]
-    done = limited(_LIMITED + _SCREENS, size * 2 // 3, folder, *there, *back, cache=cache)
+    done = limited(_LIMITED + _SCREENS, size // 2, folder, *there, *back, cache=cache)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     said = [tuple(line.split()[:3]) for line in done.stdout.splitlines()]
     assert [view for view, _, _ in said] == there + back
