@@ -217,6 +217,8 @@ HOOKS: Final = "(DDP and FSDP hooks)"
 """The group of what distributed wrappers do during backward: gradients are reduced, parameters gathered."""
 CLIPPING: Final = "(gradient clipping)"
 """The group of norms of gradients and their scaling, outside of the optimizer's step."""
+_FORWARD_RANGE: Final = r"(?i)(^|/)(?:forward|fwd)(?:[ _]pass)?(/|$)"
+"""A range around all of forward; a module is named after its class. Backward ops lie in one of their own."""
 _OPTIMIZER: Final = r"(?:^|/)Optimizer\.(?:step|zero_grad)#"
 _HOOK: Final = (
     r"(?:^|/)torch\.distributed\.ddp\.reducer::|(?:^|/)FSDP::(?:pre_backward|post_backward|root_post_backward)|"
@@ -321,7 +323,7 @@ def passes(profile: Profile) -> pl.DataFrame:
         pl.when(pl.col("clips") | pl.col("hooks"))
         .then(pl.concat_str(own_group, pl.when(bare != "").then(bare), separator="/", ignore_nulls=True))
         .when((pl.col("pass") == "backward_gpu_ns") & pl.lit(partner).is_not_null())
-        .then(pl.lit(partner))
+        .then(pl.lit(partner.str.replace(_FORWARD_RANGE, "${1}backward${2}")))
         .when((pl.col("pass") == "backward_gpu_ns") & pl.col("in_engine"))
         .then(
             pl.concat_str(

@@ -383,6 +383,8 @@ def _joined(profile: Profile, recorded: pl.DataFrame, *around: str) -> pl.DataFr
 def by_path(profile: Profile) -> pl.DataFrame:
     """Recorded ops in the modules, ranges or ops that they ran in; backward in those of its forward.
 
+    Where that is a range around all of forward, named so, backward lies in ``backward`` instead.
+
     Where autograd's sequence numbers tell the forward op of a backward op, it stands where that one ran, and so does
     what is computed again for it (activation checkpointing). What the engine does for no op stands under `ENGINE`, what
     distributed wrappers do in backward under `HOOKS`, gradient clipping under `CLIPPING` (`op_attribution.passes`).
