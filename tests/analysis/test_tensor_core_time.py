@@ -206,11 +206,11 @@ def test_the_dashboard_names_both_figures() -> None:
     assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
     left_out = "left out: {} of the time of {} with unknown tensor-core use"
     assert facts["tc_share_pct"].source.endswith(left_out.format("20.00%", "all kernels"))
-    assert facts["tc_efficiency_pct"].source.endswith(left_out.format("29.41%", "ops that could"))
+    assert facts["tc_efficiency_pct"].source.endswith(left_out.format("29.41%", "eligible ops"))
     mostly = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 300, device=0)]
     sources = {fact.name: fact.source for fact in dashboard(profile(activities=mostly, devices=A100)).performance}
-    assert sources["tc_efficiency_pct"] == "unknown for 83.33% of the time of ops that could"
-    assert sources["tc_share_pct"] == "unknown for 75.00% of the time of all kernels"
+    assert sources["tc_efficiency_pct"] == "83.33% of the time of eligible ops has unknown tensor-core use"
+    assert sources["tc_share_pct"] == "75.00% of the time of all kernels has unknown tensor-core use"
     assert facts["tc_unknown_pct"].value == 20.0
     old = dashboard(profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
     assert [(fact.value, fact.source) for fact in old if fact.name.startswith("tc_")] == [

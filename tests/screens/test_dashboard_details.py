@@ -6,9 +6,10 @@ import pytest
 from textual.content import Content
 
 from tests.screens.opening import app_of, opened, press
-from tui.model.columns import COLUMNS
+from tui.analysis.dashboard_facts import Fact
+from tui.model.columns import COLUMNS, ColumnKind
 from tui.screens.dashboard.entries import entry_details
-from tui.screens.dashboard.panels import ChartPanel, StatPanel
+from tui.screens.dashboard.panels import ChartPanel, StatPanel, StatStrip
 from tui.widgets.details import DetailText
 
 TORCH, NSYS = "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"
@@ -48,3 +49,11 @@ async def test_they_are_of_the_line_under_the_cursor_in_whichever_panel_it_is() 
         of = screen.focused
         await press(pilot, "escape")
         assert screen.focused is of
+
+
+def test_a_long_figure_has_lines_of_its_own_below_the_columns() -> None:
+    strip = StatStrip()
+    steps = Fact("steps", "Decode steps", "1 step, 19.1 ms each, 100% of the time, 32 tokens", ColumnKind.TEXT)
+    strip.show([steps, *(Fact(f"n{number}", f"Number {number}", number, ColumnKind.COUNT) for number in range(8))])
+    assert [fact.name for fact in strip.facts][-1] == "steps"
+    assert (strip._lines(78), len(strip._long_lines(78)[0]), len(strip._long_lines(40)[0])) == (2, 1, 2)

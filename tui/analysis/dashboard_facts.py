@@ -347,9 +347,9 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
             "tc_efficiency_pct",
             "TC efficiency (DLProf)",
             use.efficiency_pct,
-            "time of kernels that use tensor cores / kernel time of ops that could",
+            "time of kernels that use tensor cores / kernel time of eligible ops",
             use.eligible_unknown_pct,
-            "ops that could",
+            "eligible ops",
             "no work that could use tensor cores",
         ),
         (
@@ -366,7 +366,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
     for name, label, value, formula, unknown, of_what, nothing in recorded:
         unknown_share = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= MIN_UNKNOWN_PCT else ""
         if value is None:
-            open_time = f"unknown for {unknown_share}" if unknown_share else ""
+            open_time = f"{unknown_share} has unknown tensor-core use" if unknown_share else ""
             facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
         else:
             left_out = f"; left out: {unknown_share} with unknown tensor-core use" if unknown_share else ""

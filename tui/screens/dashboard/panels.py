@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MOST_COLUMNS: Final = 4
 APART: Final = 3
 """Cells between columns."""
+LONGEST: Final = 24
+"""Cells of a figure in a column; a longer one has lines of its own below them."""
 KEYS: Final = frozenset(
     {
         "table.down",
@@ -75,6 +77,8 @@ class StatStrip(Widget, can_focus=True):
         super().__init__(id=id)
         self._facts: tuple[Fact, ...] = ()
         self._unknown: tuple[Fact, ...] = ()
+        self._short = 0
+        """How many of the figures stand in columns: the first ones."""
         self._cursor = 0
 
     @property
@@ -94,14 +98,17 @@ class StatStrip(Widget, can_focus=True):
 
     def show(self, facts: Sequence[Fact]) -> None:
         """Show other figures."""
-        self._facts = tuple(fact for fact in facts if fact.value is not None)
+        known = [fact for fact in facts if fact.value is not None]
+        long = [fact for fact in known if cell_width(self._value(fact)) > LONGEST]
+        self._facts = (*(fact for fact in known if fact not in long), *long)
+        self._short = len(known) - len(long)
         self._unknown = tuple(fact for fact in facts if fact.value is None)
         self._cursor = min(self._cursor, max(0, len(self._facts) - 1))
         self.refresh(layout=True)
 
     def _columns(self, width: int) -> list[tuple[int, int]]:
         """The cells of labels and of values in each column: as many columns as fit."""
-        texts = [(fact.label, self._value(fact)) for fact in self._facts]
+        texts = [(fact.label, self._value(fact)) for fact in self._facts[: self._short]]
         for number in range(MOST_COLUMNS, 0, -1):
             height = -(-len(texts) // number)
             columns = [texts[place : place + height] for place in range(0, len(texts), max(1, height))]
@@ -117,11 +124,18 @@ class StatStrip(Widget, can_focus=True):
         return brief_value(fact.kind, fact.value)
 
     def _lines(self, width: int) -> int:
-        return -(-len(self._facts) // max(1, len(self._columns(width))))
+        return -(-self._short // max(1, len(self._columns(width))))
+
+    def _long_lines(self, width: int) -> list[list[Content]]:
+        """The lines of each figure that stands below the columns."""
+        return [
+            Content.assemble((f"{fact.label} ", "$text-muted"), (plain(self._value(fact)), "bold")).wrap(max(1, width))
+            for fact in self._facts[self._short :]
+        ]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many lines as the columns need, and those of what is unknown."""
-        return self._lines(width) + len(self._unknown_lines(width))
+        return self._lines(width) + sum(map(len, self._long_lines(width))) + len(self._unknown_lines(width))
 
     def _unknown_lines(self, width: int) -> list[Content]:
         """What is unknown, with the reasons; as many lines as it takes."""
@@ -139,18 +153,23 @@ class StatStrip(Widget, can_focus=True):
         lines = []
         for row in range(height):
             pieces: list[Content] = []
-            for place, (label, value) in zip(range(row, len(self._facts), height), columns, strict=False):
+            for place, (label, value) in zip(range(row, self._short, height), columns, strict=False):
                 fact = self._facts[place]
                 piece = Content.assemble(
                     (pad(fact.label, label + 1), "$text-muted"), (pad(self._value(fact), value, right=True), "bold")
                 )
-                if place == self._cursor and self.has_focus:
-                    look = "reverse" if self.has_pseudo_class("ansi") else "bold on $selection"
-                    piece = Content.styled(piece.plain, look)
-                pieces += [piece, Content(" " * APART)]
+                pieces += [self._selected(piece, place), Content(" " * APART)]
             lines.append(Content("").join(pieces[:-1]))
+        for place, long in enumerate(self._long_lines(width), self._short):
+            lines += [self._selected(line, place) for line in long]
         lines += self._unknown_lines(width)
         return Content("\n").join(lines)
+
+    def _selected(self, piece: Content, place: int) -> Content:
+        """A figure as it looks under the cursor, if it is there."""
+        if place != self._cursor or not self.has_focus:
+            return piece
+        return Content.styled(piece.plain, "reverse" if self.has_pseudo_class("ansi") else "bold on $selection")
 
     def _move_to(self, place: int) -> None:
         before = self._cursor
@@ -181,7 +200,7 @@ class StatStrip(Widget, can_focus=True):
 
     def _sideways(self, columns: int) -> None:
         place = self._cursor + columns * self._lines(self.content_size.width)
-        if 0 <= place < len(self._facts):
+        if 0 <= place < self._short and self._cursor < self._short:
             self._move_to(place)
 
     def action_cursor_top(self) -> None:
@@ -207,10 +226,12 @@ class StatStrip(Widget, can_focus=True):
         at = event.get_content_offset(self)
         if at is None:
             return
-        columns = self._columns(self.content_size.width)
+        width = self.content_size.width
+        columns, lines = self._columns(width), self._lines(width)
         edges = list(itertools.accumulate(label + 1 + value + APART for label, value in columns))
         column = min(bisect.bisect_right(edges, at.x), len(columns) - 1)
-        place = column * self._lines(self.content_size.width) + at.y
+        below = list(itertools.accumulate(map(len, self._long_lines(width)), initial=lines))
+        place = column * lines + at.y if at.y < lines else self._short + bisect.bisect_right(below, at.y) - 1
         if place < len(self._facts):
             self._move_to(place)
             if event.chain == 2:
