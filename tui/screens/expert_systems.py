@@ -101,7 +101,7 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     if row["cost_ns"] is not None:
         share = f" ({brief_percent(row['cost_pct'])} of the time)" if row["cost_pct"] is not None else ""
         about.append(("Costs", f"at most {duration(row['cost_ns'])}{share}", row["cost_basis"] or ""))
-    elif row["cost_basis"]:
+    elif row["cost_basis"] not in (None, "", "none"):
         about.append(("Costs", "unknown", row["cost_basis"]))
     if row["cause"]:
         others = (row.get("all_rules") or "").split()[1:]

@@ -59,11 +59,16 @@ WIDE: Final = 110
 FIRST_OPEN: Final = "Open a profile first: enter opens the one under the cursor."
 HELP: Final = (
     "The profiles in this folder and below, recognized by their content, the newest first, and those opened before.",
-    "enter opens the profile under the cursor, or the marked ones together. a opens all profiles of its folder "
-    "together, as the ranks of a job.",
-    "o types a path: tab completes it; a folder is listed. r searches again. , and . switch to what proftui can open.",
-    "/ finds, f filters, s sorts, space marks, y copies the cell. q quits.",
     "Duration and GPU of large files are known once they were opened.",
+    "",
+    "enter  Open the profile under the cursor, or the marked ones together.",
+    "a      Open all profiles of its folder together, as the ranks of a job.",
+    "o      Type a path: tab completes it; a folder is listed.",
+    ", .    Switch between the profiles and what proftui can open.",
+    "r      Search again.",
+    "/ f s  Find, filter, sort.",
+    "space  Mark.",
+    "q      Quit.",
 )
 
 
@@ -429,7 +434,7 @@ class HomeScreen(Screen[None]):
         self._show_text("Home", "\n".join(HELP))
 
     def _show_text(self, title: str, text: str) -> None:
-        open_dialog(self.app, CellDialog(Column("text", title, ColumnKind.TEXT, "esc closes."), text))
+        open_dialog(self.app, CellDialog(Column("text", title, ColumnKind.TEXT, ""), text))
 
     def about(self, title: str) -> dict[str, Any]:
         """What the table of a title is of, for exports."""

@@ -241,7 +241,7 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
         lines.append(("tail", percent(config.tail_pct), f"of its time, if the last wave takes as long: {full}"))
     if config.achieved_pct is not None:
         lines.append(
-            ("est. achieved", percent(config.achieved_pct), "with the blocks that there are (as Kineto has it)")
+            ("est. achieved", percent(config.achieved_pct), "by the blocks of this grid, as Kineto estimates it")
         )
     if config.sm_efficiency_pct is not None and config.sm_efficiency_pct < 100:
         lines.append(("SMs used", percent(config.sm_efficiency_pct), "the others get no block"))

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui.analysis.durations import SLOW
+from tui.fitting import cell_width
 from tui.fmt import column_unit, count, duration, format_value, metric, percent
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from tui.analysis.ops.op_instances import ArgumentValues, OpCalls
     from tui.model.table_spec import Column, TableSpec
 
+_BREAK: Final = re.compile(r"::|[<,(/]")
+"""Behind these a name or a path goes on on the next line."""
 Line = tuple[str, str, str]
 """Label, value, note (dim)."""
 LABEL_GAP: Final = 2
@@ -57,11 +60,32 @@ class Details:
         wrapped: list[Content] = []
         for indent, line in self.lines:
             if width - indent < VALUE_LEAST:
-                wrapped += line.wrap(max(1, width))
+                wrapped += _wrap(line, max(1, width))
                 continue
-            first, *rest = line[indent:].wrap(width - indent)
+            first, *rest = _wrap(line[indent:], width - indent)
             wrapped += [line[:indent] + first, *(part.pad_left(indent) for part in rest)]
         return wrapped
+
+
+def _wrap(line: Content, width: int) -> list[Content]:
+    """A line in lines of so many cells; names and paths that are longer break behind a separator.
+
+    >>> [part.plain for part in _wrap(Content("void at::native::softmax<float, int>"), 20)]
+    ['void at::native::', 'softmax<float, int>']
+    """
+    text = line.plain
+    if cell_width(text) != len(text) or max(map(len, text.split()), default=0) <= width // 2:
+        return line.wrap(width)
+    parts, begin = [], 0
+    while len(text) - begin > width:
+        window = text[begin : begin + width + 1]
+        blank = window.rfind(" ")
+        end = blank if blank > width // 2 else max((one.end() for one in _BREAK.finditer(window[:-1])), default=blank)
+        end = end if end > 0 else width
+        parts.append(line[begin : begin + end])
+        begin += end
+        begin += len(text[begin:]) - len(text[begin:].lstrip(" "))
+    return [*parts, line[begin:]]
 
 
 def sentence_case(lines: Sequence[Line]) -> list[Line]:
@@ -143,6 +167,8 @@ def row_details(
 ) -> Details:
     """Every value of a row, whole, with the columns that the table does not show after those that it does.
 
+    At last the columns in which it has no value.
+
     What is no column for people, as the number of the row around a row, is left out.
 
     Args:
@@ -155,10 +181,12 @@ def row_details(
     shown = [column.name for column in spec.columns]
     others = [name for name in frame_columns if name not in shown and name in titled]
     lines: list[Line] = []
+    unknown: list[str] = []
     for name in [*shown, *others]:
         column = titled[name]
         value = row.get(name)
-        if name in others and value is None:
+        if value is None and not (column.absent or name == spec.pinned):
+            unknown += [column.title] if name in shown else []
             continue
         if value is None and column.absent:
             text = column.absent
@@ -167,7 +195,8 @@ def row_details(
         else:
             text = _column_value(column, value)
         lines.append((column.title, text, ""))
-    return sections([("", [*lines[:1], *more, *lines[1:]])])
+    last = [("No value", ", ".join(unknown), "")] if unknown else []
+    return sections([("", [*lines[:1], *more, *lines[1:], *last])])
 
 
 TALL: Final = 36

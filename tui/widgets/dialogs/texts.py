@@ -279,7 +279,8 @@ class CellDialog(Dialog[None]):
             lines = [plain(line) for line in self._text.splitlines()]
             unit = BASE_UNIT.get(self._column.kind, "") if self._text else ""
             yield Static(Content(f"{chr(10).join(lines)} {unit}".rstrip() or " "), id="cell-text")
-        yield Static(Content(f"{self._column.title}: {self._column.help}"), id="cell-help")
+        if self._column.help:
+            yield Static(Content(f"{self._column.title}: {self._column.help}"), id="cell-help")
 
     def on_mount(self) -> None:
         """Name the column on the border."""
