@@ -29,6 +29,8 @@ from tui.analysis.ranges import (
 from tui.model.aggregation import Aggregation
 from tui.query.facts import informative_columns
 
+MS = 1_000_000
+
 
 def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:
     """A launch of 2 ns."""
@@ -343,6 +345,22 @@ def test_an_iteration_lasts_until_its_gpu_work_ends_where_the_cpu_runs_ahead() -
     ]
     times = iteration_times(made).row(0, named=True)
     assert (times["median_ns"], times["cpu_avg_ns"], times["gpu_avg_ns"], times["runs_ahead"]) == (400, 90, 380, True)
+
+
+def test_a_step_that_the_gpu_begins_long_after_the_cpu_has_ended_it_lasts_as_long_as_its_gpu_work() -> None:
+    """The profiler was started while the GPU had the work of an earlier step: that is not in the recording."""
+    made = profile(
+        ranges=[named("ProfilerStep#7", 0, 2 * MS, iteration=7)],
+        activities=[kernel("gemm", 10 * MS, start_ns=8 * MS, iteration=7)],
+    )
+    rows = iterations(made).drop_nulls("iteration")
+    assert rows.select("start_ns", "duration_ns", "iteration_cpu_ns").rows() == [(8 * MS, 10 * MS, 2 * MS)]
+    assert utilization(made).row(0, named=True)["busy_pct"] == 100.0
+    soon = profile(
+        ranges=[named("ProfilerStep#7", 0, 2 * MS, iteration=7)],
+        activities=[kernel("gemm", 10 * MS, start_ns=2 * MS + 5_000, iteration=7)],
+    )
+    assert iterations(soon).drop_nulls("iteration")["start_ns"].to_list() == [0]
 
 
 def test_the_steps_of_a_recording_that_replays_graphs_take_as_long_as_the_gpu_does() -> None:

@@ -12,7 +12,15 @@ import polars as pl
 from tui.analysis.gpu_time.host_calls import HostPhase, call_intervals, phases_in
 from tui.analysis.gpu_time.idle_gaps import busy_sets, busy_time
 from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, intervals_of_rows, length_of_union
-from tui.analysis.gpu_time.timelines import GpuUse, Timeline, adjusted_timelines, gpu_uses, lengths_by_class, timelines
+from tui.analysis.gpu_time.timelines import (
+    LATE_NS,
+    GpuUse,
+    Timeline,
+    adjusted_timelines,
+    gpu_uses,
+    lengths_by_class,
+    timelines,
+)
 from tui.analysis.grouping import distinct_rows, partition_by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import Tool, tool_of
@@ -232,6 +240,12 @@ def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
     for session, first, last in (*by_host, *by_period, *by_gpu):
         known = found.get(session, (first, last))
         found[session] = min(first, known[0]), max(last, known[1])
+    begun = {session: min(first for own, first, _ in by_gpu if own == session) for session, _, _ in by_gpu}
+    ended = {session: max(last for own, _, last in by_host if own == session) for session, _, _ in by_host}
+    for session, first in begun.items():
+        if first - ended.get(session, first) >= LATE_NS:
+            # Until then the GPU had work that was not recorded, for which all of this waited.
+            found[session] = first, found[session][1]
     return found
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
     Classes = npt.NDArray[np.int8]
 
+LATE_NS: Final = 1_000_000
+"""GPU work that begins so long after the CPU has ended waited for work that was not recorded, as of an earlier step."""
 COMMUNICATION: Final = "communication"
 """The op type of the kernels of NCCL, RCCL, NVSHMEM and the like (``op_types.toml``, and what users add to it)."""
 

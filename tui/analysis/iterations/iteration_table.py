@@ -14,7 +14,7 @@ import polars as pl
 from tui.analysis.durations import share, total
 from tui.analysis.gpu_time.idle_gaps import busy_sets
 from tui.analysis.gpu_time.interval_sets import EMPTY
-from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.gpu_time.timelines import LATE_NS, timelines
 from tui.analysis.grouping import group_rows, unique_values
 from tui.analysis.iterations.keys import Key, find_key, key_cut
 from tui.analysis.iterations.repeating_pattern import found_cut
@@ -43,7 +43,8 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     An iteration lasts from the later of its start on the CPU and the end of the GPU work launched before it, to the
     later of its end on the CPU and the end of the GPU work launched in it. Where the CPU runs ahead, this is the
     period of the loop: from the end of one iteration's GPU work to the end of the next one's. TensorBoard's PyTorch
-    profiler measures steps in the same way.
+    profiler measures steps in the same way. Where the GPU begins the first one `LATE_NS` after the CPU has ended it, it
+    lasts from there: before that the GPU had work of a step that was not recorded.
 
     Columns: session, iteration (as recorded: it can start anywhere; null in the last row), phase (`RECORDED`
     or `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (as above),
@@ -159,7 +160,10 @@ def _with_periods(rows: pl.DataFrame, activities: pl.DataFrame) -> pl.DataFrame:
         .select(*KEYS, pl.min_horizontal("outside_end_ns", "gpu_start_ns").alias("outside_end_ns"))
     )
     before = pl.col("gpu_end_ns").cum_max().shift().over("session")
-    start = pl.max_horizontal("start_ns", before.forward_fill().over("session"), "outside_end_ns")
+    before = before.forward_fill().over("session")
+    is_first = before.is_null() & pl.col("outside_end_ns").is_null()
+    waited = is_first & (pl.col("gpu_start_ns") - pl.col("cpu_end_ns") >= LATE_NS)
+    start = pl.max_horizontal("start_ns", before, "outside_end_ns", pl.when(waited).then("gpu_start_ns"))
     end = pl.max_horizontal("cpu_end_ns", "gpu_end_ns")
     periods = (
         ordered.join(in_flight, on=KEYS, how="left", maintain_order="left")
