@@ -132,7 +132,7 @@ def _spread(judgment: Judgment, sides: Sides) -> str:
 
 
 def _evened_out(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
-    """CompareOptions much longer and shorter GPU work took in all, where one hides the other."""
+    """How much longer and shorter GPU work took in all, where one hides the other."""
     changed = next(rows["delta_ns"].drop_nulls().to_list() for spec, rows in tables if spec is CHANGED_KERNELS)
     longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
     if not longer or not shorter:

@@ -546,7 +546,7 @@ def has_snapshots(sides: Sides) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """CompareOptions two sides are compared."""
+    """How two sides are compared."""
 
     tolerant: bool = False
     """Kernels, ops and API calls that only one side has match without what versions change in their names."""
