@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -47,6 +48,15 @@ async def test_s_sorts_falling_then_rising_then_as_it_came_and_the_cursor_stays_
 async def test_a_cursor_that_was_never_moved_stays_at_the_top() -> None:
     app = TableApp()
     async with app.run_test() as pilot:
+        app.pane.set_sort((("calls", False),))
+        await pilot.pause()
+        assert (app.pane.model.cursor_row, current(app)) == (0, WIDE)
+
+
+async def test_a_table_can_open_on_another_row_than_the_first() -> None:
+    app = TableApp(spec=replace(SPEC, cursor_on=("name", "[CUDA memcpy HtoD]")))
+    async with app.run_test() as pilot:
+        assert current(app) == "[CUDA memcpy HtoD]"
         app.pane.set_sort((("calls", False),))
         await pilot.pause()
         assert (app.pane.model.cursor_row, current(app)) == (0, WIDE)

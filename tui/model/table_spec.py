@@ -124,6 +124,9 @@ class TableSpec:
     behind: tuple[str, ...] = ()
     """Columns after the pinned column if that is last: codes and ids."""
 
+    cursor_on: tuple[str, str] | None = None
+    """Column and value of the row that the cursor is on at first, in the table's own order; None: the first row."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableState:

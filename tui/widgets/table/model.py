@@ -276,7 +276,7 @@ class TableModel:
             keep_row: Where the row under the cursor is left out, stay at the same height of the table.
         """
         rows = TableRows(self.frame, applied.rows)
-        place = rows.shown_row(self.cursor_source_row) if self.cursor_source_row is not None else 0
+        place = rows.shown_row(self.cursor_source_row) if self.cursor_source_row is not None else self._begin(rows)
         if place is None:
             place = self.cursor_row if keep_row else 0
         self.shown_state = self.state
@@ -284,6 +284,13 @@ class TableModel:
         self.share_of = applied.share_base_shown if self.state.share_of_shown else applied.share_base
         self._found = applied.matches.to_numpy()
         self.show_rows(rows, cursor_row=place)
+
+    def _begin(self, rows: TableRows) -> int:
+        """The shown row that the cursor is on before the user moved it or chose another order."""
+        if self.spec.cursor_on is None or self.state.sort is not None or self.state.filter:
+            return 0
+        column, value = self.spec.cursor_on
+        return next(iter((rows.shown()[column].cast(pl.String) == value).arg_true()), 0)
 
     def show_rows(self, rows: TableRows, *, cursor_row: int = 0) -> None:
         """Show these rows, with the cursor on one of them."""
