@@ -176,7 +176,7 @@ def test_sessions_of_one_file_have_one_clock() -> None:
 def test_a_broadcast_may_be_left_before_the_last_has_come() -> None:
     made = job([[0, 3 * MS]], name=BROADCAST)
     assert clocks(made).agree == frozenset()
-    assert "no collective is of a kind that all ranks leave together" in clocks(made).sentence
+    assert "the ranks share no collective that all of them leave together" in clocks(made).sentence
     assert collective_kinds(made)["comm_wait_ns"].to_list() == [None]
 
 

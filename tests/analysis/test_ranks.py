@@ -97,7 +97,9 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
     assert matched(sent).height == 4
     verdict = straggler_verdict(sent)
     assert verdict.session is None
-    assert verdict.sentence == ("straggler unknown: no matched collective is of a kind that all ranks leave together")
+    assert verdict.sentence == (
+        "straggler unknown: the ranks share no all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
+    )
     assert ranks(sent)["came_last"].to_list() == [None, None]
     assert findings(sent).filter(rule="C5")["state"].to_list() == ["not applicable"]
     assert matched_collectives(sent)["last_rank"].to_list() == [None, None]

@@ -185,9 +185,9 @@ def test_out_of_memory_and_a_trace_that_begins_in_the_middle_are_reported() -> N
     reported = reasons(read(snapshot()))
 
     assert reported == [
-        "the trace begins in the middle: 1 releases are of what was allocated before; record with more max_entries to "
-        "see it",
-        "out of memory: 900 MB were asked for, 3 MB were free on the GPU",
+        "the trace begins in the middle: 1 releases are of earlier allocations; record with a larger max_entries to "
+        "see them",
+        "out of memory: 900 MB requested, 3 MB free on the GPU",
     ]
 
 
@@ -380,6 +380,6 @@ def test_the_dashboard_shows_peak_held_memory_largest_stacks_and_failures() -> N
 def test_a_report_of_the_dashboard_has_what_is_held_and_the_peak() -> None:
     text = DashboardReport(read(snapshot())).as_text(Style(100))
 
-    assert "Memory held at last\nDev  Reserved  Allocated" in text
+    assert "Memory held at the end\nDev  Reserved  Allocated" in text
     assert "Memory at the peak\nCall site " in text
     assert "/home/me/model.py(7): forward    0   9.9998 MiB      76.92            2" in text

@@ -202,7 +202,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     )
     unknown_reason = "" if rows.height else "no iteration has the same number of collectives on all ranks"
     if matched(profile).height and not rows.height:
-        unknown_reason = "no matched collective is of a kind that all ranks leave together"
+        unknown_reason = "the ranks share no all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
     return Stragglers(last, often, by_step, _count(rows), _count(long), unknown_reason)
 
 
@@ -279,7 +279,7 @@ def clocks(profile: Profile) -> Clocks:
     )
     if ends.is_empty():
         return Clocks(
-            "clocks are not comparable: no collective is of a kind that all ranks leave together", frozenset()
+            "clocks are not comparable: the ranks share no collective that all of them leave together", frozenset()
         )
     most = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
     good = ends.filter(2 * pl.col("off_ns") <= most)

@@ -201,21 +201,24 @@ def _convert(parser: argparse.ArgumentParser) -> None:
 
 def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="A and B, the baseline and the candidate; with --baseline runs of B"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="baseline A and candidate B; with --baseline, runs of the candidate alone",
     )
     parser.add_argument(
         "--baseline",
         metavar="NAME",
-        help="compare with the runs of this baseline: changes with 90%% intervals over runs and iterations; with "
-        "--fail-on-regression it fails only where the whole interval of the median iteration, of GPU work or of a "
-        "kernel of at least 1%% of GPU time is above",
+        help="compare with the runs of this baseline; changes have 90%% intervals over runs and iterations. "
+        "--fail-on-regression then fails only if the whole interval lies above it, for the median iteration, GPU work "
+        "or a kernel of at least 1%% of GPU time",
     )
     _baseline_dir(parser)
     parser.add_argument(
         "--format",
         choices=("text", *EXPORT_FORMATS),
-        help="default: text; with --frame by the extension of PATH, or csv. text, and without --frame markdown and "
-        "json, hold the whole comparison, the others one table",
+        help="default: text; with --frame by the extension of PATH, or csv. text, markdown and json hold the whole "
+        "comparison (markdown and json with --frame one table), other formats one table",
     )
     parser.add_argument(
         "--frame", choices=DIFF_FRAMES, metavar="FRAME", help=f"one table, all rows: {', '.join(DIFF_FRAMES)}"
@@ -226,13 +229,13 @@ def _diff(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also match kernels, ops and API calls whose names differ by version, library or GPU; marked as similar",
     )
-    parser.add_argument("--whole-runs", action="store_true", help="do not divide by the number of iterations")
+    parser.add_argument("--whole-runs", action="store_true", help="compare whole runs, not iterations")
     parser.add_argument(
         "--fail-on-regression",
         type=_per_cent,
         metavar="PERCENT",
         help="exit with 1 if the median iteration of B is longer by more than this percentage (5%% or 5); without "
-        "iterations its span is compared, without start times its GPU time; exit with 2 if neither is recorded. The "
+        "iterations the span is compared, without start times the GPU time; exit with 2 if none is recorded. The "
         "noise of iterations, other longer times and the largest increases are reported, not judged",
     )
     _selection(parser)
@@ -243,7 +246,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
 
 def _baseline(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    save = actions.add_parser("save", help="save the times of files, each a run of the same thing")
+    save = actions.add_parser("save", help="save the times of several runs, a file for each")
     save.add_argument("name", metavar="NAME")
     _files(save)
     save.add_argument("--overwrite", action="store_true", help="replace a baseline of this name")
@@ -288,7 +291,7 @@ def _table(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "one table of the view", "X in the explorer copies the command for what it shows."
     )
-    group.add_argument("--table", metavar="NAME", help="this table alone, such as launches below kernels")
+    group.add_argument("--table", metavar="NAME", help="only this table, such as launches of view kernels")
     group.add_argument(
         "--row",
         action="append",
@@ -303,15 +306,15 @@ def _table(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY",
-        help="show what lies in this row of a tree, and fold the others; may be repeated",
+        help="unfold this row of a tree and fold the others; may be repeated",
     )
     group.add_argument(
         "--values",
         metavar="COLUMN",
-        help="how the values of this column are distributed, as D in the explorer: bins of numbers, sums by text",
+        help="the distribution of this column, as D in the explorer: a histogram of numbers, sums by text",
     )
     group.add_argument(
-        "--across", metavar="COLUMN", help="with --values sums over the values of both columns, as V: a pivot"
+        "--across", metavar="COLUMN", help="with --values: a pivot, sums by both columns, as V in the explorer"
     )
 
 
@@ -320,9 +323,11 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("rows and columns of the table")
     group.add_argument("--filter", default="", metavar="TEXT", help="only matching rows, as f in the explorer")
     group.add_argument(
-        "--sort", default="", metavar="COLUMNS", help="as --sort=-total_ns,name; - stands for largest first"
+        "--sort", default="", metavar="COLUMNS", help="such as --sort=-total_ns,name; - means largest first"
     )
-    group.add_argument("--columns", default="", metavar="COLUMNS", help="only these, in this order: name,total_ns")
+    group.add_argument(
+        "--columns", default="", metavar="COLUMNS", help="only these columns, in this order: name,total_ns"
+    )
     group.add_argument("--hide-small", action="store_true", help="leave out the smallest rows, at most 1%% of the time")
     _bounds(group)
 

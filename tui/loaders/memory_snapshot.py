@@ -608,9 +608,7 @@ def _report_issues(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.Data
         events.filter(pl.col("action") == "oom").select("device", "size_bytes", "free_bytes").iter_rows()
     ):
         asked, left = (size_text(value) if isinstance(value, int) else "?" for value in (size, free))
-        collector.issue(
-            "warning", None, f"GPU {device}", f"out of memory: {asked} were asked for, {left} were free on the GPU"
-        )
+        collector.issue("warning", None, f"GPU {device}", f"out of memory: {asked} requested, {left} free on the GPU")
     active = (
         blocks.filter(pl.col("state").is_in(ACTIVE)).group_by("segment").agg(pl.col("size_bytes").sum().alias("held"))
     )
@@ -634,6 +632,6 @@ def _report_cut_traces(events: pl.DataFrame, collector: Collector) -> None:
             "info",
             None,
             "",
-            f"the trace begins in the middle: {orphans:,} releases are of what was allocated before; record with more "
-            "max_entries to see it",
+            f"the trace begins in the middle: {orphans:,} releases are of earlier allocations; record with a "
+            "larger max_entries to see them",
         )

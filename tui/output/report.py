@@ -311,7 +311,8 @@ def view_notes(profile: Profile, view: str) -> list[str]:
     if view in ("gpus", "ranks") and ranks.several_ranks(profile):
         verdict = ranks.straggler_verdict(profile)
         notes.append(
-            f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}{f': {verdict.how}' if verdict.how else ''}."
+            f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}."
+            + (f" {verdict.how[:1].upper()}{verdict.how[1:]}." if verdict.how else "")
         )
         notes += [f"{clocks(profile).sentence[:1].upper()}{clocks(profile).sentence[1:]}."] if view == "ranks" else []
     return notes

@@ -87,7 +87,7 @@ DEVICES: Final = TableSpec(
 USES: Final = TableSpec(
     "gpu_uses",
     "Total GPU time",
-    (Column("use", "Used for", ColumnKind.TEXT, "What GPU time was used for.", 1), *columns("total_ns", "time_pct")),
+    (Column("use", "Work", ColumnKind.TEXT, "What took the GPU time.", 1), *columns("total_ns", "time_pct")),
     key=("use",),
     pinned="use",
 )
@@ -225,7 +225,7 @@ def _of_memory(profile: Profile) -> list[_ReportSection]:
     if profile["memory_segments"].is_empty():
         return []
     return [
-        _ReportSection(replace(MEMORY_DEVICES, title="Memory held at last"), memory_devices(profile)),
+        _ReportSection(replace(MEMORY_DEVICES, title="Memory held at the end"), memory_devices(profile)),
         _ReportSection(replace(MEMORY_PEAK, title="Memory at the peak"), memory_peak(profile).head(TOP)),
     ]
 

@@ -63,7 +63,8 @@ def view_table(
     """
     chains = _chains(profile, report, group_by)
     if not chains:
-        raise ProftuiError(f"--view {report} is no table", "without --table, --filter, --sort and --columns")
+        hint = "leave out --table, --filter, --sort, --columns and --limit"
+        raise ProftuiError(f"--view {report} is several tables", hint)
     if report == "flame" and len(keys) == 1:
         return _zoomed(profile, chains[0][0], keys[0])
     chain, place = _place(chains, report, name, len(keys))

@@ -170,7 +170,7 @@ def test_a_finding_has_the_line_of_what_it_names() -> None:
     )
     row = of_rule(findings(made), "Q1")
     assert row["problem"].startswith("`[CUDA memset]` moves 24 MiB in 768 ns: 29.8 TiB/s, above the peak of ")
-    assert row["problem"].endswith(" 1 more row is alike.")
+    assert row["problem"].endswith(" 1 more row is as impossible.")
     assert row["line"] == 84
 
 

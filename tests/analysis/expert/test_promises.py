@@ -279,7 +279,7 @@ def test_long_gaps_during_data_loading_are_reported_as_data_loading() -> None:
         result, inapplicable = ask(rule, with_calls(*holes, ranges=loads)), ask(rule, with_calls(*holes))
         assert isinstance(result, Found)
         assert isinstance(inapplicable, Found)
-        assert result.advice.startswith("Input loading takes 27 ms of these gaps.")
+        assert result.advice.endswith("Input loading takes 27 ms of the idle time.")
         assert not inapplicable.advice.startswith("Input loading")
 
 

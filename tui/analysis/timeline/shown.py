@@ -182,7 +182,7 @@ TIMELINE_LANES: Final = TableSpec(
     (
         Column("lane", "Lane", ColumnKind.TEXT, "A GPU, a stream, or a thread's calls, ops or ranges.", 1),
         *columns("session"),
-        Column("count", "Things", ColumnKind.COUNT, "Launches, calls, ops or ranges with a start and a duration.", 2),
+        Column("count", "Items", ColumnKind.COUNT, "Launches, calls, ops or ranges with a start and a duration.", 2),
         replace(columns("busy_ns")[0], help="Time with any of them active.", priority=2),
         replace(
             columns("busy_pct")[0],

@@ -93,7 +93,7 @@ def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
             return Cause.START_UP, judge_what_repeats(case, first, last)
     loading = sum(loading_within(case, part) for part in parts)
     if 2 * loading > lengths:
-        return Cause.INPUT, f"Input loading takes {duration(loading)} of these gaps. {load_faster(case)}"
+        return Cause.INPUT, f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
     return Cause.PAUSES, otherwise
 
 
@@ -229,7 +229,8 @@ def silent_pauses(case: Case) -> Verdict:
     if start is not None and 2 * before > idle:
         cause, advice = Cause.START_UP.value, judge_what_repeats(case, start[0], start[2])
     elif 2 * loading > idle:
-        cause, advice = Cause.INPUT.value, f"Input loading takes {duration(loading)} of them. {load_faster(case)}"
+        cause = Cause.INPUT.value
+        advice = f"{load_faster(case)} Input loading takes {duration(loading)} of the idle time."
     return Found(
         f"The GPU and {case.api_name} calls were both idle for {duration(idle)} in "
         f"{counted(pauses.height, 'pause')} of {duration(least)} or more. "

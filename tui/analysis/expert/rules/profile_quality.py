@@ -51,7 +51,7 @@ def impossible_rates(case: Case) -> Verdict:
     return Found(
         f"{called(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
         f"{rate(worst['rate'])}, above the peak of {rate(worst['memory_bandwidth'])}."
-        + (f" {counted(wrong.height - 1, 'more row is', 'more rows are')} alike." if wrong.height > 1 else ""),
+        + (f" {counted(wrong.height - 1, 'more row is', 'more rows are')} as impossible." if wrong.height > 1 else ""),
         "The times or sizes of these rows are wrong. Ignore their rates.",
         numbers,
         None,
@@ -59,6 +59,7 @@ def impossible_rates(case: Case) -> Verdict:
         shown,
         "kernels",
         named(wrong["name"].unique(maintain_order=True)),
+        Severity.INFO if case.share(total(wrong["duration_ns"])) < case.limit("Q1", "time_pct") else None,
     )
 
 
@@ -80,7 +81,7 @@ def damaged(case: Case) -> Verdict:
         parts.append(f"{counted(issues.height, 'issue')} while reading; the first: {reason}")
     return Found(
         ". ".join(parts)[:400] + ".",
-        "Totals leave out what was lost. Read the issues, and record again where it matters.",
+        "Read the issues: totals leave out what was lost. Record again where it matters.",
         numbers,
         None,
         "unknown: what was lost is not counted",

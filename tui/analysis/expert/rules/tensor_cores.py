@@ -312,8 +312,8 @@ def below_roof(case: Case) -> Verdict:
     return Found(
         f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}; most: {called(first['op'])} at "
         f"{percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
-        "Start with the ops that save most: other shapes (multiples of 64), layouts, types or libraries; fuse those "
-        "bound by memory.",
+        "Improve the ops that save most: shapes that are multiples of 64, other layouts, types or libraries. Fuse "
+        "those bound by memory.",
         numbers,
         saved,
         "GPU time above 70% of the roof, inferred from shapes and types; ops can overlap",
