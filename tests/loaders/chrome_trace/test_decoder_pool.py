@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import io
 import json
 import subprocess
@@ -24,6 +25,8 @@ from tui.loaders.input_file import InputFile
 from tui.loaders.worker_process import WorkerLostError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.loaders.base import LoadProgress
     from tui.loaders.chrome_trace.event_batches import Trace
 
@@ -141,9 +144,27 @@ def test_a_report_that_stops_keeps_what_was_read(
     assert len(seen) > 2
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
+@pytest.mark.parametrize(("events", "pools"), [(800, 0), (3000, 1)])
+def test_a_small_file_starts_no_workers(
+    events: int, pools: int, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(pack(json.dumps({"traceEvents": EVENTS[:events]}, indent=1).encode()))
+    made: list[int] = []
+
+    def make(task: DecodeTask, count: int) -> DecoderPool:
+        made.append(count)
+        return DecoderPool(task, count)
+
+    trace = read_trace(InputFile.open(str(path)), ARGS, make_pool=make)
+    assert (trace.complete.height, len(made)) == (events, pools)
+
+
 @pytest.mark.parametrize(
     ("cores", "memory", "size", "workers"),
-    [(2, "8G", 1 << 30, 2), (16, "8G", 1 << 30, 12), (16, "8G", 40 << 20, 3), (16, "1G", None, 8), (16, "1k", None, 1)],
+    [(2, "8G", 1 << 30, 2), (16, "8G", 1 << 30, 12), (16, "8G", 60 << 20, 3), (16, "1G", None, 8), (16, "1k", None, 1)],
 )
 def test_as_many_workers_as_cores_memory_and_work_allow(
     cores: int, memory: str, size: int | None, workers: int, monkeypatch: pytest.MonkeyPatch

@@ -343,7 +343,7 @@ _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRE
 _WORKER_BYTES: Final = 128 << 20
 """The most memory of a process, with the block that it decodes and its answer."""
 _FEW_CORES: Final = 4
-_PAYS_BYTES: Final = 16 << 20
+_PAYS_BYTES: Final = 24 << 20
 """Bytes of text that justify starting another process."""
 
 

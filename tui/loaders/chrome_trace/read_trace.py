@@ -388,10 +388,12 @@ _SMALL_BLOCK: Final = 1 << 20
 """Bytes; decoding so much in this process does not block the screen."""
 _BLOCK: Final = 4 << 20
 _BLOCKS_HERE: Final = 8
-"""Blocks that are decoded in this process before the worker processes take over: enough for a small file."""
-_LARGE: Final = 32 << 20
-_LARGE_PACKED: Final = 4 << 20
-"""Bytes of a file on the disk above which worker processes are always used."""
+"""Blocks that are decoded in this process before worker processes take over."""
+_BLOCKS_LEFT: Final = 48
+"""The least number of further blocks for worker processes: fewer are decoded here before the processes have started."""
+_LARGE: Final = 64 << 20
+_LARGE_PACKED: Final = 8 << 20
+"""Bytes of a file on the disk above which worker processes start with the first block."""
 _SHOWN: Final = 200
 _CHECK_EVERY_S: Final = 0.1
 _NEXT_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
@@ -527,9 +529,11 @@ class _TraceReader:
         waiting: deque[tuple[EventBlock, Future[Answer] | None]] = deque()
         try:
             while self._source.keep_going(self._builder.rows):
-                if self._given == _BLOCKS_HERE or (not self._given and self._is_large):
-                    started = started or self._new_pool()
-                if self._given == _BLOCKS_HERE and pool is not started and started is not None:
+                if not self._given and self._is_large:
+                    started = self._new_pool(stream)
+                if self._given == self._blocks_here and started is None:
+                    started = self._new_pool(stream)
+                if self._given == self._blocks_here and pool is not started and started is not None:
                     pool = started
                     blocks.use_file_ranges(_BLOCK)
                     self._decompressor = self._decompressor or blocks.use_decompressor(2 * pool.size + 1)
@@ -565,9 +569,20 @@ class _TraceReader:
         size = self._source.size or 0
         return size >= (_LARGE if self._source.compression is None else _LARGE_PACKED)
 
-    def _new_pool(self) -> DecoderPool | None:
-        size = self._source.size if self._source.compression is None else None
-        workers = most_workers(size)
+    @property
+    def _blocks_here(self) -> int:
+        """The number of blocks after which worker processes take over; a pipe may end at any time."""
+        return _BLOCKS_HERE if self._source.size else _BLOCKS_HERE + _BLOCKS_LEFT
+
+    def _new_pool(self, stream: Stream) -> DecoderPool | None:
+        """Worker processes, or None where they would take longer than decoding here."""
+        left = self._source.size if self._source.compression is None else None
+        if self._given and self._source.size:
+            text_size = self._source.size * stream.text_read // max(1, self._source.bytes_read)
+            left = text_size - stream.position
+            if left < _BLOCKS_LEFT * _SMALL_BLOCK:
+                return None
+        workers = most_workers(left)
         return None if self._make_pool is None or not workers else self._make_pool(self._task, workers)
 
     def _text(self, block: EventBlock) -> bytes:

@@ -310,7 +310,8 @@ class Stream:
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._text = bytearray()
-        self._read = 0
+        self.text_read = 0
+        """Bytes of text read."""
         self.is_at_end = False
         """Whether all text has been returned."""
         self.is_all_read = False
@@ -324,7 +325,7 @@ class Stream:
     @property
     def position(self) -> int:
         """The offset in the text of the next byte to return."""
-        return self._read - len(self._text)
+        return self.text_read - len(self._text)
 
     def continue_from(self, chunks: Iterable[bytes]) -> None:
         """Continue with other text."""
@@ -343,7 +344,7 @@ class Stream:
             self.is_all_read = True
             return False
         self._text += chunk
-        self._read += len(chunk)
+        self.text_read += len(chunk)
         return True
 
     def before_list(self, *, may_be_bare: bool) -> tuple[bytes, bool]:
