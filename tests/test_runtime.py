@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.runtime import environment_changes
+from tui.runtime import numpy_environment
 
 ROOT = Path(__file__).parents[1]
 VARIABLE = "NPY_DISABLE_CPU_FEATURES"
@@ -20,7 +20,7 @@ ZEN_4 = (
 
 
 def test_numpy_does_without_avx512_on_zen_4() -> None:
-    assert environment_changes({}, ZEN_4) == {VARIABLE: "X86_V4 AVX512_ICL AVX512_SPR"}
+    assert numpy_environment({}, ZEN_4) == {VARIABLE: "X86_V4 AVX512_ICL AVX512_SPR"}
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ def test_numpy_does_without_avx512_on_zen_4() -> None:
     ],
 )
 def test_others_are_left_alone(processor: str) -> None:
-    assert environment_changes({}, processor) == {}
+    assert numpy_environment({}, processor) == {}
 
 
 @pytest.mark.parametrize("reported", ["", "AVX512_SPR"])
 def test_settings_of_the_user_are_kept(reported: str) -> None:
-    assert environment_changes({VARIABLE: reported}, ZEN_4) == {}
+    assert numpy_environment({VARIABLE: reported}, ZEN_4) == {}
 
 
 def test_a_command_configures_numpy_before_it_is_loaded(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.terminal import color_tier, environment_changes, is_utf8, multiplexer, obstacle, terminal
+from tui.terminal import color_tier, is_utf8, multiplexer, obstacle, terminal, textual_environment
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_over_ssh_little_is_sent() -> None:
     env = {"TERM": "xterm-256color", "SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22", "LANG": "C.UTF-8"}
     known = terminal(env, stdout_is_tty=True)
     assert known.ssh
-    assert environment_changes(known, env) == {
+    assert textual_environment(known, env) == {
         "NO_COLOR": None,
         "TEXTUAL_COLOR_SYSTEM": "256",
         "TEXTUAL_ANIMATIONS": "none",
@@ -94,7 +94,7 @@ def test_over_ssh_little_is_sent() -> None:
 
 def test_what_the_user_sets_for_textual_stays() -> None:
     env = {"TERM": "xterm", "SSH_TTY": "/dev/pts/1", "TEXTUAL_FPS": "10", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
-    changes = environment_changes(terminal(env, stdout_is_tty=True), env)
+    changes = textual_environment(terminal(env, stdout_is_tty=True), env)
     assert changes == {"NO_COLOR": None, "TEXTUAL_ANIMATIONS": "none", "TEXTUAL_SMOOTH_SCROLL": "0"}
 
 
@@ -108,4 +108,4 @@ def test_what_the_user_sets_for_textual_stays() -> None:
 )
 def test_the_choice_of_colors_reaches_textual(choice: str, changes: dict[str, str | None]) -> None:
     env = {"TERM": "xterm", "COLORTERM": "truecolor", "NO_COLOR": "1"}
-    assert environment_changes(terminal(env, stdout_is_tty=True, color=choice), env) == changes
+    assert textual_environment(terminal(env, stdout_is_tty=True, color=choice), env) == changes

@@ -222,7 +222,7 @@ def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
         raise CommandError("This needs a table: none in this view.")
 
 
-class ProftuiProvider(Provider):
+class CommandPaletteProvider(Provider):
     """Every view and every key of the present screen, for the command palette."""
 
     def _entries(self, *, elsewhere: bool = False) -> list[tuple[str, Callable[[], None], str]]:

@@ -1,4 +1,4 @@
-"""Texts in a given number of cells of a terminal: their width, cut, padded, and C++ names made short; bars."""
+"""Fits texts into a number of terminal cells: width, clipping, padding, shortening of C++ names; and bars."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tui.model.names import short_name
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 _MIN_ARGUMENTS: Final = 6
-"""Template arguments are shown where there are so many cells for them."""
+"""The least number of cells for which template arguments are shown."""
 
 PREFIXES: Final = {"autograd::engine::evaluate_function: ": "engine: ", "torch::autograd::": "", "autograd::": ""}
-"""Common prefixes, and what stands for them where a name does not fit: the engine calls ops that are named alike."""
+"""Common prefixes and their replacements in names that do not fit; autograd's engine calls ops of similar names."""
 _BOILERPLATE: Final = re.compile(r"at::native::|\(anonymous namespace\)::")
-"""Namespaces that nearly all kernels of PyTorch are in."""
+"""Namespaces of nearly all kernels of PyTorch."""
 
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
-"""Names with their namespaces and nothing else, as ``aten::native_layer_norm``."""
+"""Plain names with namespaces, such as ``aten::native_layer_norm``."""
 
 _QUOTED: Final = re.compile("`([^`]+)`")
 _MIN_QUOTED: Final = 20
-"""Cells that a name in a sentence keeps, quotes and all."""
+"""The least number of cells of a quoted name in a sentence, with its quotes."""
 
 _LONG_WORD: Final = 16
 """A word that is longer is cut in a sentence."""
@@ -36,11 +36,11 @@ _FIGURE: Final = re.compile(r"(?<![\w.])[0-9][0-9.,]*(?: ?(?:%|(?:[num\u00b5]?s|
 
 
 ELLIPSIS: Final = "…"
-"""The sign for what was cut off."""
+"""Marks a cut."""
 
 
 def cell_width(text: str) -> int:
-    r"""How many cells of a terminal a text takes.
+    r"""The number of terminal cells of a text.
 
     >>> cell_width("sgemm"), cell_width("行列"), cell_width("e\u0301")
     (5, 4, 1)
@@ -57,8 +57,8 @@ def _character_width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _fitting(text: str, width: int) -> str:
-    """The longest beginning of a text that fits into so many cells."""
+def _longest_prefix(text: str, width: int) -> str:
+    """The longest prefix of a text that fits into ``width`` cells."""
     if text.isascii():
         return text[:width]
     used = 0
@@ -70,7 +70,7 @@ def _fitting(text: str, width: int) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """The text cut at the end to a width in cells, with an ellipsis.
+    """Cut a text at the end to a width in cells, with an ellipsis.
 
     >>> clip("convolution", 6), clip("short", 6)
     ('convo…', 'short')
@@ -80,11 +80,11 @@ def clip(text: str, width: int) -> str:
     if width <= 0:
         return ""
     mark = ELLIPSIS
-    return _fitting(text, width - 1) + mark
+    return _longest_prefix(text, width - 1) + mark
 
 
 def clip_path(text: str, width: int) -> str:
-    """The text cut at the front to a width in cells, so that the name of the file and what follows it stay.
+    """Cut a path at the front to a width in cells; the file name and the text after it stay.
 
     >>> clip_path("/root/assignment/basics/model.py(31): main", 23), clip_path("/root/model.py(31): attention", 14)
     ('…/model.py(31): main', 'model.py(31):…')
@@ -94,12 +94,12 @@ def clip_path(text: str, width: int) -> str:
     name = text[text.partition("(")[0].rfind("/") + 1 :]
     if cell_width(name) >= width:
         return clip(name, width)
-    end = _fitting(text[::-1], width - 1)[::-1]
+    end = _longest_prefix(text[::-1], width - 1)[::-1]
     return ELLIPSIS + end[max(0, end.find("/")) :]
 
 
 def clip_name(text: str, width: int) -> str:
-    """The text cut at the end to a width in cells; one that is the name of an op gives its namespace first.
+    """Cut a text at the end to a width in cells; the name of an op first loses its namespace.
 
     >>> clip_name("aten::native_layer_norm", 20), clip_name("aten::native_layer_norm", 16), clip_name("a::b and c", 8)
     ('native_layer_norm', 'native_layer_no…', 'a::b an…')
@@ -110,7 +110,7 @@ def clip_name(text: str, width: int) -> str:
 
 
 def clip_parts(text: str, width: int) -> str:
-    """Of a text whose parts are separated by two blanks, as many as fit: a number that is cut would be another number.
+    """The parts of a text, separated by two blanks, that fit; a cut number would be another number.
 
     >>> clip_parts("slowest 4: 53 ms  mean 42 ms  888 kernels", 32), clip_parts("iteration 4", 6)
     ('slowest 4: 53 ms  mean 42 ms  …', 'itera…')
@@ -126,7 +126,7 @@ def clip_parts(text: str, width: int) -> str:
 
 
 def clip_middle(text: str, width: int, *, tail: float = 0.5) -> str:
-    """The text cut in the middle to a width in cells, with an ellipsis; of the cells, its end gets ``tail``.
+    """Cut a text in the middle to a width in cells, with an ellipsis; ``tail`` is the share of its end.
 
     >>> clip_middle("maxwell_scudnn_128x64_relu_small_nn_v1", 17)
     'maxwell_…ll_nn_v1'
@@ -138,15 +138,15 @@ def clip_middle(text: str, width: int, *, tail: float = 0.5) -> str:
     if width <= 2:
         return clip(text, width)
     mark = ELLIPSIS
-    end = _fitting(text[::-1], int((width - 1) * tail))[::-1]
-    return _fitting(text, width - 1 - cell_width(end)) + mark + end
+    end = _longest_prefix(text[::-1], int((width - 1) * tail))[::-1]
+    return _longest_prefix(text, width - 1 - cell_width(end)) + mark + end
 
 
 def shorten_symbol(name: str, width: int) -> str:
-    """A C++ name in at most so many cells.
+    """Shorten a C++ name to at most ``width`` cells.
 
-    Whole where it fits, else one of `symbol_forms`, the last with as much of its template arguments as there is room
-    for (they distinguish the instances of one kernel), then without them and the outer namespaces, else cut in the
+    Unchanged if it fits; otherwise one of `symbol_forms`, the last with as many template arguments as fit (they
+    distinguish the instances of one kernel); otherwise without them and the outer namespaces; otherwise cut in the
     middle.
 
     >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 38)
@@ -175,7 +175,7 @@ def shorten_symbol(name: str, width: int) -> str:
 
 @lru_cache(2048)
 def symbol_forms(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """What a C++ name is shortened to before anything is cut; each form in two parts: the name, its template arguments.
+    """The short forms of a C++ name before it is cut; each is a pair of name and template arguments.
 
     The first is without return type and parameters, the second also without uninformative namespaces.
 
@@ -188,9 +188,9 @@ def symbol_forms(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def clip_sentence(text: str, width: int) -> str:
-    """A sentence cut at its end to a width in cells; the C++ names that it quotes give way first, each to a quarter.
+    """Cut a sentence at its end to a width in cells; quoted C++ names are shortened first, each to a quarter.
 
-    A figure that is cut would be another figure: it goes altogether.
+    Numbers are dropped as a whole, because a cut number would be another number.
 
     >>> clip_sentence("`at::native::batch_norm_collect_statistics_kernel` launches 16 blocks on 132 SMs.", 44)
     '`batch_nor…s_kernel` launches 16 blocks on …'
@@ -222,7 +222,7 @@ def clip_sentence(text: str, width: int) -> str:
 
 
 def template_arguments(name: str, short: str) -> str:
-    """The template arguments that stand behind the short form of a name, with their brackets; empty if there are none.
+    """The template arguments after the short form of a name, with their brackets; empty if there are none.
 
     >>> template_arguments("void f<float, g<4> >(int)", "f")
     '<float, g<4> >'
@@ -240,7 +240,7 @@ def template_arguments(name: str, short: str) -> str:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """The text filled with blanks to a width in cells; ``right`` aligns it to the right.
+    """Pad a text with blanks to a width in cells; ``right`` aligns it to the right.
 
     >>> pad("7", 3, right=True), pad("行", 3)
     ('  7', '行 ')
@@ -250,7 +250,7 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """A bar for a share of 0 to 1, in eighths of a cell; a share above 0 is never empty.
+    """A bar for a share of 0 to 1, in eighths of a cell; not empty for a share above 0.
 
     >>> bar(0.5, 4), bar(0.0001, 4), bar(0.5, 4)
     ('██', '▏', '██')
@@ -284,7 +284,7 @@ def growth_bar(share: float, width: int) -> tuple[str, str, str]:
 
 
 def without_prefix(name: str) -> str:
-    """A name without what many begin with.
+    """A name without or with a shorter common prefix (`PREFIXES`).
 
     >>> without_prefix("autograd::engine::evaluate_function: ConvolutionBackward0"), without_prefix("aten::add")
     ('engine: ConvolutionBackward0', 'aten::add')

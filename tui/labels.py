@@ -28,28 +28,28 @@ _UNINFORMATIVE: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
 )
 MIN_HEAD: Final = 6
-"""Cells of the common beginning that are kept before what distinguishes two names."""
+"""Cells of the common beginning before the part that distinguishes names."""
 WORD_HEAD: Final = 5
-"""Cells of the beginning before a word that also distinguishes them."""
+"""Cells of the beginning before an earlier word that distinguishes names."""
 WORDS_FROM: Final = 25
-"""In fewer cells there is no room for two words."""
+"""The least number of cells for two words."""
 ROUNDS: Final = 2
-"""Texts with more differing places than this are not compared word by word."""
+"""The most rounds in which equal labels are compared again."""
 NAMES_COMPARED: Final = 512
-"""Of more distinct names than this, each is cut without regard to the others."""
+"""The most distinct names that are compared; more are cut independently."""
 CHARACTERS_COMPARED: Final = 4_096
-"""Longer names are not compared: names of megabytes must not cost time."""
+"""Characters; longer names are not compared, to bound the time."""
 
 
 class Cutter:
-    """Cuts the texts of a column to a width, those of different names so that they can be distinguished.
+    """Cuts the texts of a column to a width so that different names stay distinguishable.
 
     Args:
-        names: All distinct texts of the column, harmless to a terminal, made when the first one is too long. Where
-            there are more than `NAMES_COMPARED`, each is cut independently.
-        are_symbols: They are C++ names, to be shortened as such.
-        are_sentences: They quote names, which are shortened before the rest.
-        are_paths: They are cut at the front.
+        names: Returns all distinct texts of the column, without control characters; called when the first one is too
+            long. More than `NAMES_COMPARED` are cut independently.
+        are_symbols: Whether they are C++ names.
+        are_sentences: Whether they are sentences with quoted names.
+        are_paths: Whether they are paths, which are cut at the front.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Cutter:
         self._labels: dict[int, Mapping[str, str]] = {}
 
     def cut(self, text: str, width: int) -> str:
-        """One of the texts in at most so many cells."""
+        """One of the texts in at most ``width`` cells."""
         if cell_width(text) <= width:
             return text
         bare = without_prefix(text)
@@ -85,7 +85,7 @@ class Cutter:
 
 
 def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
-    """Texts cut to a width, so that they stay different where a plain cut would make them equal.
+    """Cut texts to a width so that they stay distinct.
 
     >>> list(distinct_labels(["convolution backward data", "convolution backward filter", "gemm"], 20).values())
     ['convolution bac…data', 'convolution b…filter', 'gemm']
@@ -94,7 +94,7 @@ def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
     >>> list(distinct_labels(["aten::allreduce_in", "c10d::allreduce_in"], 14).values())
     ['aten::allredu…', 'c10d::allredu…']
     """
-    # A name that is in two namespaces is meaningless without them.
+    # A name in two namespaces needs them.
     inner = Counter(text.rpartition("::")[2] for text in set(texts))
 
     def shorten(text: str) -> str:
@@ -107,9 +107,9 @@ def distinct_labels(texts: Sequence[str], width: int) -> Mapping[str, str]:
 
 
 def distinct_symbols(names: Sequence[str], width: int) -> Mapping[str, str]:
-    """The same for C++ names: instances of one template by the words that only their arguments have.
+    """The same for C++ names: instances of one template are distinguished by words of their arguments.
 
-    So they are in any width in which not all of a name fits: more room never shows less.
+    This applies to every width that is too small for a name, so a larger width never shows less.
 
     >>> kernels = ["void f_kernel<8, at::AddFunctor<float> >(int)", "void f_kernel<8, at::MulFunctor<float> >(int)"]
     >>> list(distinct_symbols(kernels, 16).values()), distinct_symbols(kernels[:1], 16)[kernels[0]]
@@ -119,40 +119,40 @@ def distinct_symbols(names: Sequence[str], width: int) -> Mapping[str, str]:
     whole = {name for name in names if any(cell_width("".join(form)) <= width for form in symbol_forms(name))}
     for group in _equal_labels({name: symbol_forms(name)[0][0] for name in names}):
         if not whole.issuperset(group):
-            short_labels = _by_their_differences(group, width, short_name)
+            short_labels = _labels_by_difference(group, width, short_name)
             labels |= {name: label for name, label in short_labels.items() if name not in whole}
     return _distinct(labels, width, short_name)
 
 
 def _distinct(labels: dict[str, str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
     for group in _equal_labels(labels):
-        labels |= _by_their_differences(group, width, bare)
+        labels |= _labels_by_difference(group, width, bare)
     for _ in range(ROUNDS):
         for group in _equal_labels(labels):
-            labels |= _by_one_word_more(group, labels[group[0]], width, bare)
+            labels |= _labels_by_earlier_word(group, labels[group[0]], width, bare)
     return labels
 
 
 def _equal_labels(labels: Mapping[str, str]) -> list[list[str]]:
-    """Texts of the same label, where there are several."""
+    """Groups of texts with the same label."""
     groups: dict[str, list[str]] = {}
     for text, label in labels.items():
         groups.setdefault(label, []).append(text)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _by_their_differences(group: Sequence[str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
-    """Labels of texts that a plain cut makes equal; those that are still equal are compared again."""
+def _labels_by_difference(group: Sequence[str], width: int, bare: Callable[[str], str]) -> dict[str, str]:
+    """Labels that show where the texts differ; those that are still equal are compared again."""
     names = {text: bare(text) for text in group}
     inner = {text: name.rpartition("::")[2] or name for text, name in names.items()}
     if len(set(inner.values())) > 1:
         start = _common_start(list(inner.values()))
         labels = {text: _cut_to(name, start, width) for text, name in inner.items()}
     else:
-        # Not the type that a function returns, which stands before its name.
+        # Without the return type, which precedes the name.
         arguments = {text: text.partition(names[text])[2] for text in group}
         if len(set(arguments.values())) == 1:
-            # Mangled names have theirs in a form that is shown only where nothing else differs.
+            # The arguments of mangled names are shown only if nothing else differs.
             arguments = {text: text for text in group}
         words = _own_words(arguments)
         labels = {text: _with_words(inner[text], words[text], width) for text in group}
@@ -163,19 +163,19 @@ def _by_their_differences(group: Sequence[str], width: int, bare: Callable[[str]
             # The same words in another order.
             labels = {text: _with_words(inner[text], differing[text], width) for text in group}
         elif all_equal:
-            # Long words that differ at their ends: from where they differ.
+            # Long words that differ at their ends are shown from the first difference.
             words = words if len(set(words.values())) > 1 else arguments
             start = _word_start(words[group[0]], _common_start(list(words.values())))
             rest = {text: f"{ELLIPSIS}{words[text][start:]}" for text in group}
             labels = {text: _with_words(inner[text], rest[text], width) for text in group}
     for still in _equal_labels(labels):
         if len(still) < len(group):
-            labels |= _by_their_differences(still, width, bare)
+            labels |= _labels_by_difference(still, width, bare)
     return labels
 
 
-def _by_one_word_more(group: Sequence[str], label: str, width: int, bare: Callable[[str], str]) -> dict[str, str]:
-    """Labels of texts that are distinct from others, but not from each other: they also differ in an earlier word.
+def _labels_by_earlier_word(group: Sequence[str], label: str, width: int, bare: Callable[[str], str]) -> dict[str, str]:
+    """Labels of texts with equal labels that differ in an earlier word too.
 
     >>> ways, tiles = ("fprop", "dgrad"), ("tile64x32_warpgroup", "tile32x64_warpgroup")
     >>> kernels = [f"sm90_xmma_{way}_implicit_gemm_{tile}_kernel" for way in ways for tile in tiles]
@@ -201,19 +201,19 @@ def _by_one_word_more(group: Sequence[str], label: str, width: int, bare: Callab
 
 
 def _common_start(texts: Sequence[str]) -> int:
-    """How many characters all texts begin with."""
+    """The length of the common prefix of all texts."""
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False)))
 
 
 def _word_start(text: str, place: int) -> int:
-    """Where the word begins that a place lies in."""
+    """The beginning of the word at a position."""
     while place > 0 and text[place - 1] not in _BREAKS:
         place -= 1
     return place
 
 
 def _cut_to(text: str, start: int, width: int) -> str:
-    """A text cut so that what follows ``start`` can be seen, and as much before it as there is room for."""
+    """Cut a text so that the part from ``start`` is visible, and as much before it as fits."""
     if cell_width(text) <= width:
         return text
     start = _word_start(text, start)
@@ -227,7 +227,7 @@ def _cut_to(text: str, start: int, width: int) -> str:
 
 
 def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
-    """For each of several texts the words that not all of them have, the most distinctive first."""
+    """For each text, the words that not all texts have, the most distinctive first."""
     words = {text: list(dict.fromkeys(_WORD.findall(part))) for text, part in arguments.items()}
     common = set.intersection(*(set(found) for found in words.values())) | _UNINFORMATIVE
     return {
@@ -237,10 +237,10 @@ def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
 
 
 def _differing_arguments(names: Mapping[str, str]) -> dict[str, str]:
-    """The template arguments of each instance that differ from others in the same place; empty where none differ.
+    """The template arguments of each instance that differ from others at the same position; empty if none differ.
 
     Args:
-        names: The short form of each.
+        names: The short form of each name.
 
     >>> _differing_arguments({"void f<4, int, long>(int)": "f", "void f<4, long, int>(int)": "f"})
     {'void f<4, int, long>(int)': 'int, long', 'void f<4, long, int>(int)': 'long, int'}
@@ -254,7 +254,7 @@ def _differing_arguments(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _split(arguments: str) -> list[str]:
-    """Template arguments one by one.
+    """Split template arguments.
 
     >>> _split("4, g<int, 2>, long")
     ['4', 'g<int, 2>', 'long']
@@ -270,7 +270,7 @@ def _split(arguments: str) -> list[str]:
 
 
 def _with_words(name: str, words: str, width: int) -> str:
-    """A name with the words that distinguish it in brackets; the name gives way first, to a third of the room."""
+    """A name with distinguishing words in brackets; the name is shortened first, to a third of the width."""
     if not words:
         return clip(name, width)
     head = clip(name, max(width - cell_width(words) - 2, width // 3))

@@ -1,4 +1,4 @@
-"""Opening the files that the command line names, all the way to what the views need of them."""
+"""Opens the files of the command line, and computes what the first views need."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenedProfiles:
-    """What came of opening files."""
+    """The result of opening files."""
 
     profile: Profile | None
-    """All that could be opened, joined; None where nothing could."""
+    """The profile of all files that could be opened; None if there are none."""
     errors: tuple[ProftuiError, ...]
-    """What could not be opened, and why."""
+    """The files that could not be opened, with reasons."""
     availability: dict[str, str] = field(default_factory=dict)
-    """For each view ``ok``, or why the profile cannot feed it."""
+    """By view: ``ok``, or why the profile cannot feed it."""
     shown: Profile | None = None
-    """What to show of it: the session and the iterations asked for."""
+    """The profile restricted to the session and the iterations asked for."""
     cache: Cache | None = None
-    """What is to be kept of it, when the user no longer waits (`Cache.write_behind`)."""
+    """The cache to write when the user no longer waits (`Cache.write_behind`)."""
     deferred_results: Sequence[Callable[[], object]] = ()
-    """What views ask for sooner or later, to be computed when the user no longer waits."""
+    """Functions that compute results for further views; to be called when the user no longer waits."""
 
 
 def open_profiles(
@@ -43,16 +43,16 @@ def open_profiles(
     aggregation: Aggregation | None = None,
     renew: bool = False,
 ) -> OpenedProfiles:
-    """Read every file; one that cannot be read does not keep the others away.
+    """Read all files; an unreadable file does not stop the others.
 
     Args:
-        options: What the command line asked for.
+        options: The options of the command line.
         report: Called with the progress; returns False to stop and keep what was read until then.
-        session: The only session to show, which must be there; None for all.
-        aggregation: The iterations to show, which must be there; None for all.
-        renew: Read the files, whatever is kept of them.
+        session: The only session to show, which must exist; None for all.
+        aggregation: The iterations to show, which must exist; None for all.
+        renew: Whether to ignore the cache.
     """
-    # Imported here, so that the shell of the app is on the screen before Polars is.
+    # Imported here so that the app is drawn before Polars is imported.
     from tui.analysis.cached_results import (
         CACHED_SCHEMAS,
         deferred_results,
@@ -82,8 +82,8 @@ def open_profiles(
     if found is not None:
         restore_iterations(profile, found.results)
     try:
-        _check(profile)
-        # Found here, where the screen does not wait for it.
+        _validate_user_files(profile)
+        # Computed in this thread, so that the screen does not wait for it.
         profile = with_iterations(profile)
         shown = profile if session is None else profile.only_session(session)
         shown = shown if aggregation is None else aggregated(shown, aggregation)
@@ -91,7 +91,7 @@ def open_profiles(
         return OpenedProfiles(None, (error,))
     restored = found is not None and shown is profile and restore_ops(shown, found.results)
     if shown["ops"].height and not restored:
-        # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
+        # Takes seconds for a large input, so it is computed here and not in a view.
         recorded_ops(shown)
     if cache is not None and cache.waits_for(profile.sources):
         cache.add(profile.sources[0], results_to_cache(as_read, shown if shown is profile else None))
@@ -102,8 +102,8 @@ def open_profiles(
     return opened
 
 
-def _check(profile: Profile) -> None:
-    """Find out now, not in a view, whether the user's own rules and GPU can be used, where there are any."""
+def _validate_user_files(profile: Profile) -> None:
+    """Validate the user's rules and GPU now, not in a view."""
     from tui.analysis import tensor_core_use as tensor_cores
     from tui.analysis.devices import named_gpu
     from tui.analysis.expert import rule

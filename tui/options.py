@@ -1,4 +1,4 @@
-"""What the command line asks the explorer to open, and how; paths as people type them."""
+"""The options with which the explorer starts; paths as typed by users."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from tui.model.aggregation import Aggregation
 
 @dataclass(frozen=True, slots=True)
 class OpenOptions:
-    """The choices that the explorer starts with."""
+    """The options of the explorer."""
 
     paths: tuple[str, ...]
-    """Files to open, each a profile; ``-`` is standard input, which `sys.stdin` then holds, not the keyboard."""
+    """Files to open; ``-`` is standard input, which is then not the keyboard."""
 
     format_in: str | None = None
-    """The name of the format, where it is not to be recognized."""
+    """The name of the format; None: it is detected."""
 
     session: int | None = None
     """The only session to show, or None for all."""
 
     aggregation: Aggregation = field(default_factory=Aggregation)
-    """The iterations to show, and what they end with."""
+    """The iterations to show, and their key."""
 
     gpu: str | None = None
-    """The model of the GPU, where the input does not record it."""
+    """The model of the GPU, if the input does not record it."""
 
     peaks: tuple[str, ...] = ()
-    """Peaks of the GPU, as ``bf16=750``."""
+    """Peaks of the GPU, such as ``bf16=750``."""
 
     theme: str = "dark"
     """dark or light."""
 
     color: str = "truecolor"
-    """What the terminal can show: truecolor, 256, 16 or none."""
+    """The colors of the terminal: truecolor, 256, 16 or none."""
 
     ascii_only: bool = False
-    """Draw with ASCII characters alone."""
+    """Draw only with ASCII characters."""
 
     resume: bool = False
-    """Go back at once to where the user left off in these files."""
+    """Restore the last view of these files."""
 
     follow: bool = False
-    """The files are still being written: what is new is read when it is complete."""
+    """The files are still being written; new parts are read when they are complete."""
 
     cache: bool = True
-    """Use what was kept of the files, and keep what is read of them."""
+    """Use the cache."""
 
     mouse: bool = True
-    """Take the mouse from the terminal."""
+    """Capture the mouse."""
 
 
 def user_path(text: str) -> Path:
-    """The path that a person typed, with ``~`` for a home directory.
+    """The path that a user typed; ``~`` stands for a home directory.
 
     >>> user_path("~nobody-of-this-name/x"), user_path("a/b")
     (PosixPath('~nobody-of-this-name/x'), PosixPath('a/b'))
@@ -65,7 +65,7 @@ def user_path(text: str) -> Path:
 
 
 def path_exists(text: str) -> bool:
-    r"""Whether a typed path names something that is there; what cannot be a path does not.
+    r"""Whether a typed path exists; False for invalid paths.
 
     >>> path_exists("."), path_exists("x" * 10_000), path_exists("a\0b")
     (True, False, False)

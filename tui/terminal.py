@@ -1,6 +1,6 @@
-"""What a terminal can show, detected from its environment.
+"""Detects the capabilities of a terminal from its environment.
 
-Pure functions: the environment and what is a terminal are given, nothing is read or written here.
+Pure functions of the environment; nothing is read or written here.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ TIER_16: Final = "16"
 NO_COLOR: Final = "none"
 
 _TRUECOLOR_TERMS: Final = ("alacritty", "contour", "foot", "ghostty", "kitty", "wezterm")
-"""Terminals that show all colors, and name themselves in TERM instead of setting COLORTERM everywhere."""
+"""Values of TERM of terminals with truecolor that do not always set COLORTERM."""
 
 _COLORLESS_TERMS: Final = ("dumb", "unknown", "vt5", "vt10", "vt22")
-"""How the TERM of terminals begins that have no colors."""
+"""Prefixes of TERM of terminals without colors."""
 
 SSH_FRAMES_PER_SECOND: Final = "30"
-"""Half of Textual's own rate: what a screen sends over a network is then bounded, and no eye sees the difference."""
+"""Half of Textual's default: bounds the traffic, without a visible difference."""
 
 
 class Terminal(NamedTuple):
-    """What is known of the terminal."""
+    """The capabilities of a terminal."""
 
     obstacle: str
-    """Why a full-screen program cannot run in it, or empty."""
+    """Why a full-screen program cannot run, or empty."""
     color: str
     """truecolor, 256, 16 or none."""
     ssh: bool
-    """At the other end of a network connection."""
+    """Whether it is connected by SSH."""
     multiplexer: str
     """tmux, screen, or empty."""
     utf8: bool
-    """Its locale writes UTF-8, so that box drawing and bars can be used."""
+    """Whether its locale uses UTF-8, so that box drawing and bars can be used."""
 
 
 def terminal(env: Mapping[str, str], *, stdout_is_tty: bool, color: str = "auto") -> Terminal:
-    """Detect what the terminal can do.
+    """Detect the capabilities of the terminal.
 
     Args:
         env: The environment.
@@ -64,7 +64,7 @@ def terminal(env: Mapping[str, str], *, stdout_is_tty: bool, color: str = "auto"
 
 
 def obstacle(env: Mapping[str, str], *, stdout_is_tty: bool) -> str:
-    """Why a full-screen program cannot run, in words; empty where it can.
+    """Why a full-screen program cannot run; empty if it can.
 
     >>> obstacle({"TERM": "dumb"}, stdout_is_tty=True)
     'TERM is dumb'
@@ -78,9 +78,9 @@ def obstacle(env: Mapping[str, str], *, stdout_is_tty: bool) -> str:
 
 
 def color_tier(env: Mapping[str, str], color: str = "auto") -> str:
-    """How many colors to send: truecolor, 256, 16 or none.
+    """The colors to send: truecolor, 256, 16 or none.
 
-    ``NO_COLOR`` counts where it is not empty (https://no-color.org); ``always`` overrides it.
+    ``NO_COLOR`` counts if it is not empty (https://no-color.org); ``always`` overrides it.
 
     >>> color_tier({"TERM": "xterm", "COLORTERM": "truecolor"}), color_tier({"TERM": "linux"})
     ('truecolor', '16')
@@ -103,7 +103,7 @@ def color_tier(env: Mapping[str, str], color: str = "auto") -> str:
 
 
 def multiplexer(env: Mapping[str, str]) -> str:
-    """The program between us and the terminal: tmux, screen, or empty; of one in the other, the inner one.
+    """The terminal multiplexer: tmux, screen, or empty; the inner one if nested.
 
     >>> multiplexer({"TMUX": "/tmp/tmux-0/default,1,0", "TERM": "screen-256color"}), multiplexer({"STY": "7.pts"})
     ('tmux', 'screen')
@@ -112,19 +112,19 @@ def multiplexer(env: Mapping[str, str]) -> str:
     """
     term = env.get("TERM", "")
     if term.startswith("screen."):
-        # GNU screen names the terminal that it is in; tmux does not.
+        # GNU screen appends the outer terminal to TERM; tmux does not.
         return "screen"
     if env.get("TMUX") or term.startswith("tmux"):
         return "tmux"
     return "screen" if env.get("STY") or term.startswith("screen") else ""
 
 
-def keeps_escape(env: Mapping[str, str]) -> bool:
-    """Whether something on the way keeps a lone escape back where the mouse is taken, until another key follows.
+def delays_escape(env: Mapping[str, str]) -> bool:
+    """Whether a lone escape key is delayed until the next key if the mouse is captured.
 
-    GNU screen does: an escape could begin a mouse report; the key is more important.
+    GNU screen does so, because an escape could begin a mouse report. The escape key is more important than the mouse.
 
-    >>> keeps_escape({"STY": "7.pts", "TERM": "screen"}), keeps_escape({"TMUX": "/tmp/tmux-0", "TERM": "screen"})
+    >>> delays_escape({"STY": "7.pts", "TERM": "screen"}), delays_escape({"TMUX": "/tmp/tmux-0", "TERM": "screen"})
     (True, False)
     """
     return bool(env.get("STY")) or multiplexer(env) == "screen"
@@ -140,13 +140,13 @@ def is_utf8(env: Mapping[str, str]) -> bool:
     return locale.lower().replace("-", "").partition("@")[0].endswith("utf8")
 
 
-def environment_changes(known: Terminal, env: Mapping[str, str]) -> dict[str, str | None]:
-    """What must change in the environment before Textual is imported, which reads it then.
+def textual_environment(known: Terminal, env: Mapping[str, str]) -> dict[str, str | None]:
+    """Changes of the environment, which Textual reads when it is imported.
 
     Variables that the user has set for Textual stay as they are.
 
     Returns:
-        New values by name; None where a variable is to be removed.
+        New values by name; None to remove a variable.
     """
     wanted: dict[str, str | None] = {}
     if known.color == NO_COLOR:

@@ -1,10 +1,10 @@
-r"""Text of a profile, made harmless before it reaches a terminal, and the numbers that stand in texts.
+r"""Filters text of a profile before it reaches a terminal, and parses numbers in texts.
 
-Names and messages in a profile are whatever the profiled program printed: they may hold terminal escapes, line ends or
-characters that reverse the direction of writing. `plain` makes them harmless and keeps them visible.
+Names and messages in a profile come from the profiled program: they may hold terminal escapes, line ends or characters
+that reverse the direction of writing. `plain` replaces those by a visible mark.
 
-A digit is one of 0 to 9. The ``\d`` of a regular expression also means the digits of other scripts (``٢``, ``２``),
-which Polars cannot cast, so patterns use ``[0-9]``. A number that its type cannot hold is null, as one that is missing.
+A digit is one of 0 to 9. In regular expressions ``\d`` also matches digits of other scripts (``٢``, ``２``), which
+Polars cannot cast, so patterns use ``[0-9]``. A number out of range of its type is null.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MARK: Final = "·"
-"""Stands for a character that must not reach a terminal."""
+"""Replaces a character that must not reach a terminal."""
 
 _CONTROL: Final = re.compile(
     "["
@@ -47,12 +47,12 @@ ASCII_SIGNS: Final = {
     **dict.fromkeys("│┃║╎╏┆┊╵╷", "|"),
     **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛╴╶", "+"),
 }
-"""Signs that the program draws, and what stands for each in as many cells where there is ASCII alone."""
+"""Characters that the program draws, and their ASCII replacements of the same width."""
 _TO_ASCII: Final = str.maketrans(ASCII_SIGNS)
 
 
 def to_ascii(text: str) -> str:
-    """A text as a terminal without UTF-8 can show it, in as many cells; unknown characters are ``?``.
+    """A text in ASCII with the same width in cells; unknown characters become ``?``.
 
     >>> to_ascii("12 µs · 行")
     '12 us . ??'
@@ -66,10 +66,10 @@ def to_ascii(text: str) -> str:
 def plain(text: str) -> str:
     r"""The text with every control, invisible and direction character shown as ``·``.
 
-    The result is one line, has as many characters as the input, and holds nothing that a terminal acts upon.
+    The result is one line, has as many characters as the input, and holds no control character.
 
     Args:
-        text: Anything that came out of a profile.
+        text: Any text of a profile.
 
     >>> plain("a\x1b[31mred\tb")
     'a·[31mred·b'
@@ -78,10 +78,10 @@ def plain(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Lines for a terminal: as they are where they hold line ends, tabs and styles alone, else `plain` with these.
+    r"""Lines with line ends, tabs and styles, all other control characters replaced as by `plain`.
 
-    The last filter for what commands print. Text of a profile is made harmless before, by `plain`, where text and
-    layout can still be distinguished. Here a style that a profile wrote looks like one of ours.
+    The last filter of printed output. Text of a profile must go through `plain` before, because here its styles
+    cannot be distinguished from those of the program.
 
     >>> printable("\x1b[1ma\x1b[0m\n\x1b]52;c;x\x07\tb")
     '\x1b[1ma\x1b[0m\n·]52;c;x·\tb'
@@ -99,7 +99,7 @@ Texts = TypeVar("Texts", "pl.Expr", "pl.Series")
 
 
 def whole_number(text: str) -> int | None:
-    """The whole number that a text is; None where it is none, or has more digits than any number here.
+    """The text as a whole number; None if it is none, or has too many digits.
 
     >>> whole_number("120"), whole_number("٢"), whole_number("-1"), whole_number("9" * 5_000)
     (120, None, None, None)
@@ -108,7 +108,7 @@ def whole_number(text: str) -> int | None:
 
 
 def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataType] | None = None) -> Texts:
-    r"""The number that a group of a pattern finds in each text; null where there is none, or none that fits.
+    r"""The number in a group of a pattern, for each text; null if there is none, or if it is out of range.
 
     Args:
         texts: A column of texts.
@@ -120,7 +120,7 @@ def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataTyp
     >>> number_in(pl.Series(["GPU 2", "GPU ٢", "GPU 99999999999999999999", "CPU"]), "GPU ([0-9]+)").to_list()
     [2, None, None, None]
     """
-    # Numbers that a person types are read before Polars is there.
+    # Imported here because the command line parses numbers before Polars is imported.
     from polars import Int64
 
     return texts.str.extract(pattern, group).cast(dtype or Int64, strict=False)

@@ -1,4 +1,4 @@
-"""The themes and what each color means. Literal colors stand here and in `tui.palette` alone.
+"""The themes and what each color means. Literal colors stand here and in `tui.colors` alone.
 
 Interaction: `accent` marks keys, titles and the focus; `selection` and `selection-cell` are the ground of the row and
 of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber. Shares in tables:
@@ -14,7 +14,7 @@ from typing import Final
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from tui.palette import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
+from tui.colors import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
 
 KINDS_SIXTEEN: Final = {
     "kind-tensor": "ansi_green",
@@ -45,7 +45,7 @@ KINDS_SIXTEEN: Final = {
     "selection": "ansi_default",
     "selection-cell": "ansi_default",
 }
-"""With sixteen colors, or none, patterns tell kinds apart that share a color."""
+"""With sixteen colors or none, patterns distinguish kinds with the same color."""
 
 DARK: Final = Theme(
     name="proftui-dark",
@@ -115,8 +115,8 @@ SIXTEEN_DARK: Final = replace(
         "footer-key-foreground": "ansi_bright_green",
     },
 )
-"""The terminal's own sixteen colors on a dark ground. Blue, which Textual takes, is hardly told from black there: a
-row under the cursor is black on it, and scroll bars are not seen."""
+"""The terminal's own sixteen colors on a dark ground. Textual's default, blue, is hardly distinguishable from black
+there: the row under the cursor and the scroll bars would be invisible."""
 
 SIXTEEN_LIGHT: Final = replace(
     BUILTIN_THEMES["ansi-light"], variables={**BUILTIN_THEMES["ansi-light"].variables, **KINDS_SIXTEEN}
@@ -140,7 +140,7 @@ PLAIN: Final = tuple(
     )
     for choice, theme in (("dark", SIXTEEN_DARK), ("light", SIXTEEN_LIGHT))
 )
-"""Where no color is sent. In lists of Textual's own the line under the cursor is underlined: they forget reverse."""
+"""Themes without colors. In Textual's own lists the cursor is an underline, because they drop reverse video."""
 
 
 def theme_name(choice: str, colors: str) -> str:
@@ -158,6 +158,6 @@ def theme_name(choice: str, colors: str) -> str:
     return f"ansi-{choice}" if colors == "16" else f"proftui-{choice}"
 
 
-def kind_defaults() -> dict[str, str]:
+def theme_variables() -> dict[str, str]:
     """The variables of this program for themes that do not define them."""
     return {**KINDS_DARK, "selection": "#2d3a47", "selection-cell": "#44586b"}

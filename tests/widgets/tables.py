@@ -10,7 +10,7 @@ from textual.app import App
 from tui.keys import Scope, bindings_for
 from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
-from tui.theme import DARK, kind_defaults
+from tui.theme import DARK, theme_variables
 from tui.widgets.output_filters import AsciiOutput
 from tui.widgets.table.pane import TablePane
 
@@ -79,7 +79,7 @@ class TableApp(App[None]):
         return [*super().get_line_filters(), *([AsciiOutput()] if self.ascii_only else [])]
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return kind_defaults()
+        return theme_variables()
 
     def compose(self) -> ComposeResult:
         yield self.pane

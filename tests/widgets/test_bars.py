@@ -11,7 +11,7 @@ from textual.color import Color
 from tests.snapshots import screen_text
 from tui.fitting import cell_width
 from tui.text import to_ascii
-from tui.theme import kind_defaults
+from tui.theme import theme_variables
 from tui.widgets.charts.bar_list import BarList
 from tui.widgets.charts.bars import (
     BarRow,
@@ -119,7 +119,7 @@ class Bars(App[None]):
         self.opened: list[str] = []
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return kind_defaults()
+        return theme_variables()
 
     def compose(self) -> ComposeResult:
         yield self.bars
@@ -149,10 +149,10 @@ async def test_the_selection_is_painted_through_bars_and_keeps_their_colors() ->
         app.bars.show([BarRow("a", "conv", 0.5, "1.2 ms", 50.0, part="tensor"), BarRow("b", "evil", None, "–")])
         await pilot.pause()
         segments = [segment for segment in app.bars.render_line(0) if segment.style and segment.text]
-        selected = Color.parse(kind_defaults()["selection"]).rich_color
+        selected = Color.parse(theme_variables()["selection"]).rich_color
         assert {segment.style.bgcolor for segment in segments} == {selected}
         assert segments[0].text == "█"
-        assert segments[0].style.color == Color.parse(kind_defaults()["kind-tensor"]).rich_color
+        assert segments[0].style.color == Color.parse(theme_variables()["kind-tensor"]).rich_color
         assert "".join(segment.text for segment in segments).endswith(" 1.2 ms   50.0%")
 
 
@@ -170,7 +170,7 @@ async def test_the_top_work_of_a_timeline_that_comes_before_its_panel_is_laid_ou
 
     class Panel(App[None]):
         def get_theme_variable_defaults(self) -> dict[str, str]:
-            return kind_defaults()
+            return theme_variables()
 
         def compose(self) -> ComposeResult:
             yield TopWork()

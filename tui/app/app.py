@@ -18,14 +18,14 @@ from tui.app.notes import RowNotes
 from tui.app.profile_session import ProfileSession
 from tui.app.session_restore import SessionRestore
 from tui.app.shutdown import failure_of, is_developing, is_survived
-from tui.commands import ProftuiProvider, command_words, run_command
+from tui.commands import CommandPaletteProvider, command_words, run_command
 from tui.keys import Scope, bindings_for, key_elsewhere, keys_of_some_places
 from tui.model.aggregation import Aggregation
 from tui.model.errors import CommandError, ProftuiError
 from tui.options import path_exists, user_path
 from tui.text import plain
 from tui.textual_patches import TooSmallScreen, use_escape_parser
-from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, kind_defaults, theme_name
+from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, SIXTEEN_LIGHT, theme_name, theme_variables
 from tui.views import VIEWS
 from tui.widgets.app_services import AppServices, copy_text, provide_services
 from tui.widgets.dialogs.base import open_dialog
@@ -109,7 +109,7 @@ class ProftuiApp(App[None]):
     # The base class declares these two as variables of the instance.
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
-    COMMANDS: ClassVar = {ProftuiProvider}
+    COMMANDS: ClassVar = {CommandPaletteProvider}
     BINDINGS: ClassVar = [
         *bindings_for(Scope.APP),
         # Over dialogs only keys that come before theirs are the application's.
@@ -157,7 +157,7 @@ class ProftuiApp(App[None]):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colors of kinds of work and of the selection, for every theme."""
-        return kind_defaults()
+        return theme_variables()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's filters, and those that fit what is drawn to the terminal."""

@@ -18,7 +18,7 @@ from tui.keys.rebinding import PRESETS, preset_keys
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError, is_out_of_memory
 from tui.options import OpenOptions
-from tui.terminal import environment_changes, keeps_escape
+from tui.terminal import delays_escape, textual_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def open_app(options: argparse.Namespace) -> int:
         load_files(options)
     if "-" in options.files or not sys.stdin.isatty():
         _take_keys_from_terminal()
-    for name, value in environment_changes(known, os.environ).items():
+    for name, value in textual_environment(known, os.environ).items():
         if value is None:
             os.environ.pop(name, None)
         else:
@@ -80,7 +80,7 @@ def open_app(options: argparse.Namespace) -> int:
                 resume=options.resume,
                 follow=options.follow,
                 cache=not options.no_cache,
-                mouse=not (options.no_mouse or keeps_escape(os.environ)),
+                mouse=not (options.no_mouse or delays_escape(os.environ)),
             ),
             _report_error,
         )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui import __version__
+from tui.colors import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
 from tui.fmt import count
 from tui.model.columns import ColumnKind
-from tui.palette import GROUND_DARK, GROUND_LIGHT, KINDS_DARK, KINDS_LIGHT
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class Part:
     words: str
     """The value for people."""
     color: str
-    """The name of a color in `tui.palette`."""
+    """The name of a color in `tui.colors`."""
 
 
 def stacked_bar(parts: Sequence[Part], title: str) -> str:
