@@ -110,7 +110,7 @@ class _Covered:
         )
 
     def add(self, region: Region, strips: Iterable[Strip]) -> None:
-        """Add the drawn lines of a region, as far as their strips reach; a growing widget may not fill its region yet."""
+        """Add the drawn lines of a region, as far as their strips reach; a growing widget may not fill it yet."""
         for line, strip in zip(region.line_range, strips, strict=False):
             left, right = region.x, region.x + min(region.width, strip.cell_length)
             others = []
