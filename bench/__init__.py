@@ -1,1 +1,1 @@
-"""How fast and how lean proftui reads, against floors measured in the same run: ``python -m bench``."""
+"""Benchmarks of speed and memory, relative to floors measured in the same run: ``python -m bench``."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from bench.figures import Figure, in_words, machine, print_figures, write_figures, write_page
+from bench.figures import Figure, machine, machine_text, print_figures, write_figures, write_page
 from bench.measure import Result, measure
 from tui.runtime import disable_slow_avx512
 
@@ -29,13 +29,14 @@ BENCHMARKS = (
 )
 """Modules of this package.
 
-Each has TITLE, NOTE, its usual ROWS and RUNS; and ``cases(rows)`` with ``figures(group, results, tenth)``, and may
-say that it GROWS, or ``run(rows, runs)``, which prints its own table and returns the figures that have goals.
+Each has TITLE, NOTE, and the default ROWS and RUNS. It has either ``cases(rows)`` with ``figures(group, results,
+tenth)`` and optionally MEASURES_GROWTH, or ``run(rows, runs)``, which prints its own table and returns the figures with
+goals.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Figure]:
-    """Run what is asked for; the figures that have goals."""
+    """Run the chosen benchmarks; returns the figures with goals."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"which to run: {', '.join(BENCHMARKS)} (default: all)"
@@ -47,12 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
         "--page", type=Path, metavar="PATH", help="put the table into this page of Markdown; with names, their lines"
     )
     chosen = parser.parse_args(arguments)
-    # As the program does: what is measured runs in processes of its own, the floors as well.
+    # As in the program; also inherited by the processes that are measured.
     disable_slow_avx512()
     unknown = set(chosen.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
-    print(in_words(machine()))
+    print(machine_text(machine()))
     figures: list[Figure] = []
     began = time.monotonic()
     for name in chosen.names or BENCHMARKS:
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
         rows, runs = chosen.rows or benchmark.ROWS, chosen.runs or benchmark.RUNS
         print(f"\n{benchmark.TITLE}: {rows:,} rows, {runs} runs\n({benchmark.NOTE})\n", flush=True)
         found = benchmark.run(rows, runs) if hasattr(benchmark, "run") else _run_cases(benchmark, rows, runs)
-        figures += [figure.repeated(f"python -m bench {name} --rows {rows} --runs {runs}") for figure in found]
+        figures += [figure.with_command(f"python -m bench {name} --rows {rows} --runs {runs}") for figure in found]
     if figures:
         print(f"\nGoals ({time.monotonic() - began:.0f} s in all)\n")
         print_figures(figures)
@@ -73,13 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
 
 def _run_cases(benchmark: ModuleType, rows: int, runs: int) -> list[Figure]:
     """Measure each group of cases in turns."""
-    grows = getattr(benchmark, "GROWS", False)
+    measures_growth = getattr(benchmark, "MEASURES_GROWTH", False)
     print(
         f"{'':<42}{'rows':>11}{'seconds':>9}{'fastest':>9}{'ratio':>7}{'file MB':>9}{'peak MB':>9}{'peak/file':>11}"
-        + (f"{'growth':>9}" if grows else "")
+        + (f"{'growth':>9}" if measures_growth else "")
     )
     tenth: dict[str, float] = {}
-    if grows:
+    if measures_growth:
         for _, cases in benchmark.cases(rows // 10):
             tenth |= {result.case.title: result.fastest for result in measure(cases, runs)}
     figures: list[Figure] = []

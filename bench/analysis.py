@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bench.figures import Figure
-from bench.grow_profile import stored_frames
+from bench.generate_profile import stored_frames
 from bench.measure import Case, Result
 
 TITLE = "Analyses"
@@ -14,13 +14,13 @@ NOTE = (
     "makes what others would have left for it; peak is with the frames; growth is the time of all rows by that of a "
     "tenth of them"
 )
-GROWS = True
-"""A tenth of the rows is measured as well, so that what is not linear is seen."""
+MEASURES_GROWTH = True
+"""Whether a tenth of the rows is measured too, to see growth that is not linear."""
 ROWS, RUNS = 5_000_000, 1
 
 SECONDS_GOAL, GROWTH_GOAL = 2.0, 12.0
-NEEDED = ("the board of the Dashboard", "all that the Dashboard shows")
-"""What the Dashboard shows first, and all of it."""
+DASHBOARD_PARTS = ("the board of the Dashboard", "all that the Dashboard shows")
+"""The first part of the Dashboard, and all of it."""
 
 WORK = {
     "group_by of kind and name": "group_by",
@@ -42,11 +42,11 @@ WORK = {
     "all rules of Expert Systems": "rules",
     "all rules, after the Dashboard": "rules_after_dashboard",
 }
-"""What is measured, and the function of `bench.analysis_work` that does it."""
+"""The measured analyses, with their function in `bench.analysis_work`."""
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
-    """One group: the analyses, the ``group_by`` as the floor."""
+    """One group: the analyses, with the ``group_by`` as the floor."""
     folder = stored_frames(rows)
     yield (
         f"{rows:,} activities and as many API calls",
@@ -58,9 +58,9 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
 
 
 def figures(_group: str, results: Mapping[str, Result], tenth: Mapping[str, float]) -> list[Figure]:
-    """Seconds up to each part of the Dashboard, and what grows most."""
+    """The seconds of each part of the Dashboard, and the largest growth."""
     floor = next(result for result in results.values() if result.case.is_floor)
-    needed = [results[title] for title in NEEDED]
+    needed = [results[title] for title in DASHBOARD_PARTS]
     found = [
         Figure(
             f"analysis: {result.case.title}",

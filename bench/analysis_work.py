@@ -1,4 +1,4 @@
-"""Analyses to be measured: each takes the path of the activities of `bench.grow_profile.stored_frames`."""
+"""The measured analyses; each takes a path in the folder of `bench.generate_profile.stored_frames`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bench.grow_profile import read_frames
+from bench.generate_profile import read_frames
 from tui.analysis import copies
 from tui.analysis import dashboard as dashboard_
 from tui.analysis import kernels as kernels_
@@ -24,14 +24,14 @@ from tui.analysis.iterations import iteration_table as iterations_
 from tui.model.profile import Profile
 
 Measured = tuple[int, float]
-"""Activities that were looked at, and seconds."""
+"""The number of activities, and seconds."""
 
 
 def _measured(
     path: str, work: Callable[[Profile], object], before: Callable[[Profile], object] | None = None
 ) -> Measured:
     profile = read_frames(Path(path).parent)
-    # Whatever comes first in a process pays for starting threads.
+    # The first operation in a process pays for starting threads.
     profile["activities"].head(1000).group_by("name").agg(pl.len())
     if before is not None:
         before(profile)
@@ -61,22 +61,22 @@ def busy_time(path: str) -> Measured:
 
 
 def breakdown(path: str) -> Measured:
-    """Where wall time went."""
+    """Breakdown of the wall time."""
     return _measured(path, breakdown_.breakdown)
 
 
 def overlap(path: str) -> Measured:
-    """What ran at once."""
+    """Overlap of GPU work."""
     return _measured(path, overlap_.overlap)
 
 
 def idle_time(path: str) -> Measured:
-    """What idle time is made of."""
+    """Causes of idle time."""
     return _measured(path, gaps_.idle_time)
 
 
 def low_use(path: str) -> Measured:
-    """Stretches of low use."""
+    """Intervals of low utilization."""
     return _measured(path, low_use_.low_utilization)
 
 
@@ -86,7 +86,7 @@ def gaps(path: str) -> Measured:
 
 
 def delays_by_name(path: str) -> Measured:
-    """How long launches waited."""
+    """Launch delays by name."""
     return _measured(path, launch_delays.delays_by_name)
 
 
@@ -106,33 +106,33 @@ def tiny_runs(path: str) -> Measured:
 
 
 def iterations_found(path: str) -> Measured:
-    """The steps of a loop, found as a pattern of launches that repeats."""
+    """Iterations found as a repeating pattern of launches."""
     return _measured(path, lambda profile: iterations_.iterations(_without_iterations(profile)))
 
 
 def _without_iterations(profile: Profile) -> Profile:
-    """The same work, of which nothing says which iteration it belongs to."""
+    """The same work without iterations."""
     unmarked = profile["activities"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
     return Profile({**profile.frames, "activities": unmarked}, profile.sources)
 
 
 def rules(path: str) -> Measured:
-    """What every rule says."""
+    """All rules."""
     return _measured(path, findings)
 
 
 def rules_after_dashboard(path: str) -> Measured:
-    """The same where the Dashboard has been shown, as in the explorer."""
+    """All rules after the Dashboard was shown, as in the explorer."""
     return _measured(path, findings, before=dashboard_.dashboard)
 
 
 def dashboard(path: str) -> Measured:
-    """What the Dashboard shows first: its board."""
+    """The board of the Dashboard, which is shown first."""
     return _measured(path, dashboard_.dashboard)
 
 
 def whole_dashboard(path: str) -> Measured:
-    """The same with the figures of time and what the rules say: all of its panels."""
+    """All panels of the Dashboard."""
     return _measured(path, lambda profile: list(parts(profile)))
 
 

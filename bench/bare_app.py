@@ -1,4 +1,4 @@
-"""A Textual application that does nothing but show lines: what its keys take is the floor for any other."""
+"""A minimal Textual application that shows lines; the latency of its keys is the floor for any other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Lines(ScrollView, can_focus=True):
-    """Many lines, of which one is the cursor's."""
+    """Many lines with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("j", "move(1)"), ("k", "move(-1)"), ("pagedown", "page(1)")]
 
@@ -51,7 +51,7 @@ class Lines(ScrollView, can_focus=True):
 
 
 class Page(Screen[None]):
-    """A screen of such lines."""
+    """A screen with lines."""
 
     def __init__(self, word: str, lines: int) -> None:
         super().__init__()
@@ -63,13 +63,13 @@ class Page(Screen[None]):
 
 
 class BareApp(App[None]):
-    """Two screens of lines; 1 and 2 switch between them, s draws all of them anew."""
+    """Two screens of lines; 1 and 2 switch between them, s redraws all of them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("1", "switch_screen('one')"),
         ("2", "switch_screen('two')"),
-        ("s", "anew"),
-        ("ctrl+l", "anew"),
+        ("s", "redraw"),
+        ("ctrl+l", "redraw"),
         ("q", "quit"),
     ]
 
@@ -83,7 +83,7 @@ class BareApp(App[None]):
         self.install_screen(Page("row", self._count), "two")
         self.push_screen("one")
 
-    def action_anew(self) -> None:
+    def action_redraw(self) -> None:
         """Draw other lines."""
         self.screen.refresh(layout=True)
         for lines in self.screen.query(Lines):

@@ -1,4 +1,4 @@
-"""A dataset: writing it, opening it for the first and the second time, and what memory that takes."""
+"""A dataset: time and memory of writing it and of opening it for the first and the second time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.grow_dataset import RANKS, dataset, rank_profile
-from bench.grow_trace import ROOT
+from bench.generate_dataset import RANKS, dataset, rank_profile
+from bench.generate_nvprof import ROOT
 from tui.dataset.write_dataset import written
 
 TITLE = "a dataset of two ranks"
@@ -51,7 +51,7 @@ print(json.dumps([seconds, peak, size]))
 
 
 def run(rows: int, runs: int) -> list[Figure]:
-    """Print a line for each step; the figures."""
+    """Print a line for each step; returns the figures."""
     folder = dataset(rows)
     profile = rank_profile(rows // RANKS, 0)
     with tempfile.TemporaryDirectory() as out:
@@ -61,7 +61,7 @@ def run(rows: int, runs: int) -> list[Figure]:
     del profile
     packed = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
     with tempfile.TemporaryDirectory() as cache:
-        openings = [_opened(folder, cache) for _ in range(1 + runs)]
+        openings = [_open_in_process(folder, cache) for _ in range(1 + runs)]
     first, again = openings[0], min(openings[1:])
     print(f"{'':<24}{'seconds':>9}{'MB':>9}{'peak MB':>9}{'of frames':>11}")
     print(f"{'convert':<24}{writing:>9.2f}{packed / 1e6:>9.0f}")
@@ -74,8 +74,8 @@ def run(rows: int, runs: int) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _opened(folder: Path, cache: str) -> tuple[float, int, int]:
-    """Seconds, peak of the memory that is no page of a file, bytes of the frames."""
+def _open_in_process(folder: Path, cache: str) -> tuple[float, int, int]:
+    """Seconds, peak memory without mapped files, and bytes of the frames."""
     done = subprocess.run(
         [sys.executable, "-c", _OPEN, str(folder)],
         capture_output=True, text=True, cwd=ROOT, check=True, env=os.environ | {"XDG_CACHE_HOME": cache},

@@ -1,4 +1,4 @@
-"""What a benchmark found: one line of the table of goals, of the JSON file and of the page."""
+"""The results of benchmarks: a table of goals, as text, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ class Figure:
 
     what: str
     measured: float | None
-    """None where it could not be measured."""
+    """None if it could not be measured."""
     goal: float | None
-    """The most that it may be; None where nothing is asked for."""
+    """The maximum; None if there is no goal."""
     unit: str
-    """``x`` for a multiple of the floor, else ``ms``, ``s`` or ``B``."""
+    """``x`` for a multiple of the floor, otherwise ``ms``, ``s`` or ``B``."""
     floor: str = ""
-    """What it is compared with."""
+    """The floor."""
     floor_seconds: float | None = None
     seconds: float | None = None
     peak_bytes: int | None = None
-    """Most memory that the processes had in use."""
+    """The peak memory of the processes."""
     repeat_with: str = ""
     """The command that measures it again."""
 
-    def repeated(self, command: str) -> Figure:
-        """With the command that measures it again."""
+    def with_command(self, command: str) -> Figure:
+        """The figure with the command that measures it again."""
         return replace(self, repeat_with=command)
 
     @property
     def verdict(self) -> str:
-        """Whether it meets its goal, in a word."""
+        """``met``, ``missed`` or empty."""
         if self.goal is None:
             return ""
         if self.measured is None:
@@ -55,7 +55,7 @@ class Figure:
 
 
 def ratio(what: str, result: Result, floor: Result, goal: float | None) -> Figure:
-    """How a case compares with the floor of its group."""
+    """The ratio of a case to the floor of its group."""
     return Figure(
         what,
         result.seconds / floor.seconds,
@@ -69,7 +69,7 @@ def ratio(what: str, result: Result, floor: Result, goal: float | None) -> Figur
 
 
 def machine() -> dict[str, str | int]:
-    """Where this runs, and with which versions."""
+    """The machine and the versions."""
     processor = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
         if line.startswith("model name"):
@@ -88,15 +88,15 @@ def machine() -> dict[str, str | int]:
     }
 
 
-def in_words(here: dict[str, str | int]) -> str:
-    """The machine in one line."""
+def machine_text(here: dict[str, str | int]) -> str:
+    """The machine and the versions as one line."""
     versions = ", ".join(f"{name} {here[name]}" for name in ("proftui", "python", "polars", "numpy", "textual"))
     memory = int(here["memory_bytes"]) / 2**30
     return f"{here['processor']}, {here['cores']} cores, {memory:.0f} GiB, {here['system']}; {versions}"
 
 
 def print_figures(figures: Sequence[Figure]) -> None:
-    """The table of all benchmarks."""
+    """Print the table of all figures."""
     width = max(len(figure.what) for figure in figures)
     print(f"{'':<{width}}{'goal':>10}{'measured':>11}{'seconds':>9}{'floor':>9}{'peak MB':>9}")
     for figure in figures:
@@ -120,7 +120,7 @@ def value(number: float | None, unit: str) -> str:
 
 
 def write_figures(path: Path, figures: Sequence[Figure]) -> None:
-    """All of it as JSON."""
+    """Write the figures as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"machine": machine(), "figures": [asdict(figure) | {"verdict": figure.verdict} for figure in figures]}
     path.write_text(json.dumps(content, indent=1) + "\n")
@@ -134,15 +134,15 @@ HEADING: Final = (
 
 
 def write_page(page: Path, figures: Sequence[Figure], *, keeps_others: bool = False) -> None:
-    """Put the table into a page of Markdown, between two marks that it has.
+    """Write the table into a Markdown page, between its two marks.
 
     Args:
         page: The page.
-        figures: What was measured.
-        keeps_others: Leave the lines of other figures in the table as they are.
+        figures: The figures.
+        keeps_others: Whether to keep the lines of other figures.
 
     Raises:
-        ValueError: It has no such marks.
+        ValueError: The page has no marks.
     """
     before, begin, rest = page.read_text().partition(BEGIN)
     old, end, after = rest.partition(END)
@@ -150,12 +150,12 @@ def write_page(page: Path, figures: Sequence[Figure], *, keeps_others: bool = Fa
         raise ValueError(f"{page}: {BEGIN} and {END} must be in it")
     kept = [line for line in old.splitlines() if line.startswith("| ") and line not in HEADING] if keeps_others else []
     by_figure = {line.partition(" | ")[0]: line for line in (*kept, *map(_row, figures))}
-    lines = [f"{in_words(machine())}.", "", *HEADING, *by_figure.values()]
+    lines = [f"{machine_text(machine())}.", "", *HEADING, *by_figure.values()]
     page.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}")
 
 
 def _row(figure: Figure) -> str:
-    """A figure as a line of the table."""
+    """A line of the table."""
     cells = [
         figure.what,
         value(figure.goal, figure.unit),

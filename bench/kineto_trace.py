@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator, Mapping
 
 from bench.figures import Figure, ratio
-from bench.grow_kineto import kineto_trace
+from bench.generate_kineto import kineto_trace
 from bench.measure import Case, Result
 
 TITLE = "PyTorch (Kineto) traces"
@@ -17,7 +17,7 @@ NOTE = (
 BYTES_PER_ROW = 1000
 ROWS, RUNS = 1_024_000, 1
 SIZES = (1, 4)
-"""The file is as large as is asked for, and a fourth of that: what a load costs at any size weighs more there."""
+"""Divisors of the size: also a quarter of it, where fixed costs weigh more."""
 
 OURS, GOAL, MEMORY_GOAL = "proftui", 0.25, 1.0
 FIRST_LOOKS = {
@@ -32,13 +32,13 @@ FIRST_LOOKS = {
     "loops within loops": "loops",
     "list of profiles in its folder": "home",
 }
-"""What a view computes when it is first opened, and the function of `bench.work` that does it."""
+"""The views measured when first opened, with their function in `bench.work`."""
 FIRST_LOOK_GOAL = 1.0
-"""Seconds of a trace of 256 MB, and in proportion of others; no view is filled while the file opens."""
+"""Seconds for a trace of 256 MB, proportional for others; no view is computed while the file opens."""
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
-    """Groups of cases; the files they need are made first."""
+    """Groups of cases; generates the files first."""
     has_orjson = importlib.util.find_spec("orjson") is not None
     parser = "orjson" if has_orjson else "json"
     for part in SIZES:
@@ -56,7 +56,7 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
 
 
 def figures(_group: str, results: Mapping[str, Result], _tenth: Mapping[str, float]) -> list[Figure]:
-    """Time against the parser, and memory against the size of the file."""
+    """Time relative to the parser, and memory relative to the size of the file."""
     ours = results[OURS]
     floor = next(result for result in results.values() if result.case.is_floor)
     size = ours.case.path.stat().st_size

@@ -1,4 +1,4 @@
-"""Measures a piece of work in processes of its own, so that no run warms another or adds to its memory."""
+"""Measures functions in separate processes, so that runs do not affect each other's caches and memory."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _LOOK_EVERY_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A piece of work: a function of a file's path that returns how many rows it read."""
+    """A measured function: it takes the path of a file and returns the number of rows."""
 
     title: str
     function: str
-    """``module:name``; a fresh process imports it, which is not measured."""
+    """``module:name``; the import is not measured."""
     path: Path
     is_floor: bool = False
-    """Others of its group are compared with it."""
+    """Whether the other cases of its group are compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Result:
     seconds: float
     fastest: float
     peak_bytes: int
-    """Most memory that the process and those that it started ever took, as `_tree_bytes` counts it."""
+    """The peak memory of the process and its children (`process_tree_bytes`)."""
     rows: int
 
 
 def measure(cases: Sequence[Case], runs: int) -> list[Result]:
-    """Run every case several times, in turns: what else the machine does then hits all alike."""
+    """Run the cases several times in turns, so that other load affects all alike."""
     taken: dict[Case, list[tuple[float, int, int]]] = {case: [] for case in cases}
     for _ in range(runs):
         for case in cases:
@@ -79,7 +79,7 @@ def _once(case: Case) -> tuple[float, int, int]:
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     tree = 0
     while child.poll() is None:
-        tree = max(tree, _tree_bytes(child.pid))
+        tree = max(tree, process_tree_bytes(child.pid))
         time.sleep(_LOOK_EVERY_S)
     output, errors = child.communicate()
     if child.returncode:
@@ -88,11 +88,10 @@ def _once(case: Case) -> tuple[float, int, int]:
     return seconds, max(peak, tree), rows
 
 
-def _tree_bytes(pid: int) -> int:
-    """Memory that a process and its children take from the machine.
+def process_tree_bytes(pid: int) -> int:
+    """The memory of a process and its children.
 
-    What they share is counted once: the pages of files (interpreter, libraries) lie in memory once, however many
-    processes have them mapped, and children that decode map a part of what their parent does. All else adds up.
+    Pages of mapped files (interpreter, libraries) are counted once; private memory is summed.
     """
     own = files = 0
     for one in [pid, *_children(pid)]:

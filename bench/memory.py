@@ -1,8 +1,7 @@
-"""Memory that a launch takes in a profile that has been opened.
+"""Memory per launch of an open profile.
 
-A file and one of half its launches are opened, each in a process of its own, and the difference of what the two have in
-use is divided by the difference of their launches. What a process takes whatever it opens, and what it keeps of memory
-that only reading needed, is in both and cancels out, as far as it does not grow with the file.
+A file and one with half the launches are opened in separate processes; the difference in memory is divided by the
+difference in launches. Memory that does not grow with the file cancels out.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.grow_kineto import kineto_trace
-from bench.grow_nsys import hard_database
-from bench.grow_trace import ROOT, text_log
+from bench.generate_kineto import kineto_trace
+from bench.generate_nsys import skewed_database
+from bench.generate_nvprof import ROOT, text_log
 
 TITLE = "memory when a profile is open"
 NOTE = (
@@ -28,7 +27,7 @@ NOTE = (
 ROWS, RUNS = 1_000_000, 1
 GOAL = 150.0
 _KINETO_BYTES = 5_000
-"""About so many bytes of a PyTorch trace are for one launch: its ops, calls and flows are among them."""
+"""The approximate bytes of a PyTorch trace per launch, with its ops, calls and flows."""
 
 _OPEN = """
 import gc, json, sys, time
@@ -39,7 +38,7 @@ from tui.options import OpenOptions
 options = OpenOptions(paths=(sys.argv[1],), cache=False)
 profile = open_profiles(options, lambda progress: True, session=None, aggregation=Aggregation()).profile
 gc.collect()
-time.sleep(2)  # Polars gives memory back half a second after it was freed
+time.sleep(2)  # Polars returns freed memory after half a second
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 rows = {name: frame.height for name, frame in profile.frames.items()}
 sizes = {name: frame.estimated_size() for name, frame in profile.frames.items()}
@@ -49,29 +48,29 @@ print(json.dumps([int(status["RssAnon"].split()[0]) * 1024, rows, sizes]))
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A profile that is open."""
+    """An open profile."""
 
     used_bytes: int
     rows: dict[str, int]
-    """Of each frame."""
+    """The number of rows by frame."""
     frame_bytes: dict[str, int]
-    """What its columns would take if none were shared."""
+    """The bytes of its columns if none were shared."""
 
 
 def run(rows: int, runs: int) -> list[Figure]:
-    """Print a line for each kind of file; the figures that have goals."""
+    """Print a line for each kind of file; returns the figures with goals."""
     print(f"{'':<16}{'launches':>10}{'API calls':>11}{'ops':>10}{'half MB':>10}{'MB':>8}{'B a launch':>12}  of which B")
     kineto_bytes = min(rows * _KINETO_BYTES, 512_000_000)
     files = {
         "nvprof text": (text_log(rows // 2)[0], text_log(rows)[0]),
         "Kineto": (kineto_trace(kineto_bytes // 2), kineto_trace(kineto_bytes)),
-        "Nsight Systems": (hard_database(rows // 2), hard_database(rows)),
+        "Nsight Systems": (skewed_database(rows // 2), skewed_database(rows)),
     }
     return [_figure(title, *paths, runs) for title, paths in files.items()]
 
 
 def _figure(title: str, half: Path, whole: Path, runs: int) -> Figure:
-    found = [(_opened(half), _opened(whole)) for _ in range(runs)]
+    found = [(_open_in_process(half), _open_in_process(whole)) for _ in range(runs)]
     measured = statistics.median(
         (more.used_bytes - less.used_bytes) / (more.rows["activities"] - less.rows["activities"])
         for less, more in found
@@ -87,8 +86,8 @@ def _figure(title: str, half: Path, whole: Path, runs: int) -> Figure:
     return Figure(f"memory of an open profile: {title}, a launch", measured, GOAL, "B", peak_bytes=more.used_bytes)
 
 
-def _opened(path: Path) -> _Open:
-    """What a fresh process has in use when it has opened a file."""
+def _open_in_process(path: Path) -> _Open:
+    """The memory of a new process that opened a file."""
     command = [sys.executable, "-c", _OPEN, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     return _Open(*json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""Nsight Systems databases of many kernels, against the fastest ways to read their columns into Polars."""
+"""Nsight Systems databases with many kernels, compared with the fastest readers of their columns into Polars."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from bench.figures import Figure, ratio
-from bench.grow_trace import DATA
+from bench.generate_nvprof import DATA
 from bench.measure import Case, Result
 from tui.loaders.sqlite.database import Database
 
@@ -85,7 +85,7 @@ _LAUNCH = 5000
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
-    """Groups of cases; the file they need is made first."""
+    """Groups of cases; generates the file first."""
     path = database(rows)
     has_connectorx = all(importlib.util.find_spec(name) for name in ("connectorx", "pyarrow"))
     columns = [
@@ -99,13 +99,13 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
 
 
 def figures(_group: str, results: Mapping[str, Result], _tenth: Mapping[str, float]) -> list[Figure]:
-    """Time against the fastest reader that is installed."""
+    """Time relative to the fastest installed reader."""
     floor = next(result for result in results.values() if result.case.is_floor)
     return [ratio("Nsight Systems database: reading kernels", results[OURS], floor, GOAL)]
 
 
 def with_connectorx(path: str) -> int:
-    """The kernel columns, by the fastest reader known."""
+    """The kernel columns, read with connectorx, the fastest reader."""
     import connectorx
 
     queries = [_query(*part) for part in _parts(path, 4)]
@@ -113,7 +113,7 @@ def with_connectorx(path: str) -> int:
 
 
 def with_adbc(path: str) -> int:
-    """The kernel columns, by the driver that proftui uses, as simply as can be."""
+    """The kernel columns, read with the driver that proftui uses, without further steps."""
     import adbc_driver_manager
     import adbc_driver_sqlite
 
@@ -132,14 +132,14 @@ def with_adbc(path: str) -> int:
 
 
 def with_proftui(path: str) -> int:
-    """The kernel columns, with the types that the model has."""
+    """The kernel columns, read by proftui with the types of the model."""
     wide = ("start", "end", "streamId", "correlationId", "globalPid", "graphNodeId", "demangledName")
     with Database(Path(path), path) as database:
         return database.frame(TABLE, {name: pl.Int64 if name in wide else pl.Int32 for name in READ}).height
 
 
 def database(rows: int) -> Path:
-    """A database of so many kernels; kept for the next run."""
+    """A database with ``rows`` kernels, generated if missing."""
     path = DATA / f"nsys-{rows}.sqlite"
     if path.exists():
         return path
@@ -180,7 +180,7 @@ def _kernels(rows: int) -> Iterator[tuple[int | None, ...]]:
     ]
     start = 10**9
     for row in range(rows):
-        # A few kernels make most launches, as in a training run.
+        # A few kernels have most launches, as in a training run.
         kind = kinds[int(chance.random() ** 2 * _KINDS)]
         end = start + int(1000 + chance.expovariate(1 / 20_000))
         yield (start, end, 0, 1, None, 7 if row % 5 else 20, row * 3, _PROCESS, *kind, row + 1, None, None, None)

@@ -1,4 +1,4 @@
-"""nvprof traces of many rows, against Polars reading the same rows as a clean CSV."""
+"""nvprof traces with many rows, compared with Polars reading the same rows as plain CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.figures import Figure, ratio
-from bench.grow_trace import csv_log, text_log
+from bench.generate_nvprof import csv_log, text_log
 from bench.measure import Case, Result
 
 TITLE = "nvprof traces"
@@ -18,7 +18,7 @@ GOALS = {"GPU trace, text": 1.0, "GPU and API trace, text": 1.0}
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
-    """Groups of cases; the files they need are made first."""
+    """Groups of cases; generates the files first."""
     yield "GPU trace, text", _group(*text_log(rows))
     yield "GPU and API trace, text", _group(*text_log(rows, with_api=True))
     yield "GPU trace, CSV", _group(*csv_log(rows))
@@ -26,7 +26,7 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
 
 
 def figures(group: str, results: Mapping[str, Result], _tenth: Mapping[str, float]) -> list[Figure]:
-    """How many times as long as reading clean CSV; nothing is asked of rows that never repeat, nor of quoted ones."""
+    """Time relative to reading plain CSV; there is no goal for rows that never repeat, and for quoted rows."""
     return [ratio(f"nvprof {group}: reading", results[OURS], results[FLOOR], GOALS.get(group))]
 
 

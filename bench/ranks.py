@@ -1,4 +1,4 @@
-"""A folder of ranks, its files read at the same time, against one after the other."""
+"""A folder of ranks: files read in parallel, compared with one after the other."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from bench.figures import Figure, ratio
-from bench.grow_kineto import ranks_folder
-from bench.grow_trace import text_log
+from bench.generate_kineto import ranks_folder
+from bench.generate_nvprof import text_log
 from bench.measure import Case, measure
 
 TITLE = "a folder of ranks"
@@ -22,11 +22,11 @@ BYTES_PER_ROW = 500
 _SMALL_ROWS = 2000
 
 GOAL = 1.0
-"""Never slower, also where the files are too small for processes of their own."""
+"""Never slower, even if the files are too small for separate processes."""
 
 
 def run(rows: int, runs: int) -> list[Figure]:
-    """Print a line for each way to read them; the figures that have goals."""
+    """Print a line for each way to read them; returns the figures with goals."""
     print(f"{'':<44}{'MB':>8}{'rows':>11}{'seconds':>9}{'fastest':>9}{'ratio':>7}{'peak MB':>9}")
     size = rows * BYTES_PER_ROW // RANKS
     folders = {
@@ -52,7 +52,7 @@ def run(rows: int, runs: int) -> list[Figure]:
 
 
 def _small_logs() -> Path:
-    """Logs of nvprof that are read sooner than a process begins."""
+    """Nvprof logs that are read faster than a process starts."""
     log, _ = text_log(_SMALL_ROWS)
     folder = log.with_name(f"small_{RANKS}")
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Converting a file for each rank: one after the other, and on a Dask cluster of two workers of this machine."""
+"""Converting one file per rank: one after the other, and on a Dask cluster of two local workers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.figures import Figure
-from bench.grow_kineto import ranks_folder
-from bench.grow_trace import text_log
+from bench.generate_kineto import ranks_folder
+from bench.generate_nvprof import text_log
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -39,8 +39,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a conversion took."""
+class ConversionCost:
+    """The cost of a conversion."""
 
     seconds: float
     cpu_seconds: float
@@ -48,7 +48,7 @@ class Taken:
 
 
 def run(rows: int, runs: int) -> list[Figure]:
-    """Print a line for each way to convert them, first a quarter of the files: how the cost grows."""
+    """Print a line for each way to convert them, first for a quarter of the files, to see how the cost grows."""
     print(
         f"{'':<40}{'files':>6}{'MB':>7}{'seconds':>9}{'MB/s':>7}{'ratio':>7}{'CPU s':>8}{'CPU/file':>10}{'peak MB':>9}"
     )
@@ -59,12 +59,12 @@ def run(rows: int, runs: int) -> list[Figure]:
             ("logs", _logs(max(8, rows // 2000))),
         ):
             files = sorted(folder.iterdir())
-            ways: dict[str, tuple[list[Path], Callable[[list[Path]], Taken]]] = {
+            ways: dict[str, tuple[list[Path], Callable[[list[Path]], ConversionCost]]] = {
                 "a quarter of them": (files[: len(files) // 4], _convert),
                 "one after the other": (files, _convert),
                 f"{WORKERS} workers": (files, lambda files: _convert_there(files, address, client)),
             }
-            taken: dict[str, list[Taken]] = {way: [] for way in ways}
+            taken: dict[str, list[ConversionCost]] = {way: [] for way in ways}
             for _ in range(runs):
                 for way, (those, convert) in ways.items():
                     taken[way].append(convert(those))
@@ -78,7 +78,7 @@ def run(rows: int, runs: int) -> list[Figure]:
     return figures
 
 
-def _print_line(title: str, files: list[Path], taken: Taken, floor: Taken) -> None:
+def _print_line(title: str, files: list[Path], taken: ConversionCost, floor: ConversionCost) -> None:
     size = sum(file.stat().st_size for file in files)
     print(
         f"{title:<40}{len(files):>6}{size / 1e6:>7.0f}{taken.seconds:>9.2f}{size / 1e6 / taken.seconds:>7.0f}"
@@ -89,7 +89,7 @@ def _print_line(title: str, files: list[Path], taken: Taken, floor: Taken) -> No
 
 
 def _logs(count: int) -> Path:
-    """Logs that are read sooner than a process begins."""
+    """Logs that are read faster than a process starts."""
     log, _ = text_log(ROWS_OF_LOG)
     folder = log.with_name(f"logs_{count}")
     folder.mkdir(exist_ok=True)
@@ -115,7 +115,7 @@ def _cluster() -> Iterator[tuple[str, Client]]:
         yield cluster.scheduler_address, client
 
 
-def _convert(files: list[Path], *options: str) -> Taken:
+def _convert(files: list[Path], *options: str) -> ConversionCost:
     with tempfile.TemporaryDirectory() as made:
         command = [sys.executable, "-m", "tui", "convert", *map(str, files), "-o", f"{made}/run", *options]
         began = time.perf_counter()
@@ -125,17 +125,19 @@ def _convert(files: list[Path], *options: str) -> Taken:
         program.returncode = os.waitstatus_to_exitcode(status)
         if program.returncode:
             raise SystemExit(f"{' '.join(command[:4])} has failed")
-    return Taken(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    return ConversionCost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
-def _convert_there(files: list[Path], address: str, client: Client) -> Taken:
+def _convert_there(files: list[Path], address: str, client: Client) -> ConversionCost:
     before = sum(client.run(time.process_time).values())
     taken = _convert(files, "--scheduler", address)
     there = sum(client.run(time.process_time).values()) - before
     peaks = [used.ru_maxrss * 1024 for used in client.run(resource.getrusage, resource.RUSAGE_SELF).values()]
-    return Taken(taken.seconds, taken.cpu_seconds + there, max(peaks))
+    return ConversionCost(taken.seconds, taken.cpu_seconds + there, max(peaks))
 
 
-def _median(taken: list[Taken]) -> Taken:
+def _median(taken: list[ConversionCost]) -> ConversionCost:
     seconds, cpu_seconds = ([getattr(one, name) for one in taken] for name in ("seconds", "cpu_seconds"))
-    return Taken(statistics.median(seconds), statistics.median(cpu_seconds), max(one.peak_bytes for one in taken))
+    return ConversionCost(
+        statistics.median(seconds), statistics.median(cpu_seconds), max(one.peak_bytes for one in taken)
+    )

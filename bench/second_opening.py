@@ -1,4 +1,4 @@
-"""Opening a file again, against opening it for the first time: all that the app does before it shows a view."""
+"""Opening a file again, compared with the first time, up to the first view."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.grow_kineto import kineto_trace
-from bench.grow_nsys import hard_database
-from bench.grow_trace import ROOT, text_log
+from bench.generate_kineto import kineto_trace
+from bench.generate_nsys import skewed_database
+from bench.generate_nvprof import ROOT, text_log
 
 TITLE = "opening a file again"
 NOTE = (
@@ -47,7 +47,7 @@ print(json.dumps([seconds, time.perf_counter() - began, used, peak, opened.profi
 
 
 def run(rows: int, runs: int) -> list[Figure]:
-    """Print a line for each kind of file; the figures that have goals."""
+    """Print a line for each kind of file; returns the figures with goals."""
     print(
         f"{'':<24}{'file MB':>9}{'kept MB':>9}{'first':>9}{'again':>9}{'ratio':>8}{'goal':>7}{'write':>9}"
         f"{'peak MB':>9}{'again':>8}"
@@ -55,7 +55,7 @@ def run(rows: int, runs: int) -> list[Figure]:
     files = {
         "nvprof text": text_log(rows)[0],
         "Kineto": kineto_trace(rows * 256),
-        "Nsight Systems": hard_database(rows * 5 // 2),
+        "Nsight Systems": skewed_database(rows * 5 // 2),
     }
     figures: list[Figure] = []
     for title, path in files.items():
@@ -63,10 +63,10 @@ def run(rows: int, runs: int) -> list[Figure]:
             first, again, writing, peaks = [], [], [], []
             size = 0
             for _ in range(runs):
-                before = _opened(path, "without", folder)
-                made = _opened(path, "with", folder)
+                before = _open_in_process(path, "without", folder)
+                made = _open_in_process(path, "with", folder)
                 size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
-                after = _opened(path, "with", folder)
+                after = _open_in_process(path, "with", folder)
                 subprocess.run(
                     [sys.executable, "-m", "tui", "cache", "clear"],
                     env=_env(folder),
@@ -110,8 +110,8 @@ def _print(
     )
 
 
-def _opened(path: Path, how: str, folder: str) -> tuple[float, float, bool, int, int]:
-    """Seconds of opening and of writing, whether it was kept, peak memory, and activities."""
+def _open_in_process(path: Path, how: str, folder: str) -> tuple[float, float, bool, int, int]:
+    """Seconds of opening and of writing, whether it was cached, peak memory, and the number of activities."""
     command = [sys.executable, "-c", _OPEN, str(path), how]
     done = subprocess.run(command, capture_output=True, text=True, env=_env(folder), cwd=ROOT, check=True)
     seconds, writing, used, peak, rows = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""From the command to the first picture, beside a bare Textual application in the same run; and what is imported."""
+"""Time from the command to the first frame, compared with a minimal Textual application; and the imported modules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTE = (
 )
 ROWS, RUNS = 1, 3
 RUNS_EACH = 4
-"""Starts for each run that is asked for: they take a fraction of a second, and vary by more than what is measured."""
+"""Starts per run; a start takes a fraction of a second and varies much."""
 
 ROOT = Path(__file__).parents[1]
 LOG = str(ROOT / "sample_logs" / "resnet50_training.nvprof.log")
@@ -75,23 +75,23 @@ print(json.dumps(steps))
 
 @dataclass(slots=True)
 class Start:
-    """A program that is started again and again."""
+    """A program whose start is measured."""
 
     title: str
     command: Sequence[str]
     floor: str
-    """The title of what it is compared with."""
+    """The title of its floor."""
     goal: float | None = None
-    """The most that it may take, as a multiple of the floor."""
+    """The maximum, as a multiple of the floor."""
     draws: re.Pattern[str] | None = None
-    """What it draws when it counts as started; None: it counts when it has ended."""
+    """Matches the frame at which it counts as started; None: when it has ended."""
     code: str = ""
-    """What imports the same, to count it."""
+    """Code with the same imports, to count them."""
     seconds: list[float] = field(default_factory=list)
     worked: list[float] = field(default_factory=list)
 
     def once(self, environment: Mapping[str, str]) -> tuple[float, float]:
-        """Start it; seconds, and seconds of work."""
+        """Start it; returns seconds and processor seconds."""
         return _ended(self.command, environment) if self.draws is None else self._drawn(environment)
 
     def _drawn(self, environment: Mapping[str, str]) -> tuple[float, float]:
@@ -115,7 +115,7 @@ class Start:
 
 
 def starts() -> list[Start]:
-    """What is started, floors first."""
+    """The programs, floors first."""
     asked = "from tui.cli.main import main\ntry: main([{!r}])\nexcept SystemExit: pass"
     opened = (*PROFTUI, LOG)
     return [
@@ -132,11 +132,11 @@ def starts() -> list[Start]:
 
 
 def run(_rows: int, runs: int) -> list[Figure]:
-    """Measure and print the tables; the figures that have goals."""
+    """Measure and print the tables; returns the figures with goals."""
     programs = starts()
     with tempfile.TemporaryDirectory() as state:
         homes = dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), state)
-        # Compiled as where it is installed, wherever this runs.
+        # With compiled modules, as in an installation.
         environment = homes | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": state}
         for program in programs:
             program.once(environment)
@@ -196,7 +196,7 @@ def _print_starts(programs: Sequence[Start], environment: Mapping[str, str]) -> 
 
 
 def _print_steps(environment: Mapping[str, str]) -> None:
-    """What each step of opening a file takes, one after the other, and how many modules there are after it."""
+    """Print the time of each step of opening a file, and the number of modules after it."""
     done = _output(_STEPS.format(path=LOG, columns=COLUMNS, lines=LINES), environment)
     print(f"\n{'each step alone, without a terminal':<38}{'ms':>7}{'modules':>9}")
     for title, ms, modules in json.loads(done.stdout.splitlines()[-1]):

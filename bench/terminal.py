@@ -1,8 +1,7 @@
-"""A program in a pseudo-terminal, with the time from a key to the pictures that answer it.
+"""Runs a program in a pseudo-terminal and measures the time from a key to the frames that follow.
 
-The terminal says that it can take pictures as wholes (synchronized output, mode 2026), as most do: Textual then ends
-each picture with a sequence, which tells exactly when it has come. The program has come to rest when nothing has come
-for a moment and all its threads sleep: a thread that still works at something does not count as rest.
+The terminal announces synchronized output (mode 2026), as most do, so Textual ends each frame with a sequence that
+marks the time. The program is at rest when it has drawn nothing for a moment and all its threads sleep.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from pathlib import Path
 
 COLUMNS, LINES = 160, 50
 QUIET_S = 0.12
-"""Longer than any pause after which a program does more: see `SETTLED_AFTER` and `SETTLE_S` of its widgets."""
+"""Longer than all delays of the program; see `SETTLED_AFTER` and `SETTLE_S` of its widgets."""
 QUIET_BARE_S = 0.03
-"""Of a program that does nothing later."""
+"""The same for a program without delays."""
 PROBE_AFTER_S = 0.04
-"""So long after the latest picture a program at work is asked for another."""
+"""Seconds after a frame until a busy program is asked for another one."""
 PROBE = b"\x0c"
-"""``ctrl+l``, which draws the screen anew and changes nothing."""
+"""``ctrl+l``, which redraws the screen and changes nothing."""
 
 BUSY = "working on"
-"""Stands beside what was shown before."""
+"""The text on the screen while a view is computed."""
 
 _ASKED = b"\x1b[?2026$p"
 _SAID = b"\x1b[?2026;2$y"
@@ -40,30 +39,30 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?<>=]*[$ ]?[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """Something that was drawn."""
+class Frame:
+    """A frame."""
 
     at_s: float
     """Seconds from the key to its last byte."""
     worked_s: float
-    """Processor time of the thread that draws, up to then: what is left where other programs take the processor."""
+    """Processor time of the drawing thread until then, which other programs on the machine affect less."""
     text: str
 
 
 @dataclass(slots=True)
-class Answer:
-    """What came after a key."""
+class KeyResponse:
+    """The frames after a key."""
 
-    pictures: list[Picture] = field(default_factory=list)
+    pictures: list[Frame] = field(default_factory=list)
     cpu_s: float = 0.0
-    """Processor time of all threads, up to rest."""
+    """Processor time of all threads until rest."""
     frozen_s: float = 0.0
-    """The longest time in which nothing was drawn though something was asked for."""
+    """The longest time without a frame while one was requested."""
     rest_s: float = 0.0
-    """Seconds up to rest."""
+    """Seconds until rest."""
 
-    def first(self, shows: re.Pattern[str] | None = None) -> Picture | None:
-        """The first picture that shows something, and not that it is being worked on; None where none does."""
+    def first(self, shows: re.Pattern[str] | None = None) -> Frame | None:
+        """The first frame that matches a pattern and is not a busy message; None if there is none."""
         for picture in self.pictures:
             if shows is None or (shows.search(picture.text) and BUSY not in picture.text):
                 return picture
@@ -80,23 +79,25 @@ class Terminal:
             os.environ.update(environment or {})
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
             for name in ("COLUMNS", "LINES"):
-                # Of the terminal that the benchmark runs in, or of a test: programs believe them before the terminal.
+                # Set by the terminal of the benchmark or by a test; programs prefer them to the size of the terminal.
                 os.environ.pop(name, None)
             os.execvp(command[0], list(command))
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._left = b""
         self.ended = False
 
-    def press(self, keys: bytes, *, probe: bool = False, quiet_s: float = QUIET_S, limit_s: float = 120.0) -> Answer:
-        """Press keys and wait until the program has come to rest.
+    def press(
+        self, keys: bytes, *, probe: bool = False, quiet_s: float = QUIET_S, limit_s: float = 120.0
+    ) -> KeyResponse:
+        """Press keys and wait until the program is at rest.
 
         Args:
-            keys: What the terminal sends for them; nothing: only wait.
-            probe: Ask for a picture again and again while the program works: tells how long the screen is frozen.
-            quiet_s: So long nothing may come before it rests.
-            limit_s: Waits no longer.
+            keys: The bytes to send; empty: only wait.
+            probe: Request frames while the program works, to measure how long the screen is frozen.
+            quiet_s: The time without a frame that counts as rest.
+            limit_s: The maximum time to wait.
         """
-        answer = Answer()
+        answer = KeyResponse()
         began, worked, used = time.perf_counter(), self._worked_s(), self._cpu_s()
         os.write(self._fd, keys)
         asked, latest, asleep = began if keys else None, began, 0
@@ -105,7 +106,7 @@ class Terminal:
                 asleep = 0
                 for text in self._read():
                     latest = time.perf_counter()
-                    answer.pictures.append(Picture(latest - began, self._worked_s() - worked, text))
+                    answer.pictures.append(Frame(latest - began, self._worked_s() - worked, text))
                     if asked is not None:
                         answer.frozen_s = max(answer.frozen_s, latest - asked)
                         asked = None
@@ -120,11 +121,11 @@ class Terminal:
         answer.rest_s = latest - began
         return answer
 
-    def until(self, shows: re.Pattern[str], limit_s: float = 60.0) -> Picture:
-        """Wait until the program has drawn something: the picture with its seconds from the start of the program.
+    def until(self, shows: re.Pattern[str], limit_s: float = 60.0) -> Frame:
+        """Wait for a frame that matches a pattern; its time counts from the start of the program.
 
         Raises:
-            TimeoutError: It has not, or it has ended.
+            TimeoutError: There was none, or the program has ended.
         """
         while not self.ended and time.perf_counter() - self._began < limit_s:
             if select.select([self._fd], [], [], 0.05)[0]:
@@ -132,7 +133,7 @@ class Terminal:
                 now, worked = time.perf_counter() - self._began, self._worked_s()
                 for text in (*texts, _ESCAPES.sub("", self._left.decode(errors="replace"))):
                     if shows.search(text):
-                        return Picture(now, worked, text)
+                        return Frame(now, worked, text)
         raise TimeoutError(f"nothing was drawn that shows {shows.pattern}")
 
     def close(self) -> None:
@@ -143,10 +144,10 @@ class Terminal:
         os.waitpid(self.pid, 0)
 
     def _read(self) -> list[str]:
-        """The texts of the pictures that are complete."""
+        """The texts of the complete frames."""
         try:
             data = os.read(self._fd, 1 << 16)
-        except OSError:  # Linux says so when the program has ended
+        except OSError:  # on Linux: the program has ended
             data = b""
         if not data:
             self.ended = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bench.figures import Figure
-from bench.grow_profile import stored_frames
+from bench.generate_profile import stored_frames
 from bench.measure import Case, Result
 
 TITLE = "Timeline"
@@ -16,7 +16,7 @@ NOTE = (
 ROWS, RUNS = 5_000_000, 1
 
 PAINT_GOAL_MS = 16.0
-"""A key that moves is answered so soon."""
+"""The goal for a movement key."""
 
 WORK = {
     "one numpy pass: busy time in 170 cells": "numpy_pass",
@@ -27,11 +27,11 @@ WORK = {
     "finding a name in all lanes": "find_gemm",
     "the next gap, where there is none": "no_gap",
 }
-"""What is measured, and the function of `bench.timeline_work` that does it."""
+"""The measured parts, with their function in `bench.timeline_work`."""
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
-    """One group: the paints and what is done once, one pass over the launches as the floor."""
+    """One group: painting and preparation, with one pass over the launches as the floor."""
     folder = stored_frames(rows)
     yield (
         f"{rows:,} activities and as many API calls",

@@ -1,4 +1,4 @@
-"""Parts of the timeline to be measured: each takes the path of the activities of `bench.grow_profile.stored_frames`."""
+"""The measured parts of the timeline; each takes a path in the folder of `bench.generate_profile.stored_frames`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench.grow_profile import read_frames
+from bench.generate_profile import read_frames
 from tui.analysis.timeline.drawing import lane_cells
 from tui.analysis.timeline.lookup import find_name, name_of, next_gap
 from tui.analysis.timeline.shown import shown_lanes
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 Measured = tuple[int, float]
-"""Activities that were looked at, and seconds."""
+"""The number of activities, and seconds."""
 
 CELLS = 170
 PAINTS = 100
 
 
 def numpy_pass(path: str) -> Measured:
-    """Busy time in cells, from the durations of all launches by start."""
+    """Busy time per cell, from the durations of all launches by start."""
     activities = read_frames(Path(path).parent)["activities"].sort("start_ns")
     starts, durations = activities["start_ns"].to_numpy(), activities["duration_ns"].to_numpy()
     began = time.perf_counter()
@@ -60,17 +60,17 @@ def _painted(path: str, part: Callable[[Window], Window]) -> Measured:
 
 
 def paint_all(path: str) -> Measured:
-    """Everything on the screen."""
+    """Paint the whole recording."""
     return _painted(path, lambda window: window)
 
 
 def paint_near(path: str) -> Measured:
-    """A thousandth of it."""
+    """Paint a thousandth of it."""
     return _painted(path, lambda window: window.zoomed(window.cell_ns // 1000, window.end_ns // 2))
 
 
 def paint_close(path: str) -> Measured:
-    """Single launches."""
+    """Paint single launches."""
     return _painted(path, lambda window: window.zoomed(1000, window.end_ns // 2))
 
 
@@ -83,10 +83,10 @@ def _measured(path: str, work: Callable[[Profile, Shown], object]) -> Measured:
 
 
 def find_gemm(path: str) -> Measured:
-    """All occurrences of a text in names."""
+    """Find all names with a text."""
     return _measured(path, lambda profile, shown: find_name(profile, shown, "gemm"))
 
 
 def no_gap(path: str) -> Measured:
-    """A gap that is not there."""
+    """Search for a gap that does not exist."""
     return _measured(path, lambda _, shown: next_gap(shown.lanes[0], shown.begin_ns, 1, least_ns=1 << 40))

@@ -1,4 +1,4 @@
-"""What is measured; each takes a path and returns how many rows it read, and the seconds where not all of it counts."""
+"""The measured functions; each takes a path and returns the number of rows, and seconds if only a part counts."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def load_profile(path: str) -> int:
 
 
 def _first_look(path: str, table_name: str, change: Callable[[Profile], Profile] | None = None) -> tuple[int, float]:
-    """Rows of a table and the seconds that they take when its view is first opened.
+    """The rows of a table, and the seconds when its view is first opened.
 
     Args:
         path: The file.
         table_name: The table.
-        change: Makes of the file what such a view is about.
+        change: Changes the profile to one that feeds the view.
     """
     profile = load_one(path)
     profile = with_iterations(profile if change is None else change(profile))
@@ -63,7 +63,7 @@ def critical_paths(path: str) -> tuple[int, float]:
 
 
 def critical_path(path: str) -> tuple[int, float]:
-    """The critical path of one iteration, with slack and what half of its work saves."""
+    """The critical path of one iteration, with slack and the savings of halving its work."""
     return _first_look(path, "critical_path")
 
 
@@ -78,7 +78,7 @@ def group_ops(path: str) -> tuple[int, float]:
 
 
 def flame(path: str) -> tuple[int, float]:
-    """Groups, ops and kernels to scale."""
+    """The flame graph of groups, ops and kernels."""
     return _first_look(path, "flame")
 
 
@@ -114,7 +114,7 @@ def graphs(path: str) -> tuple[int, float]:
 
 
 def loops(path: str) -> tuple[int, float]:
-    """Loops within loops, and names that iterations could end with, where nothing marks the steps."""
+    """Nested loops and candidate keys of iterations, without marked steps."""
 
     def unmarked(profile: Profile) -> Profile:
         none = pl.lit(None, pl.Int32).alias("iteration")
@@ -126,7 +126,7 @@ def loops(path: str) -> tuple[int, float]:
 
 
 def collectives(path: str) -> tuple[int, float]:
-    """Collectives of two ranks with what the last rank did: the trace twice, every twentieth kernel as one."""
+    """Collectives of two ranks with the activity of the last rank: the trace twice, every twentieth kernel as one."""
 
     def as_ranks(profile: Profile) -> Profile:
         name = pl.lit("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", dtype=pl.String).cast(NAME)
@@ -159,12 +159,12 @@ def home(path: str) -> tuple[int, float]:
 
 
 def read_trace_events(path: str) -> int:
-    """Read all events of a trace with the arguments that a load asks for."""
+    """Read all events of a trace with the arguments that the loader needs."""
     return read_trace(InputFile.open(path), WANTED).complete.height
 
 
 def parse_with_orjson(path: str) -> tuple[int, float]:
-    """Parse a document whose bytes have been read."""
+    """Parse a document that was read before."""
     import orjson
 
     data = Path(path).read_bytes()
@@ -174,7 +174,7 @@ def parse_with_orjson(path: str) -> tuple[int, float]:
 
 
 def parse_with_json(path: str) -> tuple[int, float]:
-    """The same where there is no orjson."""
+    """The same without orjson."""
     data = Path(path).read_bytes()
     began = time.perf_counter()
     document = json.loads(data)

@@ -28,7 +28,7 @@ LAYERS = (
 )
 """From the bottom up: a layer imports itself and what is below it."""
 
-WITHOUT_A_LAYER = ("keys", "palette", "theme", "views")
+WITHOUT_A_LAYER = ("colors", "keys", "theme", "views")
 """What keys, views and colors there are: all may ask, and they import no other part of the program."""
 
 BELOW_THE_SCREEN = ("cli", *(name for layer in LAYERS[:6] for name in layer))

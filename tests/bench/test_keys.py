@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench import grow_nsys
-from bench.keys import VIEWS, Run, again, charts, first_looks, looks, print_heading, print_rows, tables
+from bench import generate_nsys
+from bench.keys import (
+    VIEWS,
+    KeyBenchmark,
+    charts,
+    first_openings,
+    print_heading,
+    print_rows,
+    reopened_views,
+    row_display,
+    tables,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,10 +29,10 @@ ROWS = 20_000
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_every_key_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    monkeypatch.setattr(grow_nsys, "DATA", tmp_path)
-    run = Run(ROWS, presses=2, few=3)
+    monkeypatch.setattr(generate_nsys, "DATA", tmp_path)
+    run = KeyBenchmark(ROWS, presses=2, slow_presses=3)
     try:
-        for part in (first_looks, tables, looks, charts, again):
+        for part in (first_openings, tables, row_display, charts, reopened_views):
             part(run)
     finally:
         run.close()

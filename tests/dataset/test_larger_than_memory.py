@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.grow_dataset import write_dataset
+from bench.generate_dataset import write_dataset
 from tui.tables import ALL_REPORTS
 from tui.views import VIEWS as SCREENS
 

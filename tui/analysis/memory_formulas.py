@@ -282,7 +282,7 @@ _ELEMENTS: Final = {
 """Bytes of the element types that names of kernels have."""
 
 _KERNEL_OF_LISTS: Final = re.compile(
-    r"CatArrayBatchedCopy\w*<(?:[^<>]*::OpaqueType<(\d)u>|([\w: ]+)), |Functor<([\w: ]+), [\d(]"
+    r"CatArrayBatchedCopy\w*<(?:[^<>]*::OpaqueType<([0-9])u>|([\w: ]+)), |Functor<([\w: ]+), [0-9(]"
 )
 
 

@@ -1,4 +1,4 @@
-"""A dataset of two ranks of a training run of any length: launches, calls and ops behind them, ranges around steps."""
+"""Generates a dataset of two ranks of a training run: launches with their calls and ops, and ranges for steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bench.grow_profile import DATA, frames_of
+from bench.generate_profile import DATA, frames_of
 from tui.dataset.write_dataset import finish, written
 from tui.model.profile import Profile, profile_of
 from tui.model.schema import NAME
@@ -20,7 +20,7 @@ _OP = 10
 
 
 def dataset(rows: int) -> Path:
-    """A dataset of so many activities; made where it is missing."""
+    """A dataset with ``rows`` activities, generated if missing."""
     folder = DATA / f"dataset_{rows}"
     if not (folder / "proftui-dataset.json").exists():
         write_dataset(rows, folder)
@@ -28,7 +28,7 @@ def dataset(rows: int) -> Path:
 
 
 def write_dataset(rows: int, folder: Path) -> None:
-    """Write such a dataset."""
+    """Write a dataset."""
     paths = [f"rank{rank}.made" for rank in range(RANKS)]
     folder.mkdir(parents=True, exist_ok=True)
     finish(

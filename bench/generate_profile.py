@@ -1,6 +1,6 @@
-"""Frames of a training run of any length, as a loader gives them: launches, copies and sets with the calls behind them.
+"""Generates the frames of a training run of any length, as from a loader: launches, copies and memsets with calls.
 
-Names, shapes of the work and its order repeat from step to step; durations and gaps vary.
+Names, shapes and order of the work repeat from step to step; durations and gaps vary.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _KERNELS = 400
 _STEP = 2000
 """Activities of one step."""
 _BYTES_PER_NS = 40
-"""What copies move."""
+"""The throughput of copies."""
 
 
 def stored_frames(launches: int) -> Path:
-    """A folder with the frames of so many activities; made where it is missing."""
+    """A folder with the frames of ``launches`` activities, generated if missing."""
     folder = DATA / f"run_{launches}"
     if not folder.exists():
         making = folder.with_suffix(".part")
@@ -35,13 +35,13 @@ def stored_frames(launches: int) -> Path:
 
 
 def read_frames(folder: Path) -> Profile:
-    """The profile that a folder holds, its columns in one piece each: as every loader gives them."""
+    """The profile in a folder, with one chunk per column, as from a loader."""
     frames = {file.stem: pl.read_ipc(file.read_bytes()).rechunk() for file in sorted(folder.glob("*.arrow"))}
     return profile_of(frames, source=str(folder))
 
 
 def frames_of(n: int, seed: int = 0) -> dict[str, pl.DataFrame]:
-    """The frames of so many activities of one process."""
+    """The frames of ``n`` activities of one process."""
     draw = np.random.default_rng(seed)
     kinds, names, grids, blocks = (np.resize(column, n) for column in _step(draw))
     duration = draw.integers(500, 20_000, n)
@@ -102,7 +102,7 @@ def frames_of(n: int, seed: int = 0) -> dict[str, pl.DataFrame]:
 
 
 def _step(draw: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """The kinds and names of the activities of one step, as numbers, and their grids and blocks."""
+    """Kinds and names (as codes), grids and blocks of the activities of one step."""
     kinds = draw.choice(np.arange(3), _STEP, p=[0.9, 0.07, 0.03])
     names = np.where(kinds == 0, draw.integers(0, _KERNELS + 1, _STEP), _KERNELS + kinds)
     grids, blocks = draw.integers(1, 2000, _STEP), 32 * draw.integers(1, 32, _STEP)

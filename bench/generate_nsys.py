@@ -1,6 +1,7 @@
-"""A database of Nsight Systems that is hard to look at: one kernel has most launches, one iteration half of them.
+"""Generates a skewed Nsight Systems database: one kernel has most launches, one iteration half of them.
 
-The kernels, copies, calls and NVTX ranges of a training run: `STEPS` short steps, then one that holds the other half.
+It holds the kernels, copies, calls and NVTX ranges of a training run: `STEPS` short steps, then a step with the other
+half of the launches.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.grow_profile import DATA
+from bench.generate_profile import DATA
 
 STEPS = 500
 COMMON = 0.9
-"""Of the kernels, that are launches of one."""
+"""The share of launches of the most frequent kernel."""
 KINDS = 400
 
 _PROCESS = (1 << 48) + (1307 << 24)
@@ -32,9 +33,9 @@ _AT_ONCE = 200_000
 Columns = dict[str, "np.ndarray | int | None"]
 
 
-def hard_database(rows: int) -> Path:
-    """A database of so many launches and copies; made where it is missing."""
-    path = DATA / f"hard_{rows}.sqlite"
+def skewed_database(rows: int) -> Path:
+    """A database with ``rows`` launches and copies, generated if missing."""
+    path = DATA / f"skewed_{rows}.sqlite"
     if path.exists():
         return path
     DATA.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ def _write(connection: sqlite3.Connection, rows: int) -> None:
     _insert(connection, "CUPTI_ACTIVITY_KIND_KERNEL", where | kernel, ~is_copy)
     _insert(connection, "CUPTI_ACTIVITY_KIND_MEMCPY", where | copy, is_copy)
     _insert(connection, "CUPTI_ACTIVITY_KIND_RUNTIME", calls, np.ones(rows, bool))
-    # The first half in even steps, the second half in one.
+    # The first half in equal steps, the second half in one.
     first = np.concatenate([np.linspace(0, rows // 2, STEPS, endpoint=False).astype(int), [rows // 2]])
     last = np.append(first[1:], rows) - 1
     op_first = np.unique(np.linspace(0, rows, max(1, rows // 20), endpoint=False).astype(int))

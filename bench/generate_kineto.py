@@ -1,8 +1,8 @@
-"""Grows a recorded PyTorch trace to a benchmark's size.
+"""Generates a PyTorch trace of any size from a recorded one.
 
-The recording's list of events is repeated. So that nothing repeats that would not in a longer run, times go on, and
-correlation numbers, ids of ops and flows, sequence and event numbers count on. Names, shapes, launch configurations
-and durations repeat, as they mostly do in training. What names processes and threads comes once, however long a run.
+The list of events is repeated. As in a longer run, times continue, and correlation ids, ids of ops and flows, sequence
+numbers and event numbers increase. Names, shapes, launch configurations and durations repeat, as they mostly do in
+training. Metadata events occur once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 from pathlib import Path
 
-from bench.grow_trace import DATA, ROOT
+from bench.generate_nvprof import DATA, ROOT
 
 _TIME = re.compile(rb'"ts": (\d+)\.(\d{3})')
 _COUNTED = re.compile(
@@ -23,7 +23,7 @@ _DISTRIBUTED = re.compile(rb'"rank": \d+, "world_size": \d+')
 
 
 def kineto_trace(size: int) -> Path:
-    """A trace of at least so many bytes, in whole repetitions of the recording."""
+    """A trace of at least ``size`` bytes, in whole repetitions of the recording."""
     recording = _recording()
     path = DATA / f"{recording.name.partition('.')[0]}_{size >> 20}.pt.trace.json"
     if not path.exists():
@@ -33,7 +33,7 @@ def kineto_trace(size: int) -> Path:
 
 
 def ranks_folder(ranks: int, size: int, *, packed: bool = False) -> Path:
-    """A folder with a trace of at least so many bytes for each rank of a job: those of two ranks, in turns."""
+    """A folder with a trace of at least ``size`` bytes for each rank; the recordings of two ranks in turns."""
     folder = DATA / f"ranks_{ranks}_{size >> 20}{'_gz' if packed else ''}"
     folder.mkdir(parents=True, exist_ok=True)
     pair = [gzip.decompress(path.read_bytes()) for path in sorted((ROOT / "sample_logs/ddp_ranks").glob("*.gz"))]
@@ -66,13 +66,13 @@ def _grow(content: bytes, size: int, path: Path) -> None:
         while file.tell() < size:
             if turn:
                 file.write(b",")
-            file.write(_later(again, turn * span, turn * step) if turn else events)
+            file.write(_shifted(again, turn * span, turn * step) if turn else events)
             turn += 1
         file.write(content[end:])
     part.rename(path)
 
 
-def _later(events: bytes, shift_ns: int, count_on: int) -> bytes:
+def _shifted(events: bytes, shift_ns: int, count_on: int) -> bytes:
     def time(found: re.Match[bytes]) -> bytes:
         moved = int(found[1]) * 1000 + int(found[2]) + shift_ns
         return b'"ts": %d.%03d' % divmod(moved, 1000)
@@ -84,7 +84,7 @@ def _later(events: bytes, shift_ns: int, count_on: int) -> bytes:
 
 
 def _recording() -> Path:
-    """The trace that is grown: ``PROFTUI_BENCH_TRACE``, a long one in ``bench/data``, or a sample."""
+    """The recorded trace: ``PROFTUI_BENCH_TRACE``, a long one in ``bench/data``, or a sample."""
     places = [
         *([Path(os.environ["PROFTUI_BENCH_TRACE"])] if "PROFTUI_BENCH_TRACE" in os.environ else []),
         DATA / "gpt_long.pt.trace.json.gz",

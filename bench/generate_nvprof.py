@@ -1,7 +1,7 @@
-"""Grows a recorded nvprof trace to a benchmark's size, as text, as nvprof's CSV and as a clean CSV of the same rows.
+"""Generates an nvprof trace of any size from a recorded one: as text, as nvprof's CSV, and as plain CSV.
 
-The recording is repeated. So that nothing repeats that would not in a longer run, start times go on, durations, sizes
-and throughputs vary and correlation ids count on. Names and launch configurations repeat, as they do in training.
+The recording is repeated. As in a longer run, start times continue, durations, sizes and throughputs vary, and
+correlation ids increase. Names and launch configurations repeat, as they do in training.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADINGS = re.compile(r"\S+(?: \S+)*")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The rows of a trace, taken apart."""
+    """The parsed rows of a trace."""
 
     header: str
     edges: tuple[int, ...]
@@ -38,7 +38,7 @@ class Recording:
 
 
 def recording(*, with_api: bool) -> Recording:
-    """The trace that is grown: ``PROFTUI_BENCH_LOG``, a long one in ``bench/data``, or a sample log."""
+    """The recorded trace: ``PROFTUI_BENCH_LOG``, a long one in ``bench/data``, or a sample log."""
     kind = "both" if with_api else "gputrace"
     places = [
         *([Path(os.environ["PROFTUI_BENCH_LOG"])] if "PROFTUI_BENCH_LOG" in os.environ else []),
@@ -65,12 +65,12 @@ def recording(*, with_api: bool) -> Recording:
 
 
 def text_log(count: int, *, with_api: bool = False, distinct: bool = False) -> tuple[Path, Path]:
-    """A text trace of so many rows, and the same rows as a clean CSV.
+    """A text trace with ``count`` rows, and the same rows as plain CSV.
 
     Args:
-        count: Rows.
-        with_api: API calls between the GPU activities.
-        distinct: Every launch has a grid of its own.
+        count: The number of rows.
+        with_api: Whether API calls are between the GPU activities.
+        distinct: Whether every launch has a different grid.
     """
     stem = f"trace_{count}" + "_both" * with_api + "_distinct" * distinct
     text, clean = DATA / f"{stem}.nvprof.log", DATA / f"{stem}.csv"
@@ -89,7 +89,7 @@ def text_log(count: int, *, with_api: bool = False, distinct: bool = False) -> t
 
 
 def csv_log(count: int) -> tuple[Path, Path]:
-    """A trace as ``nvprof --csv`` prints it, and the same rows as a clean CSV."""
+    """A trace as printed by ``nvprof --csv``, and the same rows as plain CSV."""
     path, clean = DATA / f"trace_{count}.nvprof.csv", DATA / f"trace_{count}.nvprof.clean.csv"
     if not (path.exists() and clean.exists()):
         source = recording(with_api=False)
@@ -163,7 +163,7 @@ def _csv_row(source: Recording, start: int, duration: int, cells: str, name: str
 
 
 def _number(cell: str, unit: str) -> str:
-    """A size in one unit, as CSV has it."""
+    """A size in the unit of the CSV column."""
     units = ("B", "KB", "MB", "GB")
     found = re.fullmatch(r"([\d.e+]+)([KMG]?B)", cell)
     if not found:
@@ -178,7 +178,7 @@ def _bytes(cell: str) -> float:
 
 
 def _size(count: float, suffix: str = "") -> str:
-    """A size or a rate as nvprof prints it."""
+    """A size or a rate as printed by nvprof."""
     for unit in ("B", "KB", "MB", "GB"):
         if count < 999.99 or unit == "GB":
             break
@@ -197,7 +197,7 @@ def _ns(cell: str) -> int:
 
 
 def _time(nanoseconds: int) -> str:
-    """A time as nvprof prints it, in eight characters."""
+    """A time as printed by nvprof, in eight characters."""
     if nanoseconds < 1000:
         return f"{nanoseconds}ns"
     unit = "us" if nanoseconds < 999_995 else "ms" if nanoseconds < 999_995_000 else "s"
