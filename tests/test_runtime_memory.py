@@ -63,7 +63,7 @@ def test_work_that_fails_keeps_nothing() -> None:
 
 def test_an_unknown_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(runtime.ctypes, "CDLL", None)
+    monkeypatch.setattr("ctypes.CDLL", None)
     use_one_arena()
     with keep_freed_memory(8 * BLOCK_BYTES):
         np.ones(1)

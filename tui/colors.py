@@ -1,7 +1,7 @@
-"""The colors of kinds of work, of severities and of grounds, for the screens and for pages that are written.
+"""The colors of kinds of work, severities and backgrounds, for screens and HTML pages.
 
-Each kind of work has one color, the same in rows, bars, legends and charts. Kinds that stand side by side differ in
-lightness too, for readers who cannot tell red from green.
+Each kind of work has one color, the same in rows, bars, legends and charts. Adjacent kinds also differ in
+lightness, for readers with color vision deficiency.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How values are written for people: durations, sizes, rates, counts, shares.
+"""Formats values: durations, sizes, rates, counts, shares.
 
 Pure functions, shared by the screens and the text reports, so that both write the same value the same way.
 A value that is not 0 is never written as 0, an unknown value never as a number.
@@ -16,7 +16,7 @@ from typing import Final
 from tui.model.columns import ColumnKind
 
 NULL: Final = "–"
-"""What is written for an unknown value."""
+"""The text for an unknown value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ _SECONDS_FROM_NS: Final = 10e9
 """Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
 
 _SMALLEST_DECIMALS: Final = 4
-"""A value too small for the decimals of its column is written with up to so many."""
+"""The most decimals of a value that is too small for the decimals of its column."""
 
 
 def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") -> Unit | None:
     """The one unit that all values of a column are written in, so that they compare at a glance.
 
     Args:
-        kind: What the column holds.
+        kind: The kind of the column.
         largest: Its largest absolute value in base units; None where it has no value.
         unit: For times, one of `UNITS`.
 
@@ -77,7 +77,7 @@ def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") 
         else:
             chosen = next((time for time in _TIMES[1:] if magnitude >= time.scale), NANOSECONDS)
         if kind is ColumnKind.TIME:
-            # Start times distinguish rows: they keep microseconds even where they are written in seconds.
+            # Start times in seconds keep microseconds, because they distinguish rows.
             return Unit(chosen.symbol, chosen.scale, 6) if chosen is SECONDS else chosen
         # Five significant digits are what profilers measure.
         return Unit(chosen.symbol, chosen.scale, 2) if chosen.decimals and magnitude >= 100 * chosen.scale else chosen
@@ -96,8 +96,8 @@ def format_value(
     """Write one value.
 
     Args:
-        kind: What it is.
-        value: In base units; None where it is unknown.
+        kind: The kind of the value.
+        value: In base units; None if unknown.
         unit: From `column_unit`; None chooses one for this value.
         suffix: Write the unit of times, shares and ratios behind the value; off where the heading shows it.
 
@@ -127,8 +127,8 @@ def format_column(
     """Write the values of a column in their common unit.
 
     Args:
-        kind: What they are.
-        values: In base units; None where one is unknown.
+        kind: The kind of the values.
+        values: In base units; None if unknown.
         largest: The absolute value that decides the unit; None: the largest of these.
         unit: For times, one of `UNITS`.
 
@@ -147,7 +147,7 @@ def format_column(
 
 
 def signed(text: str, value: float) -> str:
-    """A difference as written, with its sign also where it is more.
+    """A formatted difference, with a plus sign if it is positive.
 
     >>> signed("5.00%", 5.0), signed("-5.00%", -5.0), signed("<0.01%", 0.004), signed("0 ns", 0)
     ('+5.00%', '-5.00%', '<0.01%', '0 ns')
@@ -175,7 +175,7 @@ def duration(value_ns: float | None, *, unit: str = "auto") -> str:
 
 
 def step(value_ns: int) -> str:
-    """The step that times are known to: more digits would suggest a higher precision.
+    """The resolution of times.
 
     >>> step(10_000), step(1), step(1_500)
     ('10 µs', '1 ns', '1.5 µs')
@@ -212,7 +212,7 @@ def count(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share of 0 to 100 with its sign; only what is exactly nothing or all is written as 0 or 100.
+    """A percentage; only exact 0 and 100 are written as such.
 
     >>> percent(35.186), percent(0.0004), percent(99.9999), percent(100)
     ('35.19%', '<0.01%', '>99.99%', '100.00%')
@@ -221,7 +221,7 @@ def percent(value: float | None) -> str:
 
 
 def brief(text: str) -> str:
-    """A written number with its unit, in the three significant digits of sentences and dashboards.
+    """A formatted number with its unit, rounded to three significant digits for sentences and dashboards.
 
     >>> brief("132.07 ms"), brief("80.128 ms"), brief("1,205.5 s"), brief("37.69%"), brief("–"), brief("<0.01%")
     ('132 ms', '80.1 ms', '1,206 s', '37.7%', '–', '<0.01%')
@@ -260,7 +260,7 @@ def brief_duration(value_ns: float | None) -> str:
 
 
 def brief_percent(value: float | None) -> str:
-    """A share of 0 to 100 with one decimal, for columns of shares; only nothing and all are written as 0 and 100.
+    """A percentage with one decimal, for columns; only exact 0 and 100 are written as such.
 
     >>> brief_percent(37.69), brief_percent(0.01), brief_percent(99.99), brief_percent(100), brief_percent(None)
     ('37.7%', '<0.1%', '>99.9%', '100.0%', '–')
@@ -343,7 +343,7 @@ def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> 
 
 
 def _own_unit(value_ns: float) -> Unit:
-    """The unit of a duration that stands alone, with decimals for five significant digits."""
+    """The unit of a single duration, with decimals for five significant digits."""
     magnitude = abs(value_ns)
     chosen = next((time for time in _TIMES if magnitude >= time.scale), NANOSECONDS)
     # 999.996 ms would be rounded to 1000.00 ms.

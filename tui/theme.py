@@ -1,4 +1,4 @@
-"""The themes and what each color means. Literal colors stand here and in `tui.colors` alone.
+"""The themes and what each color means. Literal colors are only here and in `tui.colors`.
 
 Interaction: `accent` marks keys, titles and the focus; `selection` and `selection-cell` are the ground of the row and
 of the cell under the cursor. Severity: `error` and `warning`, and nothing else is red or amber. Shares in tables:
@@ -41,7 +41,7 @@ KINDS_SIXTEEN: Final = {
     "group-6": "ansi_magenta",
     "group-7": "ansi_green",
     "bar": "ansi_default",
-    # The row under the cursor is in reverse: no ground is sure to be told from the terminal's own.
+    # The row under the cursor is in reverse video, because the terminal's own background color is unknown.
     "selection": "ansi_default",
     "selection-cell": "ansi_default",
 }
@@ -66,7 +66,7 @@ DARK: Final = Theme(
         "selection-cell": "#44586b",
         # The built-in one is relative to the background, which text inside a widget does not know.
         "text-muted": GROUND_DARK["muted"],
-        # What stands where nothing is typed yet, and lines that cannot be chosen: Textual's own can hardly be read.
+        # Placeholders and disabled lines, which are hardly legible with Textual's defaults.
         "text-disabled": GROUND_DARK["muted"],
         "footer-key-foreground": "#a5d65a",
         "block-cursor-background": "#2d3a47",

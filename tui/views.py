@@ -16,24 +16,24 @@ GROUPS: Final = (OVERVIEW, OPS, TIME, INPUT)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view that can be gone to."""
+    """A view."""
 
     name: str
     """Its name on the command line, as ``api-calls``."""
     title: str
     """Its name for people."""
     key: str
-    """The key that goes to it, as it is written, or empty: a digit in DLProf's order, or a letter."""
+    """The key that opens it, as shown to users, or empty: a digit in DLProf's order, or a letter."""
     group: str
-    """The heading that it stands under in the menu of views."""
+    """Its group in the menu of views."""
     screen: str
     """Module and class of its screen."""
     about: str
-    """What it shows, in a few words."""
+    """A short description."""
     help: str = ""
     """The first lines of its help, where its screen is `TableScreen` and has no text of its own."""
     keys: str = ""
-    """All keys that go to it, as Textual names them, where they are the user's own."""
+    """All keys that open it, in Textual's names, if the user has rebound them."""
 
     @property
     def bound(self) -> str:

@@ -1,4 +1,4 @@
-"""An entry of the cache: what was read of one file, with digests that prove it and fingerprints that keep it valid."""
+"""An entry of the cache: the frames of one file, digests to verify them, and fingerprints to invalidate them."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ _MOST_BYTES: Final = 64 << 20
 
 
 class CachedText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the lines of a text lie."""
+    """The positions of the lines of a text."""
 
     name: str
     ranges: tuple[LineRange, ...]
@@ -159,7 +159,7 @@ class CachedText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EntryManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an entry holds, and of what."""
+    """The manifest of an entry: its files and their source."""
 
     layout: int
     program: str
@@ -176,7 +176,7 @@ class EntryManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What an entry is of, and what it holds."""
+    """The content of an entry, and its source."""
 
     path: str
     """The file, as it was given."""

@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 NULL: Final = -(1 << 63)
-"""What stands for null among whole numbers."""
+"""Null among whole numbers."""
 
 EXACT_BELOW_US: Final = float(1 << 43)
 """Below it a float64 of microseconds distinguishes nanoseconds; the epoch in microseconds is far above."""
@@ -140,7 +140,7 @@ _MINUS, _DOT, _ZERO, _NEWLINE = b"-.0\n"
 
 
 def ns_of(value: object) -> int:
-    """Nanoseconds of one value of microseconds: a number, or the text of one. `NULL` where it is none.
+    """Nanoseconds of microseconds, given as a number or as text; `NULL` for other values.
 
     >>> ns_of("1712195495519689.123"), ns_of(1.5), ns_of(True) == NULL
     (1712195495519689123, 1500, True)
@@ -168,7 +168,7 @@ def ns_of_floats(microseconds: npt.NDArray[np.float64]) -> Ints:
 
 
 def ns_of_texts(texts: Sequence[bytes]) -> Ints:
-    """Nanoseconds of the texts of numbers, as they stand in the file; `NULL` where one is no number.
+    """Nanoseconds of microseconds as text; `NULL` for other text.
 
     >>> ns_of_texts([b"1712195495519689.123", b"-7", b"1.25", b"2e3", b'"8"', b"null"]).tolist()[:5]
     [1712195495519689123, -7000, 1250, 2000000, 8000]

@@ -134,11 +134,11 @@ def load(
 
 
 CAPTURES: Final = "capture_traces"
-"""The folder beside a trace in which a server writes those of the capture of its CUDA graphs."""
+"""The folder in which servers write the traces of the capture of CUDA graphs."""
 
 
 def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
-    """The profile with the ops of what CUDA graphs replay, also from traces of their capture beside it."""
+    """Add the ops of kernels that CUDA graphs replay, also from traces of their capture in a subfolder."""
     if not has_replays(profile):
         return profile
     beside = {Path(source).parent / CAPTURES for source in profile.sources if source != STANDARD_INPUT}
@@ -164,13 +164,13 @@ def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
 
 
 MAX_DETAILS: Final = 1 << 24
-"""Bytes that are read of a list beside a trace."""
+"""Bytes of a file of annotations that are read."""
 _ANNOTATIONS: Final = re.compile(r"annotations?.*\.(?:pkl|pickle|json)$", re.IGNORECASE)
 _RANK: Final = re.compile(r"rank[_-]?([0-9]+)", re.IGNORECASE)
 
 
 def _size_of(capture: str) -> str:
-    """What a graph is captured for, as the server writes it into a list beside the traces; empty where it does not."""
+    """The batch size of a captured graph, from the server's list in the folder; empty if unknown."""
     path = Path(capture)
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         details = path.parent / "execution_details.json"
@@ -181,7 +181,7 @@ def _size_of(capture: str) -> str:
 
 
 def _annotations_beside(profile: Profile) -> tuple[dict[int, str], list[dict[str, str]]]:
-    """Names of graph nodes by id, which PyTorch records at capture, from files beside a trace; and what was read.
+    """Names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues about these files.
 
     A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
     than the trace is left out, and of several traces none is used.

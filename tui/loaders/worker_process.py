@@ -57,7 +57,7 @@ class WorkerLostError(Exception):
 def worker_command() -> tuple[str, ...]:
     """The command that runs this module.
 
-    Without ``-P`` Python would look for modules in the working directory first, which may be anybody's.
+    Without ``-P`` Python would search modules in the working directory first, which may belong to another user.
     """
     return sys.executable, "-P", "-m", "tui.loaders.worker_process"
 
@@ -76,10 +76,10 @@ class FileRange:
         return self.end - self.begin
 
     def read(self) -> bytes:
-        """Its bytes; fewer where the file has become shorter.
+        """Its bytes; fewer if the file has become shorter.
 
         Raises:
-            OSError: The file is gone, or another one.
+            OSError: The file is missing or was replaced.
         """
         file = self.open()
         try:
@@ -91,7 +91,7 @@ class FileRange:
         """The file, open for reading.
 
         Raises:
-            OSError: The file is gone, or another one.
+            OSError: The file is missing or was replaced.
         """
         file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         status = os.fstat(file)
@@ -104,7 +104,7 @@ class FileRange:
 _CGROUP: Final = Path("/sys/fs/cgroup")
 _UNKNOWN_BYTES: Final = 8 << 30
 _FREE_PART: Final = 2
-"""Loading takes at most this part of the free memory: what has been read needs room, too."""
+"""Loading takes at most this fraction of the free memory; the frames need the rest."""
 MEMORY_VARIABLE: Final = "PROFTUI_MEMORY"
 """The environment variable with the memory that worker processes may take together, such as ``4G`` or ``800M``."""
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -112,7 +112,7 @@ _SIZE: Final = re.compile(r"([0-9]{1,15})\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
 
 
 def memory_for_loading() -> int:
-    """Bytes of memory that worker processes may take together: as `MEMORY_VARIABLE` says, else half of what is free."""
+    """Bytes of memory for all worker processes: by `MEMORY_VARIABLE`, otherwise half of the free memory."""
     given = _SIZE.fullmatch(os.environ.get(MEMORY_VARIABLE, "").strip())
     if given is not None:
         return int(given[1]) * _UNITS[given[2].upper()]
@@ -129,7 +129,7 @@ def _free_of_machine() -> int | None:
 
 
 def _free_of_group() -> int | None:
-    """What is left of the limit of a container."""
+    """The free memory within the limit of a container."""
     try:
         most = int((_CGROUP / "memory.max").read_text())
         return max(0, most - int((_CGROUP / "memory.current").read_text()))
@@ -238,7 +238,7 @@ class WorkerProcess:
         return _numbers(data)
 
     def _fill(self, parts: Sequence[bytearray]) -> None:
-        """Read what fills these, one after the other."""
+        """Fill these buffers, one after the other."""
         left = [memoryview(part) for part in parts if part]
         left.reverse()
         while left:
@@ -276,7 +276,7 @@ def _numbers(data: bytes | bytearray) -> list[int]:
 
 
 def _widen(pipe: int) -> None:
-    """Have a pipe take more at once: each time that one end waits for the other costs more than the bytes."""
+    """Enlarge the buffer of a pipe, to reduce the number of waits."""
     with suppress(OSError, AttributeError):  # not on Linux, or the user has many wide pipes
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 

@@ -1,1 +1,1 @@
-"""What a profile is: frames, columns, errors. Imports nothing of proftui but itself."""
+"""The data model: frames, columns, errors. It imports no other part of proftui."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 _NO_TEXT: Final = "[\ud800-\udfff]"
-"""What Python makes of a byte that is no text, which nothing but the file system takes back."""
+"""Surrogate escapes, which Python uses for bytes of file names that are not valid text."""
 
 
 def path_text(name: str) -> str:
@@ -55,7 +55,7 @@ class CommandError(Exception):
 ADVICE: Final = (
     "close other programs, select fewer iterations (:aggregate), or open a dataset written by proftui convert"
 )
-"""What a person can do who looks at a view."""
+"""Hints for errors in views."""
 
 # Not compiled here: the command line imports this file before it knows what it is to do.
 _POLARS: Final = r"memory allocation of ([0-9]+) bytes failed|[Oo]ut of memory|[Cc]annot allocate memory"

@@ -428,8 +428,7 @@ FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
 )
 
 KINDS: Final = ("kernel", "memcpy", "memset", "um", "graph")
-"""What an activity can be: a kernel, a copy, a memset, unified memory work, or a whole CUDA graph of which the input
-records no single kernels."""
+"""Kinds of activities: kernel, copy, memset, unified memory work, or a CUDA graph whose kernels are not recorded."""
 
 OP_JOINS: Final = (
     "launch",
@@ -442,11 +441,11 @@ OP_JOINS: Final = (
     "graph replay: capture not recorded",
     "graph replay: several captures fit",
 )
-"""How the op of an activity was found: its launch lies in the op on the same thread, the profiler's id of the op, as
-the input records it; or why it has none."""
+"""How the op of an activity was found (its launch is within the op on the same thread, by the profiler's id of the op,
+or as recorded), or why there is none."""
 
 SECTIONS: Final = ("gpu", "api", "os", "openacc", "openmp", "nvtx", "um", "cpu", "dependency", "op")
-"""What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat its rows."""
+"""The sections of summary rows. Rows within an NVTX range have ``nvtx``, because they repeat rows of ``gpu``."""
 
 SEVERITIES: Final = ("info", "warning", "error")
 

@@ -169,7 +169,7 @@ class TableState:
     """The marked rows, by key."""
 
     full_names: bool = False
-    """C++ names as they stand, instead of short ones."""
+    """Whether C++ names are written in full."""
 
     unit: str = "auto"
     """What times are written in: auto, s, ms, us or ns."""

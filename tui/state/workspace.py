@@ -1,4 +1,4 @@
-"""What is remembered between runs: workspaces of sets of files, how tables are arranged, SQL queries, opened profiles.
+"""State between runs: workspaces of sets of files, arrangements of tables, SQL queries, opened profiles.
 
 A workspace holds the views, tables, cursors and marks as the user left them.
 """
@@ -41,7 +41,7 @@ class KernelTotal(msgspec.Struct, frozen=True):
 
 
 class FirstFigures(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the home screen shows of a profile; None where the profile does not record it."""
+    """The figures of a profile on the home screen; None if not recorded."""
 
     format: str
     gpu: str | None = None
@@ -55,7 +55,7 @@ class FirstFigures(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenedFile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file as it was when it was opened last."""
+    """The state of a file when it was last opened."""
 
     opened: int
     """Seconds since 1970."""

@@ -190,7 +190,7 @@ _OF_DEVICE: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
 """Metrics that are facts of the machine, the same for each launch."""
 
 _SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "INF": "info", "ERR": "info"})
-"""Of types of Nsight Compute's findings, the severest first. ERR: the rule lacked a metric, nothing is wrong."""
+"""Types of Nsight Compute's findings, the most severe first. ERR: the rule lacked a metric, nothing is wrong."""
 _FIRST_RULE: Final = "Bottleneck"
 """The rule on the speed of light: what bounds the kernel, before what may be better in it."""
 _ARGUMENTS_LIMIT: Final = 8
@@ -377,7 +377,7 @@ _LINK: Final = re.compile(r"@(?:section|url):([^:@]*):([^@]*)@")
 
 
 def without_links(text: str) -> str:
-    """A text of Nsight Compute as it is read there.
+    """A text of Nsight Compute without its link markup.
 
     >>> without_links("Look at @section:SchedulerStats:Scheduler Statistics@ and @url:the guide:https://a.b/c#d@.")
     'Look at Scheduler Statistics and the guide (https://a.b/c#d).'

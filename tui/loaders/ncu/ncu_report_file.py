@@ -3,7 +3,7 @@ r"""Reads reports of Nsight Compute (``.ncu-rep``) without Nsight Compute.
 A report is the magic ``NVR\0``, a header, and blocks: each a size, a header message and its entries (a size and a
 message each). Names of metrics are numbers of a table of texts; the table is in the first block with results, those of
 later blocks go on with it. The messages are protobuf; their fields were found by comparing reports of 2020 to 2025 with
-what NVIDIA's own reader says of them.
+the output of NVIDIA's own reader.
 
 The rows are those of the raw page as CSV, so that the same views show them. Units are not in the report: values are in
 base units, which the names of metrics tell.
@@ -77,7 +77,7 @@ class NcuReportLoader:
         return (FORMAT,)
 
     def probe(self, head: bytes, name: str) -> float:
-        """Sure by the first bytes."""
+        """Certain by the first bytes."""
         return 1.0 if head.startswith(MAGIC) else 0.0
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
@@ -125,7 +125,7 @@ class _KernelResult:
 
 
 class _ReportReader:
-    """What a report holds."""
+    """Reads the results of a report."""
 
     def __init__(self, wire: WireReader) -> None:
         self._wire = wire
@@ -137,7 +137,7 @@ class _ReportReader:
         self.damage = ""
 
     def read(self) -> None:
-        """Read block by block; what is cut ends the reading."""
+        """Read block by block, up to the end or the first cut block."""
         at = len(MAGIC)
         try:
             at = self._end(at, "header")
@@ -149,7 +149,7 @@ class _ReportReader:
             self.damage = str(error)
 
     def _end(self, at: int, what: str) -> int:
-        """Where the message ends whose size stands at a position."""
+        """The end of the message whose size is at a position."""
         if at + _SIZE.size > self._wire.size:
             raise _CutError(f"it ends within the {what} at byte {at:,}")
         (size,) = _SIZE.unpack(self._wire.data[at : at + _SIZE.size])
@@ -212,7 +212,7 @@ class _ReportReader:
         return None
 
     def _value(self, metric: Fields) -> str | None:
-        """The value of a metric as text; None of one that has instances alone."""
+        """The value of a metric as text; None for a metric with instances only."""
         begins, ends = metric.positions(2)
         if not len(begins):
             return None
@@ -256,7 +256,7 @@ class _ReportReader:
 
 
 class _CutError(Exception):
-    """The report ends where it should go on; the message says where."""
+    """The report is cut off; the message says where."""
 
 
 def _unit(metric: str) -> str:
@@ -314,7 +314,7 @@ def _whole(text: str) -> str:
 
 
 def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
-    """The grid in blocks: some reports count threads there, and the metric of the whole shows which."""
+    """The grid in blocks; some reports count threads there, which the metric of all threads shows."""
     blocks = rows.filter(pl.col("metric") == "launch__grid_size").select(
         "id", pl.col("value").cast(pl.Float64, strict=False).alias("_blocks")
     )

@@ -207,7 +207,7 @@ def devices_frame(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame
 
 
 def _positive(column: str) -> pl.Expr:
-    """Where a machine did not say, exports have 0."""
+    """A positive value; exports write 0 for unknown."""
     return pl.when(pl.col(column) > 0).then(column)
 
 
@@ -226,7 +226,7 @@ def _integer(text: str | None) -> int | None:
 _MOST_FAILURES: Final = 20
 _NAMED_TABLES: Final = 3
 _KIND: Final = "CUPTI_ACTIVITY_KIND_"
-"""How the names of most tables begin."""
+"""The prefix of most tables."""
 
 _ABOUT: Final = (
     STRINGS,
@@ -242,11 +242,11 @@ _ABOUT: Final = (
     "NVTX_PAYLOAD",
     "sqlite_",
 )
-"""How the names of tables begin that tell of the recording, not of what was recorded."""
+"""Prefixes of tables about the recording itself."""
 
 
 def report_call_issues(calls: pl.DataFrame, collector: Collector) -> None:
-    """Which calls of a process failed, and how many have no times."""
+    """Report the failed calls of a process, and the number of calls without times."""
     failed = failures(calls)
     for name, code, count in failed[:_MOST_FAILURES]:
         times = "once" if count == 1 else f"{count:,} times"
@@ -262,7 +262,7 @@ def report_call_issues(calls: pl.DataFrame, collector: Collector) -> None:
 
 
 def report_range_issues(ranges: pl.DataFrame, collector: Collector) -> None:
-    """How many NVTX ranges of a process have no end or no text."""
+    """Report NVTX ranges of a process without end or text."""
     no_end = ranges.filter(pl.col("duration_ns").is_null())
     if no_end.height:
         collector.issue(
@@ -278,7 +278,7 @@ def report_range_issues(ranges: pl.DataFrame, collector: Collector) -> None:
 
 
 def report_work_issues(work: pl.DataFrame, collector: Collector) -> None:
-    """How much GPU work of a process has no times or no name."""
+    """Report GPU work of a process without times or name."""
     is_moment = (pl.col("name") == CPU_PAGE_FAULT).fill_null(False) & pl.col("start_ns").is_not_null()
     no_time = work.filter(pl.col("duration_ns").is_null(), ~is_moment).height
     if no_time:
@@ -295,7 +295,7 @@ def report_work_issues(work: pl.DataFrame, collector: Collector) -> None:
 
 
 def report_recording_issues(tables: Tables, collector: Collector, processes: Sequence[int]) -> None:
-    """What the profiler itself reported, and which tables are not shown."""
+    """Report the profiler's own messages, and the tables that are not shown."""
     sessions = dict(zip(processes, collector.sessions, strict=False))
     for process, severity, text in messages(tables):
         session = sessions.get(process) if process is not None else None
@@ -342,6 +342,6 @@ def report_left_out_tables(
 
 
 def _counted(count: int, what: str) -> str:
-    """As ``1 kernel`` or ``3 kernels``."""
+    """A number with its noun: ``1 kernel``, ``3 kernels``."""
     plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
     return f"1 {what}" if count == 1 else f"{count:,} {plural}"

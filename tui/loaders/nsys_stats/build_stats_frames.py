@@ -1,6 +1,6 @@
 """Builds the frames of the model from the reports of one run.
 
-Several reports tell of the same time: kernels stand in ``cuda_gpu_kern_sum``, ``cuda_gpu_kern_gb_sum``,
+Several reports cover the same time: kernels are in ``cuda_gpu_kern_sum``, ``cuda_gpu_kern_gb_sum``,
 ``cuda_gpu_sum`` and ``cuda_api_gpu_sum``. One of them feeds each part of ``summary``; an issue names the others.
 """
 
@@ -43,13 +43,13 @@ FIGURES: Final = MappingProxyType(
         "um_cpu_page_faults_sum": (("cpupagefaults", "CPU page faults"),),
     }
 )
-"""The columns of each report that are figures, and what they are called."""
+"""The columns of each report that become figures, with the names of the figures."""
 
 _ADDRESSES: Final = ("virtualaddress", "cpuinstructionaddress")
 
 
 def figures(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``tool_figures`` without the tool: sizes in bytes, faults as counts, by address where it has one."""
+    """Columns of ``tool_figures`` without the tool: sizes in bytes, faults as counts, by address if there is one."""
     address = next((column for column in _ADDRESSES if column in cells), None)
     parts = []
     for column, words in FIGURES[report]:
@@ -75,7 +75,7 @@ def figures(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame
 _COPY: Final = re.compile(r"\[CUDA (?:Unified Memory )?memcpy (?P<kind>[^\]]{1,40})\]")
 _SIDE: Final = {"host": "H", "device": "D", "array": "A", "peer": "P"}
 _HALF_KB: Final = 500
-"""How far a size printed in MB to three decimals can be from the true one."""
+"""The largest rounding error of a size in MB with three decimals."""
 
 
 def copy_kind(name: str) -> str | None:
@@ -94,7 +94,7 @@ def copy_kind(name: str) -> str | None:
 
 
 def named(activities: pl.DataFrame) -> pl.DataFrame:
-    """Add what the names tell: kind, short_name, copy_kind."""
+    """Add kind, short_name and copy_kind, from the names."""
     names = activities["name"]
     return activities.with_columns(
         by_value(names, kind_of, NAME).alias("kind"),
@@ -122,7 +122,7 @@ def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
 
 
 def _step_ns(unit: str | None, decimals: pl.Series) -> int:
-    """How precisely start times are printed, by their unit and their decimals."""
+    """The resolution of start times, by their unit and decimals."""
     most = decimals.max()
     return max(1, NS_PER_UNIT.get(unit or "ns", 1) // int(10 ** (most if isinstance(most, int) else 0)))
 
@@ -132,7 +132,7 @@ def _lower(values: pl.Series) -> pl.Series:
 
 
 def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.DataFrame:
-    """Sizes that are printed in MB to three decimals, as exactly as the row has them."""
+    """Sizes printed in MB with three decimals, refined by the other figures of the row."""
     if report.header.unit("bytes") is None:
         return rows
     exact = (pl.col("throughput") * pl.col("duration_ns") * 1e-9).round()
@@ -175,7 +175,7 @@ def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def calls_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
-    """The API calls of ``cuda_kern_exec_trace``: one that launched several kernels comes once."""
+    """The API calls of ``cuda_kern_exec_trace``; a call that launched several kernels is listed once."""
     calls = rows.select(
         "pid",
         "tid",
@@ -202,12 +202,12 @@ _OF_MEMORY: Final = r"(?i)mem"
 """Categories of work on memory: MEMORY_OPER, CUDA_GPU_MEMOPS."""
 _OF_API: Final = r"(?i)api"
 _CALL_OF_CUDA: Final = "cu"
-"""How the names of all calls of the runtime and of the driver begin."""
+"""The prefix of all API calls of the CUDA runtime and driver."""
 _TOOL: Final = "Nsight Systems"
 
 
 def build_frames(run: StatsRun, collector: Collector) -> None:
-    """Give the rows of a run to the collector."""
+    """Add the rows of a run to the collector."""
     _gpu_sums(run, collector)
     _api_sums(run, collector)
     _nvtx_sums(run, collector)
@@ -250,7 +250,7 @@ def _is_memory() -> pl.Expr:
 
 
 def _from_launches(report: StatsReport, collector: Collector) -> pl.DataFrame:
-    """Kernels of ``cuda_kern_exec_sum``, which prints averages alone."""
+    """Kernels of ``cuda_kern_exec_sum``, which prints only averages."""
     collector.issue(
         "info",
         report.line,
@@ -291,7 +291,7 @@ def _without_domain(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 def _feed(
     run: StatsRun, collector: Collector, section: str, candidates: list[tuple[StatsReport, pl.DataFrame]]
 ) -> None:
-    """Let the first report that has rows feed a part of ``summary``, and tell of the others."""
+    """Feed a section of ``summary`` from the first report with rows, and report the others as not used."""
     candidates = [(report, frame) for report, frame in candidates if frame.height]
     if not candidates:
         return
@@ -300,7 +300,7 @@ def _feed(
     collector.add_frame("summary", rows.select(*columns, pl.lit(section).alias("section")))
     for report, frame in candidates[1:]:
         if report.kind == "nvtx_gpu_proj_sum":
-            # What it alone has is in the figures.
+            # Its own columns are added as figures.
             continue
         reason = f"{report.title} covers the same time as {chosen.title} in line {chosen.line}, which is counted"
         totals = frame["total_ns"].sum(), rows["total_ns"].sum()
@@ -310,7 +310,7 @@ def _feed(
 
 
 def _figures(run: StatsRun, collector: Collector) -> None:
-    """What has no column of its own: sizes of copies, unified memory, waits of launches, GPU time of NVTX ranges."""
+    """Add figures without a column in the model: sizes of copies, unified memory, launch delays, GPU time of ranges."""
     for report in run.of(*FIGURES):
         _add_figures(collector, [report.frame.with_columns(pl.lit(_TOOL).alias("tool")).drop_nulls("value")])
     for report in run.of("mem_size_sum"):
@@ -377,7 +377,7 @@ def _traces(run: StatsRun, collector: Collector) -> None:
 
 
 def _only_kernels(run: StatsRun, collector: Collector) -> None:
-    """Single kernels take the place of what the summaries add up, copies included."""
+    """Use single kernels instead of the summaries, copies included."""
     memory = run.of("mem_time_sum")
     if memory:
         reason = (

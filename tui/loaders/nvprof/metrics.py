@@ -98,14 +98,14 @@ def values_of(column: str) -> tuple[pl.Expr, pl.Expr]:
 
 COLUMNS: Final = ("device", "kernel", "invocations", "metric", "description")
 VALUES: Final = ("min", "max", "avg", "total")
-"""What the values of a row can be called, in their order in a table."""
+"""The columns of values, in the order of tables."""
 
 MAX_ROW: Final = 2_000
 """Characters: rows of metrics are far shorter, and no longer line is tried as one."""
 
 
 class MetricTable(ABC):
-    """What the tables have in common: the rows, and where they go."""
+    """The base of all tables of metrics: stores rows."""
 
     def __init__(self, line: Line, state: NvprofState) -> None:
         self._state = state
@@ -113,11 +113,11 @@ class MetricTable(ABC):
         self._session = state.begin_table(line.number, {"metric"})
 
     def warn(self, line: Line, reason: str) -> None:
-        """Tell of a row that could not be used as it stood."""
+        """Report a row that could not be read completely."""
         self._state.collector.issue("warning", line.number, line.text, reason)
 
     def add(self, row: dict[str, str | int | None], texts: dict[str, str], line: Line) -> None:
-        """Add a row: what it is of, and its values as printed."""
+        """Add a row: its identification, and its values as printed."""
         values: dict[str, Measured] = {}
         for column, text in texts.items():
             try:
@@ -141,19 +141,19 @@ class MetricTable(ABC):
 
     @abstractmethod
     def is_row(self, text: str) -> bool:
-        """Whether a line is a row of this table by its looks."""
+        """Whether a line looks like a row of this table."""
 
     @abstractmethod
     def take(self, line: Line) -> bool:
         """Read a line."""
 
     def is_next_row(self, line: Line) -> bool:
-        """Read a row behind program output."""
+        """Read a row after program output."""
         is_ours = self._state.collector.session is self._session and self.is_row(self._state.bare(line.text))
         return is_ours and self.take(line)
 
     def close(self) -> None:
-        """Hand the rows over; more may come behind program output."""
+        """Add the rows; more may follow after program output."""
         if self._rows:
             self._state.collector.add_frame("metrics", pl.DataFrame(self._rows, infer_schema_length=None))
             self._rows = {}
@@ -167,7 +167,7 @@ _CONTEXT_AND_STREAM: Final = re.compile(r"\S\s+[0-9]{1,9}\s+[0-9]{1,9}\s+\S")
 
 
 class LaunchCsvTable(MetricTable):
-    """One launch a line and one metric or event a column; there can be many of both, so Polars reads them at the end.
+    """One launch per line and one metric or event per column; there can be many, so Polars parses them at the end.
 
     A launch is an invocation: its value is the minimum, the maximum and the average of one.
     """
@@ -264,7 +264,7 @@ class LaunchCsvTable(MetricTable):
 
 
 class LaunchTextTable(MetricTable):
-    """The same as text: cells are known by their kinds, as the name of a kernel can have blanks in it."""
+    """The same as text; cells are identified by their kinds, because names of kernels can contain blanks."""
 
     def __init__(self, line: Line, state: NvprofState, metrics: Sequence[str]) -> None:
         super().__init__(line, state)
@@ -305,7 +305,7 @@ class LaunchTextTable(MetricTable):
         return not self._blank and self._stray <= MAX_STRAY_LINES and _OTHER_TABLE.search(text) is None
 
     def _is_damaged(self, text: str, line: Line) -> bool:
-        """Whether a line that cannot be read is a launch all the same: it has a context and a stream."""
+        """Whether an unreadable line is a damaged launch: it has a context and a stream."""
         if _CONTEXT_AND_STREAM.search(text) is None:
             return False
         self.warn(line, "this looks like a launch with its metrics, but not all of its columns can be read; left out")
@@ -377,14 +377,14 @@ class _TextTable(MetricTable):
         return bool(_ROW[self._value_count].fullmatch(text) or _DEVICE.fullmatch(text) or _TORN_HEAD.fullmatch(text))
 
     def take(self, line: Line) -> bool:
-        """Read a line: a device, a kernel, a row, or what is left of a torn one."""
+        """Read a line: a device, a kernel, a row, or the rest of a torn row."""
         if is_message(line.text):
             return False
         text = self._state.bare(line.text).rstrip()
         if device := _DEVICE.fullmatch(text):
             self._device, self._kernel = device["device"], None
             self._state.note_device(device["device"])
-            # A careless paste glues the kernel's line to the device's.
+            # In some pastes the line of the kernel follows on the line of the device.
             text = device["rest"]
         if kernel := _KERNEL.fullmatch(text):
             self._kernel = kernel["kernel"]
@@ -427,7 +427,7 @@ class _TextTable(MetricTable):
 
 
 class _CsvTable(MetricTable):
-    """One row a line, with its device and kernel."""
+    """One row per line, with its device and kernel."""
 
     def __init__(self, line: Line, state: NvprofState, header: str) -> None:
         super().__init__(line, state)

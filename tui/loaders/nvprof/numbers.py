@@ -48,7 +48,7 @@ def time_ns(text: str, unit: str | None = None) -> int:
 
 
 def time_step_ns(text: str, unit: str | None = None) -> Decimal:
-    """The value of the last digit of a time, in nanoseconds: how precisely it is known.
+    """The value of the last digit of a time, in nanoseconds.
 
     >>> [int(time_step_ns(text)) for text in ("2.77606s", "2.4e+03s", "274ns")]
     [10000, 100000000000, 1]
@@ -119,7 +119,7 @@ def count(text: str) -> int:
 
 
 def csv_cells(text: str) -> list[str]:
-    """The cells of one line, without blanks around them; none where it cannot be split.
+    """The cells of a line, stripped; empty if it cannot be split.
 
     >>> csv_cells('1.5,, "f(int, int) [7]"')
     ['1.5', '', 'f(int, int) [7]']
