@@ -181,7 +181,7 @@ def _size_of(capture: str) -> str:
 
 
 def _annotations_beside(profile: Profile) -> tuple[dict[int, str], list[dict[str, str]]]:
-    """Names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues about these files.
+    """Names of graph nodes by id, from the annotation files that PyTorch writes at capture; and issues about them.
 
     A file is ``{id: [{"name": ...}, ...]}``, a pickle or JSON. Ids are those of one process: a file of another rank
     than the trace is left out, and of several traces none is used.
