@@ -72,6 +72,8 @@ DARK: Final = Theme(
         "block-cursor-background": "#2d3a47",
         "block-cursor-foreground": "#d6d9dc",
         "block-cursor-text-style": "bold",
+        "block-cursor-blurred-background": GROUND_DARK["panel"],
+        "block-cursor-blurred-foreground": GROUND_DARK["foreground"],
         "input-selection-background": "#4f79e6 40%",
     },
 )
@@ -99,6 +101,8 @@ LIGHT: Final = Theme(
         "block-cursor-background": "#cdd8e3",
         "block-cursor-foreground": "#22262a",
         "block-cursor-text-style": "bold",
+        "block-cursor-blurred-background": GROUND_LIGHT["panel"],
+        "block-cursor-blurred-foreground": GROUND_LIGHT["foreground"],
     },
 )
 

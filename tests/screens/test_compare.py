@@ -69,7 +69,7 @@ async def test_of_two_sessions_enter_alone_compares_the_first_with_the_second() 
         await shown(pilot)
         compared = app_of(pilot).comparison.sides
         assert compared is not None
-        assert (compared.a.label, compared.b.label) == (f"session 0 ({TRACE})", f"session 1 ({LOG})")
+        assert (compared.a.label, compared.b.label) == (TRACE, LOG)
 
 
 async def test_the_question_says_what_will_be_before_and_what_now() -> None:

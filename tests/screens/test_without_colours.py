@@ -48,7 +48,7 @@ async def test_what_is_not_typed_is_dim_in_the_editors_of_sql_and_of_notes(color
     async with opened("caffe_conv1.nvprof.log", color=color, theme=theme) as pilot:
         await go(pilot, "kernels")
         await press(pilot, "M")
-        assert dim_text(pilot.app.screen.query_one(TextArea)) == "what you know of this row"
+        assert dim_text(pilot.app.screen.query_one(TextArea)) == "type a note"
         await press(pilot, "escape")
         await go(pilot, "sql")
         editor = pilot.app.screen.query_one(TextArea)

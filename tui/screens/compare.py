@@ -254,6 +254,10 @@ class CompareScreen(ViewScreen):
             if (place, tolerant) == (self._place, self._tolerant):
                 self._show_part()
 
+    def opens_details(self, pane: TablePane) -> bool:
+        """Details hold the whole text of findings."""
+        return pane.spec is CHANGED_FINDINGS
+
     @property
     def is_filling(self) -> bool:
         """Whether the sides, or the rows of the part, are still to come."""

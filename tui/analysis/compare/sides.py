@@ -140,7 +140,7 @@ def _counts(side: Side) -> str:
 
 
 def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggregation) -> Sides:
-    """Two sessions of a profile, of each the iterations that are shown.
+    """Two sessions of a profile, called by their files where these differ; of each the iterations that are shown.
 
     Raises:
         ProftuiError: It has no such session, or one of them no such iterations.
@@ -151,18 +151,16 @@ def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggrega
             raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
     of = f", {shown.words}" if shown.words else ""
     ranks, sources = (profile["sessions"][name].to_list() for name in ("rank", "source"))
-    are_files = sources[baseline] != sources[candidate]
-    one, other = (
-        _session(number, ranks[number], sources[number] if are_files else None) + of for number in (baseline, candidate)
-    )
-    a, b = (aggregated(profile.only_session(session), shown) for session in (baseline, candidate))
-    return sides(a, b, (one, other))
+    numbers = (baseline, candidate)
+    names = [PurePath(sources[number] or "").name if ranks[number] is None else "" for number in numbers]
+    if "" in names or names[0] == names[1]:
+        names = [_session(number, ranks[number]) for number in numbers]
+    one, other = (aggregated(profile.only_session(number), shown) for number in numbers)
+    return sides(one, other, (names[0] + of, names[1] + of))
 
 
-def _session(number: int, rank: int | None, source: str | None) -> str:
-    """A session in words, with its rank, else its file."""
-    more = f"rank {rank}" if rank is not None else PurePath(source).name if source else ""
-    return f"session {number} ({more})" if more else f"session {number}"
+def _session(number: int, rank: int | None) -> str:
+    return f"session {number}" if rank is None else f"session {number} (rank {rank})"
 
 
 def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) -> Sides:

@@ -205,8 +205,12 @@ SCROLLED: Final = 3
 """Lines by which a menu scrolls where the cursor cannot move on."""
 
 
+BAR_CELLS: Final = frozenset("█▉▊▋▌▍▎▏ ")
+"""What the bar of a line is made of."""
+
+
 class MenuLines(OptionList):
-    """Lines of several colors; the one under the cursor is of one alone: the others cannot be read on its ground.
+    """Lines of several colors; the one under the cursor is of one alone, but for its bar: texts cannot be read on it.
 
     As in tables it has a ground of its own, and is in reverse where colors are few or none.
     """
@@ -251,11 +255,12 @@ class MenuLines(OptionList):
         if option is None or option != self.highlighted or not self.has_focus or self.options[option].disabled:
             return strip
         cursor = self.get_component_rich_style("menulines--cursor")
-        bold = Style(bold=True)
-        return Strip(
-            [
-                Segment(segment.text, cursor + bold if segment.style and segment.style.bold else cursor)
-                for segment in strip
-            ],
-            strip.cell_length,
-        ).apply_meta({"option": option})
+
+        def under_cursor(segment: Segment) -> Style:
+            own = segment.style or Style()
+            if not cursor.reverse and BAR_CELLS.issuperset(segment.text):
+                return cursor + Style(color=own.color)
+            return cursor + Style(bold=True) if own.bold else cursor
+
+        drawn = [Segment(segment.text, under_cursor(segment)) for segment in strip]
+        return Strip(drawn, strip.cell_length).apply_meta({"option": option})

@@ -317,7 +317,7 @@ class NoteEditor(PlainEditor):
         """The text is accepted."""
 
     def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(text, placeholder="what you know of this row", id=id)
+        super().__init__(text, placeholder="type a note", id=id)
 
     def on_mount(self) -> None:
         """Write on behind the text that is there."""
