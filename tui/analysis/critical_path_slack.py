@@ -23,7 +23,7 @@ from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
 
@@ -309,6 +309,24 @@ def critical_path(profile: Profile, session: int | None = None, iteration: int |
         .filter((pl.col("path_ns") > 0) | pl.col("path_kind").is_in([TITLES[kind] for kind in GPU_WORK]))
         .sort("path_ns", "work_ns", *key, descending=[True, True, False, False], nulls_last=True)
         .select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
+    )
+
+
+def half_as_long(work: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """What the iteration would gain if all of its work of some names took half as long, the most gain first.
+
+    Columns: session, iteration, name, work_ns, path_ns (its time on the path), half_saves_ns.
+
+    Args:
+        work: As `critical_path` gives it.
+        names: The names of the work.
+    """
+    return (
+        work.with_columns(pl.col("name").cast(pl.String))
+        .filter(pl.col("name").is_in(list(names)))
+        .group_by("session", "iteration", "name")
+        .agg(pl.col("work_ns", "path_ns", "half_saves_ns").sum())
+        .sort("half_saves_ns", "name", descending=[True, False])
     )
 
 

@@ -11,11 +11,24 @@ from urllib.parse import quote
 import polars as pl
 
 from tui import __version__
-from tui.analysis.expert.findings import OURS, RULES, clean_rules, counts, expert_rows, findings, leads, summary
+from tui.analysis.critical_path_slack import critical_path, half_as_long
+from tui.analysis.expert.findings import (
+    OURS,
+    RULES,
+    clean_rules,
+    counts,
+    expert_rows,
+    findings,
+    leads,
+    names_in_evidence,
+    summary,
+)
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.iterations.chosen_iterations import words
+from tui.fitting import clip_middle
 from tui.fmt import brief_duration, duration
+from tui.model.names import short_name
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.json_document import Bounds, JsonTable, document, head
 from tui.text import plain
@@ -135,8 +148,12 @@ SEVERITIES: Final = tuple(reversed([severity.value for severity in Severity]))
 """What a build can fail on, the least first."""
 
 FINDING_KEY: Final = ("rule", "tool", "session", "filter", "problem")
-_JSON_COLUMNS: Final = ("numbers", "thresholds", "evidence")
+_JSON_COLUMNS: Final = ("numbers", "thresholds", "evidence", "what_if")
+_SAVINGS_SHOWN: Final = 3
+"""Names of work whose savings the text lists."""
 INDENT: Final = 9
+NAME_SHOWN: Final = 60
+"""Characters of a name in a sentence."""
 
 
 class _FindingRows(JsonTable):
@@ -163,6 +180,8 @@ class Check:
         self.findings = findings(profile, gpu=gpu)
         self._of = f" of {words(profile)}" if words(profile) else ""
         self._found = self.findings.filter(pl.col("state") == State.FOUND.value)
+        self._paths: dict[int | None, pl.DataFrame] = {}
+        """The critical path of each session that was asked for."""
 
     def reaches(self, severity: str) -> bool:
         """Whether anything was found that is at least this severe. Tools' findings without severity are not."""
@@ -203,7 +222,38 @@ class Check:
         lines = style.wrapped(f"{self._where(row)}{row['problem']}", first=label, indent=indent)
         if row["recommendation"]:
             lines += style.wrapped(row["recommendation"], first=f"{indent}> ", indent=f"{indent}  ")
-        return [*lines, *style.wrapped(self._cost_and_rules(row, style), first=indent, indent=indent), ""]
+        lines += style.wrapped(self._cost_and_rules(row, style), first=indent, indent=indent)
+        if faster := self._if_faster(row):
+            lines += style.wrapped(faster, first=indent, indent=indent)
+        return [*lines, ""]
+
+    def _half_as_long(self, row: dict[str, Any]) -> pl.DataFrame | None:
+        """What an iteration would gain if the work behind a finding took half as long; None where that is not known."""
+        names = names_in_evidence(row)
+        if row["tool"] != OURS or row["cost_ns"] is None or not names:
+            return None
+        session = row["session"]
+        if session not in self._paths:
+            self._paths[session] = critical_path(self._profile, session)
+        found = half_as_long(self._paths[session], names)
+        return found if found.height else None
+
+    def _if_faster(self, row: dict[str, Any]) -> str:
+        """The same in a sentence."""
+        own = self._half_as_long(row)
+        if own is None:
+            return ""
+        where = f"In iteration {own['iteration'][0]}, halving"
+        if not own["path_ns"].sum():
+            return f"{where} this work saves nothing: it is not on the critical path."
+        parts = [
+            f"`{clip_middle(short_name(name), NAME_SHOWN)}` saves {brief_duration(saved)} of its {brief_duration(work)}"
+            for name, saved, work in own.filter(pl.col("path_ns") > 0)
+            .head(_SAVINGS_SHOWN)
+            .select("name", "half_saves_ns", "work_ns")
+            .iter_rows()
+        ]
+        return f"{where} {'; '.join(parts)}."
 
     def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
         """What a finding costs, why the time is lost, and the rules that found it."""
@@ -247,9 +297,15 @@ class Check:
     # --- for programs ------------------------------------------------------------------------------------------------
 
     def as_json(self, bounds: Bounds | None = None) -> str:
-        """One object on a line: counts, findings (every row; numbers, thresholds and evidence as objects)."""
+        """One object on a line: counts, findings (every row; numbers, thresholds and evidence as objects).
+
+        ``what_if`` is what an iteration would gain if the work in the evidence took half as long.
+        """
         fields = {**head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
-        return document(fields, {"findings": _FindingRows(self.findings, FINDING_KEY)}, bounds)
+        halves = (self._half_as_long(row) for row in self.findings.iter_rows(named=True))
+        what_if = [json.dumps(own.to_dicts()) if own is not None else None for own in halves]
+        rows = self.findings.with_columns(pl.Series("what_if", what_if, dtype=pl.String))
+        return document(fields, {"findings": _FindingRows(rows, FINDING_KEY)}, bounds)
 
     def as_sarif(self) -> str:
         """SARIF 2.1.0, for code hosts."""

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.analysis.critical_path import critical_paths
-from tui.analysis.critical_path_slack import critical_path
+from tui.analysis.critical_path_slack import critical_path, half_as_long
 from tui.analysis.expert.findings import (
     EVERY_FINDING,
     EXPERT,
@@ -26,6 +26,7 @@ from tui.analysis.expert.findings import (
     expert_rows,
     findings,
     gap_of,
+    names_in_evidence,
     spec_for,
 )
 from tui.analysis.expert.rule import State
@@ -132,13 +133,7 @@ def path_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
         return []
     one = (pl.col(name) == work[name][0] for name in ("session", "iteration"))
     lines: list[Line] = [("Step", sentence_of(profile, critical_paths(profile).filter(*one).row(0, named=True)), "")]
-    names = {str(one["name"]) for one in json.loads(row["evidence"] or "[]") if one.get("name")}
-    own = (
-        work.filter(pl.col("name").cast(pl.String).is_in(names))
-        .group_by(pl.col("name").cast(pl.String))
-        .agg(pl.col("half_saves_ns", "path_ns", "work_ns").sum())
-        .sort("half_saves_ns", "name", descending=[True, False])
-    )
+    own = half_as_long(work, names_in_evidence(row))
     if own.height and not own["path_ns"].sum():
         lines.append(("Half of it", "saves nothing in this iteration: the work is not on its critical path", ""))
     for name, saved, all_of_it in (

@@ -318,6 +318,11 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def names_in_evidence(row: Mapping[str, Any]) -> set[str]:
+    """The names of the work behind a finding."""
+    return {str(one["name"]) for one in json.loads(row["evidence"] or "[]") if one.get("name")}
+
+
 def _of_tools(profile: Profile) -> pl.DataFrame:
     """The findings of the recording tools, in their own words."""
     rows = profile["tool_findings"].select(
