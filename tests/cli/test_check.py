@@ -79,6 +79,22 @@ def test_json_holds_every_answer_with_its_figures() -> None:
     assert content["counts"]["clean"] == sum(row["state"] == "clean" for row in content["findings"])
 
 
+def test_what_an_iteration_would_gain_is_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
+    text = " ".join(ran(capsys, sample)[1].split())
+    assert "In iteration 4, halving `cudaLaunchKernel` saves 71.5 µs of its 179 µs." in text
+    assert "In iteration 4, halving this work saves nothing: it is not on the critical path." in text
+    content = json.loads(ran(capsys, sample, "--format", "json")[1])
+    known = {row["rule"]: row["what_if"] for row in content["findings"]}
+    assert (known["A2"], known["U1"]) == ([], None)
+    assert known["A4"] == [
+        {
+            **{"session": 0, "iteration": 4, "name": "cudaLaunchKernel"},
+            **{"work_ns": 178_704, "path_ns": 178_704, "half_saves_ns": 71_467},
+        }
+    ]
+
+
 def test_markdown_has_no_links_or_lines_of_a_profile() -> None:
     text = Check(MADE).as_markdown()
     assert text.startswith("## Findings (")

@@ -13,9 +13,10 @@ import pytest
 
 from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
+from tui.analysis.roofline import op_work_by_shape
 from tui.cli.main import main
 from tui.output.html_page import MAX_ROWS, table, text
-from tui.output.html_report import HtmlDashboard, findings_html, view_html
+from tui.output.html_report import HtmlDashboard, findings_html, roofline_plot, view_html
 from tui.output.report import as_json, written_columns
 from tui.output.report_dashboard import DashboardReport
 from tui.tables import TABLES
@@ -117,6 +118,20 @@ def test_a_hostile_name_is_text(tmp_path: Path) -> None:
         assert "<b>&" in "".join(next(root.iter("h1")).itertext())
     assert "</td><script>alert(1)</script><img src=http://x onerror=a>&\"'·" in "".join(root.itertext())
     assert text("a\ufffe\0") == "a··"
+
+
+def test_the_roofline_is_a_picture_with_every_op_and_shape() -> None:
+    profile = load_one(str(SAMPLES / "resnet50_training.pt.trace.json.gz"))
+    page = parsed(view_html(profile, "roofline"))
+    (picture,) = page.iter("svg")
+    work = op_work_by_shape(profile).filter(pl.col("flops") > 0)
+    marks = [mark[0].text or "" for mark in picture.iter("circle")]
+    assert len(marks) == work.height
+    first = work.row(0, named=True)
+    assert marks[0].startswith(f"{first['op']} {first['shapes']}: {first['tflops_per_s']:.3g} TFLOP/s, ")
+    assert f"{first['roof_pct']:.0f}% of the roof" in marks[0]
+    assert "bf16 989.4 TFLOP/s, 4.8 TB/s" in [one.text for one in picture.iter("text")]
+    assert roofline_plot(load_one(str(SAMPLES / "gpt_summary.nvprof.log"))) == ""
 
 
 def test_a_table_carries_values_and_marks_what_is_unknown() -> None:

@@ -150,7 +150,7 @@ SEVERITIES: Final = tuple(reversed([severity.value for severity in Severity]))
 FINDING_KEY: Final = ("rule", "tool", "session", "filter", "problem")
 _JSON_COLUMNS: Final = ("numbers", "thresholds", "evidence", "what_if")
 _SAVINGS_SHOWN: Final = 3
-"""Names of work whose savings the text lists."""
+"""Names of work whose savings are listed."""
 INDENT: Final = 9
 NAME_SHOWN: Final = 60
 """Characters of a name in a sentence."""
@@ -165,6 +165,11 @@ class _FindingRows(JsonTable):
             {name: json.loads(value) if name in _JSON_COLUMNS and value else value for name, value in row.items()}
             for row in JsonTable.objects(self, limit)
         ]
+
+
+def _on_path(halved: pl.DataFrame) -> pl.DataFrame:
+    """The work on the critical path that would save most."""
+    return halved.filter(pl.col("path_ns") > 0).head(_SAVINGS_SHOWN)
 
 
 class Check:
@@ -248,10 +253,7 @@ class Check:
             return f"{where} this work saves nothing: it is not on the critical path."
         parts = [
             f"`{clip_middle(short_name(name), NAME_SHOWN)}` saves {brief_duration(saved)} of its {brief_duration(work)}"
-            for name, saved, work in own.filter(pl.col("path_ns") > 0)
-            .head(_SAVINGS_SHOWN)
-            .select("name", "half_saves_ns", "work_ns")
-            .iter_rows()
+            for name, saved, work in _on_path(own).select("name", "half_saves_ns", "work_ns").iter_rows()
         ]
         return f"{where} {'; '.join(parts)}."
 
@@ -299,11 +301,12 @@ class Check:
     def as_json(self, bounds: Bounds | None = None) -> str:
         """One object on a line: counts, findings (every row; numbers, thresholds and evidence as objects).
 
-        ``what_if`` is what an iteration would gain if the work in the evidence took half as long.
+        ``what_if`` is what an iteration would gain if work in the evidence took half as long: of that on its critical
+        path, the most gain first.
         """
         fields = {**head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
         halves = (self._half_as_long(row) for row in self.findings.iter_rows(named=True))
-        what_if = [json.dumps(own.to_dicts()) if own is not None else None for own in halves]
+        what_if = [json.dumps(_on_path(own).to_dicts()) if own is not None else None for own in halves]
         rows = self.findings.with_columns(pl.Series("what_if", what_if, dtype=pl.String))
         return document(fields, {"findings": _FindingRows(rows, FINDING_KEY)}, bounds)
 

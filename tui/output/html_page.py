@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -303,6 +304,81 @@ def area(shares: Sequence[float], title: str, color: str) -> str:
     ]
     shape = f'<polygon points="0,100 {" ".join(edges)} 1000,100" fill="var(--{color})" />'
     return _figure([shape], title, height=70, box="0 0 1000 100")
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A mark of a plot."""
+
+    x: float
+    y: float
+    share: float
+    """Its weight, of 1: the area grows with it."""
+    words: str
+    color: str
+    """The name of a color in `tui.palette`."""
+
+
+_PLOT: Final = (1000, 420)
+_MARGIN: Final = (60, 36)
+"""Left of a plot and below it."""
+
+
+def log_plot(dots: Sequence[Dot], lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> str:
+    """Marks and lines on two logarithmic axes, which are labeled at the powers of ten.
+
+    Args:
+        dots: The marks, all above 0.
+        lines: For each its label and its corners; the label stands at the last one.
+        title: What is drawn.
+    """
+    if not dots:
+        return ""
+    corners = [corner for _, line in lines for corner in line]
+    (x_low, x_high), (y_low, y_high) = (
+        _decades([*(getattr(dot, axis) for dot in dots), *(corner[place] for corner in corners)])
+        for place, axis in enumerate("xy")
+    )
+    (width, height), (left, below) = _PLOT, _MARGIN
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across = (math.log10(x) - x_low) / (x_high - x_low)
+        up = (math.log10(y) - y_low) / (y_high - y_low)
+        return left + across * (width - left - 20), (height - below) * (1 - up) + 8 * up
+
+    muted = 'stroke="var(--muted)" stroke-width="0.5" opacity="0.5"'
+    letters = 'fill="var(--muted)" font-size="13"'
+    shapes = []
+    for power in range(x_low, x_high + 1):
+        x, y = at(10.0**power, 10.0**y_low)
+        shapes.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="8" y2="{y:.1f}" {muted} />')
+        shapes.append(f'<text x="{x:.1f}" y="{y + 18:.1f}" text-anchor="middle" {letters}>{10.0**power:g}</text>')
+    for power in range(y_low, y_high + 1):
+        x, y = at(10.0**x_low, 10.0**power)
+        shapes.append(f'<line x1="{x:.1f}" x2="{width - 20}" y1="{y:.1f}" y2="{y:.1f}" {muted} />')
+        shapes.append(f'<text x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end" {letters}>{10.0**power:g}</text>')
+    for label, line in lines:
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*corner) for corner in line))
+        x, y = at(*line[-1])
+        shapes.append(f'<polyline points="{points}" fill="none" stroke="var(--foreground)" />')
+        shapes.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="end" {letters}>{text(label)}</text>')
+    for dot in sorted(dots, key=lambda one: -one.share):
+        x, y = at(dot.x, dot.y)
+        shapes.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{3 + 17 * math.sqrt(dot.share):.1f}" fill="var(--{dot.color})" '
+            f'fill-opacity="0.75"><title>{text(dot.words)}</title></circle>'
+        )
+    return (
+        f'<figure><svg viewBox="0 0 {width} {height}" role="img" aria-label="{text(title)}">\n'
+        f"{''.join(shapes)}\n</svg></figure>\n"
+    )
+
+
+def _decades(values: Sequence[float]) -> tuple[int, int]:
+    """The powers of ten around all values."""
+    logs = [math.log10(value) for value in values]
+    low, high = math.floor(min(logs)), math.ceil(max(logs))
+    return low, max(high, low + 1)
 
 
 def legend(parts: Sequence[Part]) -> str:

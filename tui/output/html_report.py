@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.dashboard import Use, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
+from tui.analysis.devices import peaks_by_device
 from tui.analysis.expert.findings import clean_rules, expert_rows, findings, leads, summary
 from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import percent as brief_percent
@@ -14,16 +15,19 @@ from tui.analysis.gpu_time.breakdown import Category, busy_over_time
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.iterations.times import BarRows, scale_ns
 from tui.analysis.notes_table import NOTES
+from tui.analysis.roofline import op_work_by_shape
 from tui.fmt import brief_duration, count
 from tui.model.columns import ColumnKind
 from tui.output.export import About, profile_name
 from tui.output.html_page import (
+    Dot,
     Part,
     area,
     axis,
     bars,
     first_rows,
     legend,
+    log_plot,
     page,
     paragraph,
     plain_table,
@@ -69,6 +73,14 @@ MAX_BARS: Final = 120
 STEPS: Final = 200
 """Steps of utilization over time."""
 PICTURE_CELLS: Final = 120
+MAX_DOTS: Final = 200
+"""Marks of the roofline; the table has all."""
+_BOUND_LABELS: Final = {
+    "bound by compute": "kind-tensor",
+    "bound by memory": "kind-memory",
+    "peak not known": "kind-unknown",
+}
+_BOUNDS: Final = dict(zip(("compute", "memory", None), _BOUND_LABELS.values(), strict=True))
 
 Section = tuple[str, str]
 """A heading, and markup below it."""
@@ -137,7 +149,10 @@ class HtmlDashboard(DashboardReport):
     def _charts(self) -> str:
         return "".join(
             f"<h3>{text(heading)}</h3>\n{markup}"
-            for heading, markup in (*self._wall_time(), *self._utilization(), *self._iteration_charts(), *self._work())
+            for heading, markup in (
+                *(*self._wall_time(), *self._utilization(), *self._iteration_charts(), *self._work()),
+                ("Roofline", roofline_plot(self._profile)),
+            )
             if markup
         )
 
@@ -244,6 +259,41 @@ class HtmlDashboard(DashboardReport):
         return _facts_table((fact.label, definition(fact.name).formula) for fact in known)
 
 
+def roofline_plot(profile: Profile) -> str:
+    """TFLOP/s over FLOP/byte of the ops and shapes with most GPU time, and the roofs of the types in use."""
+    work = op_work_by_shape(profile)
+    rows = work.filter(work["flops"] > 0).head(MAX_DOTS)
+    gpus = {peaks.name: peaks for peaks in peaks_by_device(profile).values()}
+    gpu = next(iter(gpus.values())) if len(gpus) == 1 else None
+    if rows.is_empty():
+        return ""
+    whole = rows["gpu_ns"].sum()
+    dots = [
+        Dot(row["flops_per_byte"], row["tflops_per_s"], row["gpu_ns"] / whole, _dot_words(row), _BOUNDS[row["bound"]])
+        for row in rows.iter_rows(named=True)
+    ]
+    lines = []
+    for name in sorted({name for name in rows["peak"].cast(str) if name}):
+        if gpu is None or gpu.bytes_per_s is None or name not in gpu.flops_per_s:
+            continue
+        peak, bandwidth = gpu.flops_per_s[name] / 1e12, gpu.bytes_per_s / 1e12
+        ridge = peak / bandwidth
+        first, last = min(ridge, *(dot.x for dot in dots)) / 2, max(4 * ridge, *(dot.x for dot in dots))
+        corners = [(first, first * bandwidth), (ridge, peak), (last, peak)]
+        lines.append((f"{name} {peak:g} TFLOP/s, {bandwidth:g} TB/s", corners))
+    words = "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time"
+    used = {one.color for one in dots}
+    entries = [Part(label, 0.0, "", color) for label, color in _BOUND_LABELS.items() if color in used]
+    note = f"{words}. Inferred from shapes and types; " + (f"peaks: {gpu.source}." if gpu else "peaks not known.")
+    return log_plot(dots, lines, words) + legend(entries) + paragraph(note, muted=True)
+
+
+def _dot_words(row: dict[str, Any]) -> str:
+    roof = f", {row['roof_pct']:.0f}% of the roof" if row["roof_pct"] is not None else ""
+    time = f"{brief_duration(row['gpu_ns'])} in {count(row['calls'])} calls"
+    return f"{row['op']} {row['shapes']}: {row['tflops_per_s']:.3g} TFLOP/s{roof}, {time}"
+
+
 def findings_markup(rows: pl.DataFrame, *, several: bool) -> str:
     """A finding per cause with what to do and what it costs; then what does not apply, and what is clean."""
     found = []
@@ -287,6 +337,7 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
     if rows.height:
         picture = PICTURES[report](profile, Style(PICTURE_CELLS)) if report in PICTURES else []
         body = _preformatted(picture) + markup_of_table(main.table_spec(profile), rows)
+        body = (roofline_plot(profile) if report == "roofline" else "") + body
     more = [(spec.title, markup_of_table(spec, found)) for spec, found in tables_with_rows(profile, others, gpu)]
     return _page(profile, [(title(profile, main, rows), body), *more, *annotations], view_notes(profile, report))
 
