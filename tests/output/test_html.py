@@ -84,7 +84,7 @@ def test_the_dashboard_says_what_its_json_says() -> None:
     assert all(
         lead["problem"].replace("`", "") in "".join(one.itertext()) for lead, one in zip(leads, found, strict=False)
     )
-    # Wall time, utilization, iterations, use, kinds of work.
+    # Wall time, utilization, iterations, use, kinds of work, roofline.
     labels = [one.get("aria-label") for one in root.iter("svg")]
     assert labels == [
         "Wall time: 8.23 ms",
@@ -92,6 +92,7 @@ def test_the_dashboard_says_what_its_json_says() -> None:
         "Iterations: median 2.17 ms",
         "GPU time by use",
         "GPU time by kind of work",
+        "TFLOP/s over FLOP/byte by op and shape; larger marks took more GPU time",
     ]
     wall = next(root.iter("svg"))
     assert sum(float(part.get("width", 0)) for part in wall) == pytest.approx(1000, abs=0.1)
