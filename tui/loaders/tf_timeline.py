@@ -13,7 +13,7 @@ import polars as pl
 
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
-from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
+from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES, NAME
@@ -63,6 +63,8 @@ class TfTimelineLoader:
         Raises:
             ProftuiError: It has no op of TensorFlow's timeline.
         """
+        from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
+
         trace = read_trace(source, _WANTED, report)
         rows = _with_places(trace)
         gpu = _gpu_rows(rows)

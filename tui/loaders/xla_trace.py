@@ -13,7 +13,7 @@ from tui.correlation.launches import iteration_at, nest, parents, with_launch
 from tui.correlation.plausible_times import drop_outlier_events, dropped_events_text
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind
-from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
+from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector, Session, model_columns, with_short_names
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import NAME, RANGES
@@ -470,6 +470,8 @@ class XlaTraceLoader:
         Raises:
             ProftuiError: The trace holds no events of XLA's profiler.
         """
+        from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
+
         trace = read_trace(source, WANTED, report)
         events = split_by_device(trace, called=source.called)
         if events.gpu.is_empty() and events.host.is_empty():

@@ -16,7 +16,6 @@ from typing import IO, Any, Final, cast
 import polars as pl
 
 from tui.model.errors import ProftuiError
-from tui.output.documents import write_pdf, write_xlsx
 from tui.text import MARK, plain
 
 NAMED: Final = 3
@@ -352,14 +351,26 @@ def _bare(write_bare: Callable[[pl.DataFrame, IO[bytes]], None]) -> Writer:
     return write_rows
 
 
+def _write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None) -> None:
+    from tui.output.documents import write_xlsx  # reports need no documents
+
+    write_xlsx(frame, stream, about)
+
+
+def _write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None) -> None:
+    from tui.output.documents import write_pdf
+
+    write_pdf(frame, stream, about)
+
+
 FORMATS: Final[dict[str, Writer]] = {
     "csv": _bare(_write_csv),
     "tsv": _bare(_write_tsv),
     "json": _write_json,
     "ndjson": _bare(_write_ndjson),
     "parquet": _write_parquet,
-    "xlsx": write_xlsx,
-    "pdf": write_pdf,
+    "xlsx": _write_xlsx,
+    "pdf": _write_pdf,
     "markdown": _write_markdown,
 }
 """What can be written, by the name of the format."""

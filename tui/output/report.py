@@ -16,12 +16,8 @@ from tui.analysis.capabilities import views as capabilities
 from tui.analysis.collectives import clocks
 from tui.analysis.iterations import iteration_table as iterations
 from tui.analysis.iterations.chosen_iterations import words
-from tui.analysis.ops import op_trees, ops_by_name
+from tui.analysis.ops import ops_by_name
 from tui.analysis.sessions import replayed_sessions
-from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
-from tui.analysis.timeline.lookup import name_of
-from tui.analysis.timeline.shown import Shown, fitting_lanes, iteration_marks, label, shown_lanes, within
-from tui.analysis.timeline.window import labeled, ruler, whole_window
 from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
@@ -33,6 +29,7 @@ from tui.tables import Table, screen_of_report, tables_of_report
 from tui.text import plain
 
 if TYPE_CHECKING:
+    from tui.analysis.timeline.shown import Shown
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
 
@@ -81,6 +78,8 @@ MIN_CELLS: Final = 20
 
 def lane_picture(profile: Profile, style: Style) -> list[str]:
     """The lanes as on the screen, at the width of the report; sessions below each other where they do not compare."""
+    from tui.analysis.timeline.shown import shown_lanes  # other reports need no timeline
+
     shown = shown_lanes(profile)
     if not shown.lanes:
         return []
@@ -92,6 +91,11 @@ def lane_picture(profile: Profile, style: Style) -> list[str]:
 
 
 def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
+    from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
+    from tui.analysis.timeline.lookup import name_of
+    from tui.analysis.timeline.shown import fitting_lanes, iteration_marks, label, within
+    from tui.analysis.timeline.window import labeled, ruler, whole_window
+
     places = fitting_lanes(shown.lanes, MAX_LANES)[:MAX_LANES]
     labels, above = [], None
     for place in places:
@@ -302,7 +306,7 @@ def view_notes(profile: Profile, view: str) -> list[str]:
     if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
         notes.append(f"{note}.")
     if view == "group-ops":
-        notes.append(f"Grouped {op_trees.first_tree(profile).title}{_per_session(profile)}.{_other_trees(profile)}")
+        notes.append(_grouping_note(profile))
     if view in OF_ITERATIONS:
         reasons = iterations.reasons(profile)
         several = profile["sessions"].height > 1
@@ -318,19 +322,17 @@ def view_notes(profile: Profile, view: str) -> list[str]:
     return notes
 
 
-def _other_trees(profile: Profile) -> str:
-    """The trees that are left out."""
-    others = [
-        tree.title for tree in op_trees.TREES if not tree.why_not(profile) and tree != op_trees.first_tree(profile)
-    ]
+def _grouping_note(profile: Profile) -> str:
+    """What Group Ops is grouped by, and the trees that are left out."""
+    from tui.analysis.ops.op_trees import TREES, first_tree  # other reports need no trees
+
+    first = first_tree(profile)
+    grouped = f"Grouped {first.title}{', separately for each session' if profile['sessions'].height > 1 else ''}."
+    others = [tree.title for tree in TREES if not tree.why_not(profile) and tree != first]
     if not others:
-        return ""
+        return grouped
     words = "tree" if len(others) == 1 else "trees"
-    return f" Other {words}: {', '.join(others)} (. in Group Ops)."
-
-
-def _per_session(profile: Profile) -> str:
-    return ", separately for each session" if profile["sessions"].height > 1 else ""
+    return f"{grouped} Other {words}: {', '.join(others)} (. in Group Ops)."
 
 
 def why_empty(profile: Profile, report: str) -> str:

@@ -15,7 +15,8 @@ import tui.loaders.chrome_trace.stream
 from tests.loaders.chrome_trace.documents import ARGS, kernel, read
 from tui.loaders.chrome_trace.decoder import Decoder
 from tui.loaders.chrome_trace.event_batches import Arg, ArgKind, EventSplit
-from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
+from tui.loaders.chrome_trace.read_trace import read_trace
+from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.input_file import InputFile
 
 if TYPE_CHECKING:

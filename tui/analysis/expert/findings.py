@@ -31,7 +31,6 @@ from tui.analysis.expert.rule import (
 from tui.analysis.expert.words import in_terms_of
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
-from tui.analysis.timeline.lookup import Gap
 from tui.cache.spill import low_memory
 from tui.fmt import brief_duration
 from tui.model.columns import Column, ColumnKind, columns
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui.analysis.expert.rule import Limits, Rule
+    from tui.analysis.timeline.lookup import Gap
     from tui.model.profile import Profile
 
 for _module in iter_modules(rules.__path__):
@@ -582,6 +582,8 @@ def gap_of(row: Mapping[str, Any]) -> Gap | None:
     rows = json.loads(row["evidence"] or "[]") if row["session"] is not None else []
     if not rows or not {"device", "start_ns", "gap_ns"} <= set(rows[0]):
         return None
+    from tui.analysis.timeline.lookup import Gap  # a report needs no timeline
+
     return Gap(row["session"], rows[0]["device"], rows[0]["start_ns"], rows[0]["gap_ns"])
 
 

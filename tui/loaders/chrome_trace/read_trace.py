@@ -37,7 +37,6 @@ from tui.loaders.chrome_trace.stream import (
     OverlongEvent,
     Slot,
     Stream,
-    looks_like_trace,
     object_members,
 )
 from tui.loaders.chrome_trace.tolerant_parser import scan
@@ -381,8 +380,6 @@ def _numbers(text: str | None) -> tuple[int, int, int]:
     x, y, z = [*values, 1, 1][:3]
     return x, y, z
 
-
-__all__ = ["looks_like_trace", "read_trace"]
 
 _SMALL_BLOCK: Final = 1 << 20
 """Bytes; decoding so much in this process does not block the screen."""

@@ -13,7 +13,7 @@ from tui.correlation.iteration_ranges import Steps, mark_steps
 from tui.correlation.launches import iteration_at, link_ops, nest, parents, with_waits
 from tui.correlation.plausible_times import drop_outlier_events
 from tui.loaders.base import Format, Report, keep_going, sum_by_name
-from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
+from tui.loaders.chrome_trace.stream import looks_like_trace
 from tui.loaders.collector import Collector
 from tui.loaders.kineto.events import (
     CALL_TO_WORK,
@@ -305,6 +305,8 @@ class KinetoLoader:
                 source.preview.add(sum_by_name(rows))
             elif role in _PREVIEWED:
                 source.preview.count(_PREVIEWED[role], rows.height)
+
+        from tui.loaders.chrome_trace.read_trace import read_trace  # not needed to recognize a file
 
         source.report_to(report)
         is_watched = source.preview.is_wanted
