@@ -58,7 +58,8 @@ async def test_the_example_is_of_what_the_input_holds(sample: str, example: str)
     async with opened(sample, view=QUICK) as pilot:
         screen = await ask(pilot, "")
         assert screen.query_one(SqlEditor).placeholder == example
-        screen.run(example)
+        await press(pilot, "enter")
+        assert screen.query_one(SqlEditor).text == example
         await pilot.app.workers.wait_for_complete()
         await settled(pilot)
         assert said(screen).startswith("10 rows in ")

@@ -25,6 +25,7 @@ from tui.analysis.compare.changes import (
 from tui.analysis.compare.changes import PARTS as TABLES
 from tui.analysis.compare.headline import HEADLINE, headline, headline_rows, verdict_sentence
 from tui.analysis.sessions import session_times
+from tui.fitting import cell_width
 from tui.fmt import NULL, brief_duration
 from tui.keys import Scope, bindings_for
 from tui.options import user_path
@@ -158,6 +159,13 @@ _TOLERANTLY: Final = " tolerantly"
 PARTS: Final = (CompareTable(HEADLINE, lambda sides, _: headline_rows(sides)), *TABLES)
 
 
+def _in_lines(texts: Iterable[str], width: int, gap: str) -> list[str]:
+    """Texts in one line where they fit into it, else in a line each."""
+    known = [text for text in texts if text]
+    line = gap.join(known)
+    return [line] if cell_width(plain(line)) <= width else known
+
+
 class CompareScreen(ViewScreen):
     """One table at a time, of the two sides."""
 
@@ -200,14 +208,13 @@ class CompareScreen(ViewScreen):
         assert self._of is not None
         a, b = self._of.a, self._of.b
         sentences = [(self._sentence, _COLORS.get(self._sentence.partition(" ")[0], "bold"))] if self._sentence else []
-        sentences += [
-            (f"Baseline: {a.label}   Candidate: {b.label}", "bold" if not self._sentence else ""),
-            (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", ""),
-        ]
+        names = (f"Baseline: {a.label}", f"Candidate: {b.label}")
+        emphasis = "bold" if not self._sentence else ""
+        sentences += [(words, emphasis) for words in _in_lines(names, width, "   ")]
+        why = f"{self._of.why[:1].upper()}{self._of.why[1:]}."
         if self._of.in_part:
             sentences.append((self._of.in_part, "$warning"))
-        if self._of.left_out:
-            sentences.append((self._of.left_out, "$text-muted"))
+        sentences += [(words, "$text-muted") for words in _in_lines((why, self._of.left_out), width, " ")]
         figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
         if (
             figures is not None

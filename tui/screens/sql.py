@@ -117,11 +117,12 @@ class SqlEditor(PlainEditor):
         self.entry.cancel()
 
     def action_run(self) -> None:
-        """Run the text."""
+        """Run the text; the example where nothing is typed."""
+        if not self.text.strip():
+            self.text = str(self.placeholder)
         text = self.text.strip()
-        if text:
-            self.remember(text)
-            self.post_message(self.Run(text))
+        self.remember(text)
+        self.post_message(self.Run(text))
 
     def action_leave(self) -> None:
         """Go to the rows; `entry.done` is to be called when they are there."""
@@ -163,7 +164,8 @@ class SqlScreen(ViewScreen):
     AUTO_FOCUS = ""
     HELP: ClassVar = (
         "SELECT over the tables of the profile; times are in ns, sizes in bytes.\n"
-        "enter runs the query, tab switches to its rows and back; up and down recall queries, right completes.\n"
+        "enter runs the query, or the example where nothing is typed; tab switches to its rows and back;\n"
+        "up and down recall queries, right completes.\n"
         "SHOW TABLES lists tables and columns; enter on a table shows its first rows. Queries only read."
     )
 
