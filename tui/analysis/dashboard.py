@@ -509,15 +509,22 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     numbers = counts(rows)
     first = leads(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
-    return Advice(numbers, first, _guidance(first, numbers), summary(rows), frozenset(reasons))
+    return Advice(numbers, first, _guidance(rows, first, numbers), summary(rows), frozenset(reasons))
 
 
-def _guidance(first: pl.DataFrame, numbers: Mapping[str, int]) -> str:
+def _how_busy(rows: pl.DataFrame) -> str:
+    """How busy the GPU is, as a sentence, where the rule on that found it busy enough in the only session."""
+    busy = rows.filter(pl.col("rule") == "U1")
+    is_clean = busy.height == 1 and busy["state"][0] == State.CLEAN.value
+    return f" {busy['reason'][0]}." if is_clean else ""
+
+
+def _guidance(rows: pl.DataFrame, first: pl.DataFrame, numbers: Mapping[str, int]) -> str:
     clean, not_applicable = numbers[State.CLEAN.value], numbers[State.NOT_APPLICABLE.value]
     if first.height:
         row = first.row(0, named=True)
         if row["severity"] == Severity.INFO.value and row["rule"] != HOT_KERNEL:
-            return "No large cost found."
+            return f"No large cost found.{_how_busy(rows)}"
         return f"Start here: {row['recommendation'] or row['problem']}"
     if clean:
         found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"

@@ -17,7 +17,7 @@ from tests.analysis.expert.answers import (
     utilization,
 )
 from tests.analysis.expert.judging import BY_ID, ask
-from tests.analysis.expert.profiles import GEMM, MS, SESSION
+from tests.analysis.expert.profiles import GEMM, MS, SESSION, run, traced
 from tests.analysis.frames import printed, profile
 from tui.analysis.expert.rule import CannotTell, Clean, Found
 
@@ -89,3 +89,11 @@ def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:
 def test_shares_that_are_rounded_to_a_tenth_lose_half_of_it_in_each_row() -> None:
     assert isinstance(ask("Q5", shares(97.0, *[0.0] * 60, tool="nsys-stats")), Clean)
     assert isinstance(ask("Q5", shares(97.0, *[0.0] * 10, tool="nsys-stats")), Found)
+
+
+def test_idle_time_between_the_lengths_that_other_rules_look_at_is_found() -> None:
+    """Gaps of 100 µs are neither long nor tiny; without API calls only the idle time as a whole shows them."""
+    verdict = ask("U1", traced(*(run(n * 3 * MS // 10, MS // 5) for n in range(40))))
+    assert isinstance(verdict, Found)
+    assert verdict.problem.startswith("GPU busy 67% (8 of 11.9 ms).")
+    assert isinstance(ask("U1", traced(*(run(n * MS // 4, MS // 5) for n in range(40)))), Clean)

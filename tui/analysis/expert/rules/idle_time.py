@@ -270,7 +270,7 @@ def low_gpu_utilization(case: Case) -> Verdict:
     gpu = "GPU" if rows.height == 1 else f"{gpu[0].upper()}{gpu[1:]}"
     numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "wall_ns": wall, "device": worst["device"]}
     busy_text = f"{gpu} busy {share_of(worst['busy_ns'], wall)}"
-    if busy >= case.limit("U1", "busy_pct"):
+    if busy >= case.limit("U1", "enough_pct"):
         return Clean(busy_text, numbers)
     why, advice, cause = _idle_cause(case, worst["device"])
     return Found(
@@ -281,6 +281,7 @@ def low_gpu_utilization(case: Case) -> Verdict:
         "all of its idle time",
         rows,
         "gpus",
+        severity=None if busy < case.limit("U1", "busy_pct") else Severity.INFO,
         cause=cause,
     )
 

@@ -186,7 +186,7 @@ def percentages(case: Case) -> Verdict:
     if case.tool is Tool.PYTORCH and worst["sum_pct"] < 100:
         return Found(
             f"The printed kernels add up to {percent(worst['sum_pct'])} of GPU time: the table shows some rows only.",
-            "Print all of them: key_averages().table(row_limit=-1).",
+            "Print all rows: key_averages().table(row_limit=-1).",
             numbers,
             None,
             "none",
