@@ -243,11 +243,15 @@ def training_sessions(profile: Profile) -> pl.Series:
 def passes(profile: Profile) -> pl.DataFrame:
     """For each recorded op ``pass`` (one of `PASSES`) and ``around``: the modules, ranges or ops that it counts in."""
     ops = profile["ops"]
-    own = ops.select(
+    # Alike but for the forward op: a million ops are of some thousand kinds.
+    alike = ops.select("group", "name", "direction", "stack", pl.col("forward").is_not_null().alias("has_forward"))
+    kinds = alike.unique(maintain_order=True).with_row_index("kind")
+    kind = alike.join(kinds, on=alike.columns, how="left", nulls_equal=True, maintain_order="left")["kind"]
+    own = kinds.select(
         pl.col("group").cast(pl.String).fill_null("").alias("group"),
         pl.col("name").cast(pl.String),
         pl.col("direction").cast(pl.String),
-        "forward",
+        "has_forward",
         pl.col("stack").cast(pl.String).str.contains("clip_grad").fill_null(False).alias("calls_clipping"),
     )
     texts = own["group"].unique()
@@ -268,7 +272,7 @@ def passes(profile: Profile) -> pl.DataFrame:
     rows = own.join(known, on="group", how="left", maintain_order="left")
     in_engine = pl.col("in_engine") | pl.col("name").str.starts_with(_IN_ENGINE)
     again = (pl.col("in_checkpoint") | (pl.col("in_engine") & (pl.col("within") != ""))) & (
-        (pl.col("direction") == "fprop") & pl.col("forward").is_null()
+        (pl.col("direction") == "fprop") & ~pl.col("has_forward")
     )
     name = pl.col("name")
     optimizes = pl.col("in_optimizer") | name.str.contains(_OPTIMIZER)
@@ -315,15 +319,12 @@ def passes(profile: Profile) -> pl.DataFrame:
     # A forward op that others ran in is a group itself.
     called = pl.concat_str(pl.when(pl.col("around") != "").then("around"), "name", separator="/", ignore_nulls=True)
     inside = rows.select(pl.when(called.is_in(texts.implode())).then(called).otherwise("around")).to_series()
-    forward = pl.Series(rows_of_ops(own["forward"], ops))
-    partner = inside.gather(forward.set(forward == NONE, None).cast(pl.UInt32))
     bare = pl.col("around").str.replace_all(_IN_ENGINE, "", literal=True)
+    is_own = pl.col("clips") | pl.col("hooks")
     own_group = pl.when("clips").then(pl.lit(CLIPPING)).otherwise(pl.lit(HOOKS))
     around = (
-        pl.when(pl.col("clips") | pl.col("hooks"))
+        pl.when(is_own)
         .then(pl.concat_str(own_group, pl.when(bare != "").then(bare), separator="/", ignore_nulls=True))
-        .when((pl.col("pass") == "backward_gpu_ns") & pl.lit(partner).is_not_null())
-        .then(pl.lit(partner.str.replace(_FORWARD_RANGE, "${1}backward${2}")))
         .when((pl.col("pass") == "backward_gpu_ns") & pl.col("in_engine"))
         .then(
             pl.concat_str(
@@ -332,4 +333,18 @@ def passes(profile: Profile) -> pl.DataFrame:
         )
         .otherwise("around")
     )
-    return rows.select("pass", around.alias("around"))
+    of_kinds = rows.select(
+        "pass",
+        around.alias("around"),
+        (~is_own & (pl.col("pass") == "backward_gpu_ns")).alias("follows_forward"),
+        pl.lit(inside.str.replace(_FORWARD_RANGE, "${1}backward${2}")).alias("as_backward"),
+    )
+    forward = pl.Series(rows_of_ops(ops["forward"], ops))
+    partner = of_kinds["as_backward"].gather(kind.gather(forward.set(forward == NONE, None).cast(pl.UInt32)))
+    return of_kinds[kind].select(
+        "pass",
+        pl.when(pl.col("follows_forward") & pl.lit(partner).is_not_null())
+        .then(pl.lit(partner))
+        .otherwise("around")
+        .alias("around"),
+    )
