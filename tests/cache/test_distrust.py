@@ -196,7 +196,7 @@ def test_a_named_pipe_is_not_opened_to_see_what_it_is(tmp_path: Path, monkeypatc
         return open_really(path, *how)
 
     monkeypatch.setattr(os, "open", noted)
-    assert entry.identity_of(str(pipe)) is None
+    assert entry.fingerprint_of(str(pipe)) is None
     assert opened == []
 
 

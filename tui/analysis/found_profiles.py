@@ -18,7 +18,7 @@ from tui.analysis.expert.words import counted
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.kernels import kernels
 from tui.cache import entry as cache_entry
-from tui.cache.entry import identity_of, name_of
+from tui.cache.entry import fingerprint_of, name_of
 from tui.fitting import clip, clip_middle, pad, shorten_symbol
 from tui.fmt import brief_duration, size
 from tui.loaders import registry
@@ -332,9 +332,9 @@ def quick_figures(found: FoundProfile, go_on: Callable[[], bool] = lambda: True)
     """
     if found.figures is not None:
         return found.figures
-    identity = identity_of(found.path)
-    if identity is not None:
-        cached = cache_entry.read(name_of(found.path, None), found.path, identity, CACHED_SCHEMAS)
+    fingerprint = fingerprint_of(found.path)
+    if fingerprint is not None:
+        cached = cache_entry.read(name_of(found.path, None), found.path, fingerprint, CACHED_SCHEMAS)
         if cached is not None:
             return first_figures(cached.profile)
     if found.size > QUICK_BYTES or Path(found.path).is_dir() or found.format == "nsys-report":

@@ -16,12 +16,12 @@ import polars as pl
 
 from tui.cache.entry import (
     Content,
-    Identity,
+    FileFingerprint,
     add_results,
     can_cache,
     clear_abandoned,
     evict,
-    identity_of,
+    fingerprint_of,
     limit,
     name_of,
     read,
@@ -29,7 +29,7 @@ from tui.cache.entry import (
     write,
 )
 from tui.cache.frame_files import spooled
-from tui.cache.secure_files import DamagedError, File, Frame, StoppedError, opened_folder, remove
+from tui.cache.secure_files import DamagedError, EntryFile, StoppedError, StoredFrame, opened_folder, remove
 from tui.cache.spill import set_low_memory
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
@@ -93,7 +93,7 @@ class Cache:
             format_in: The name of the format, if the user chose it.
             load: Reads the file; its exceptions are passed on.
         """
-        before = identity_of(path)
+        before = fingerprint_of(path)
         if before is None or before.size < self._least_bytes:
             return load()
         name = name_of(path, format_in)
@@ -104,18 +104,18 @@ class Cache:
         profile = load()
         is_slow = time.monotonic() - began >= self._least_seconds
         is_settled = began_ns - max(before.modified_ns, before.changed_ns) > _SETTLED_NS
-        if is_slow and is_settled and _is_whole(profile) and identity_of(path) == before:
+        if is_slow and is_settled and _is_whole(profile) and fingerprint_of(path) == before:
             self._read[name] = Content(path, before, profile, {})
         return profile
 
     def large(
-        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
+        self, path: str, fingerprint: FileFingerprint, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
         """The frames of an input larger than memory: from the cache, otherwise filled now and cached.
 
         Args:
             path: The input, as it was given.
-            identity: The fingerprint of its content.
+            fingerprint: The fingerprint of its content.
             rows: The maximum number of rows of each frame.
             fill: Adds the rows; its exceptions are passed on. It returns whether the input is complete.
 
@@ -123,17 +123,17 @@ class Cache:
             OSError: The disk is full.
         """
         name = name_of(path, None)
-        if not self._renew and (cached := read(name, path, identity, self._results)) is not None:
+        if not self._renew and (cached := read(name, path, fingerprint, self._results)) is not None:
             self.used[path] = cached
             set_low_memory()
             return cached.profile.frames
         is_kept = False
 
-        def keep(folder: int, making: str, entry: int, frames: dict[str, Frame], names: File | None) -> None:
+        def keep(folder: int, making: str, entry: int, frames: dict[str, StoredFrame], names: EntryFile | None) -> None:
             nonlocal is_kept
             # A path that is no valid text cannot be stored in JSON.
             with suppress(OSError, UnicodeEncodeError):
-                size = sign(entry, path, identity, frames, names)
+                size = sign(entry, path, fingerprint, frames, names)
                 if size <= (most := limit()):
                     evict(most=most - size)
                     remove(folder, name)
@@ -142,7 +142,7 @@ class Cache:
 
         frames = spooled(rows, fill, keep)
         if is_kept:
-            self._spooled[name] = Content(path, identity, Profile(frames, (path,)), {})
+            self._spooled[name] = Content(path, fingerprint, Profile(frames, (path,)), {})
         return frames
 
     def waits_for(self, sources: Sequence[str]) -> bool:

@@ -21,9 +21,9 @@ from tui.cache.frame_files import FrameReader, FrameWriter
 from tui.cache.secure_files import (
     PART,
     DamagedError,
-    File,
-    Frame,
+    EntryFile,
     StoppedError,
+    StoredFrame,
     checked,
     folder,
     is_abandoned,
@@ -53,7 +53,7 @@ _DATABASE_PARTS: Final = ("-wal", "-journal")
 """Endings of files beside a database that hold a part of its content."""
 
 
-class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FileFingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fingerprint of a file; any change of the file changes it."""
 
     path: str
@@ -67,7 +67,7 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A digest of its first and last 64 KiB."""
 
 
-def identity_of(path: str) -> Identity | None:
+def fingerprint_of(path: str) -> FileFingerprint | None:
     """The fingerprint of a file now; None if it is no regular file, is unreadable, or has parts in other files."""
     real = os.path.realpath(path)
     # Opening and closing a named pipe would end the process that writes to it.
@@ -80,14 +80,14 @@ def identity_of(path: str) -> Identity | None:
     except (OSError, ValueError):
         return None
     try:
-        return identity_of_open(real, descriptor)
+        return fingerprint_of_open(real, descriptor)
     except OSError:
         return None
     finally:
         os.close(descriptor)
 
 
-def identity_of_open(real: str, descriptor: int) -> Identity | None:
+def fingerprint_of_open(real: str, descriptor: int) -> FileFingerprint | None:
     """The fingerprint of an open file.
 
     Raises:
@@ -98,7 +98,7 @@ def identity_of_open(real: str, descriptor: int) -> Identity | None:
         return None
     edges = hashlib.sha256(os.pread(descriptor, EDGE, 0))
     edges.update(os.pread(descriptor, EDGE, max(0, status.st_size - EDGE)))
-    return Identity(
+    return FileFingerprint(
         # Hexadecimal, since JSON cannot hold a path that is no valid text.
         os.fsencode(real).hex(),
         status.st_dev,
@@ -154,7 +154,7 @@ class CachedText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     ranges: tuple[LineRange, ...]
-    copy: File | None
+    copy: EntryFile | None
     """The copy that was made of the text; None where they lie in the input itself."""
 
 
@@ -163,12 +163,12 @@ class EntryManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     layout: int
     program: str
-    identity: Identity
+    fingerprint: FileFingerprint
     source: str
-    frames: dict[str, Frame]
-    results: dict[str, File]
+    frames: dict[str, StoredFrame]
+    results: dict[str, EntryFile]
     """What was worked out of it, as frames of the caller's."""
-    names: File | None
+    names: EntryFile | None
     text: CachedText | None
     bytes: int
     """Of all its files but this."""
@@ -180,7 +180,7 @@ class Content:
 
     path: str
     """The file, as it was given."""
-    identity: Identity
+    fingerprint: FileFingerprint
     """The file as it was before it was read."""
     profile: Profile
     results: Mapping[str, pl.DataFrame]
@@ -227,7 +227,7 @@ def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
     files += [*results.values(), names, text.copy if text else None]
     size = sum(file.size for file in files if file is not None)
     return size + _sign(
-        entry, EntryManifest(LAYOUT, program(), content.identity, content.path, frames, results, names, text, size)
+        entry, EntryManifest(LAYOUT, program(), content.fingerprint, content.path, frames, results, names, text, size)
     )
 
 
@@ -241,7 +241,9 @@ def _sign(entry: int, manifest: EntryManifest) -> int:
     return len(body)
 
 
-def sign(entry: int, path: str, identity: Identity, frames: dict[str, Frame], names: File | None) -> int:
+def sign(
+    entry: int, path: str, fingerprint: FileFingerprint, frames: dict[str, StoredFrame], names: EntryFile | None
+) -> int:
     """Make an entry of files that are already in its folder.
 
     Returns:
@@ -253,7 +255,7 @@ def sign(entry: int, path: str, identity: Identity, frames: dict[str, Frame], na
     files = [names, *(frame.read for frame in frames.values())]
     files += [piece.file for frame in frames.values() for piece in frame.mapped]
     size = sum(file.size for file in files if file is not None)
-    return size + _sign(entry, EntryManifest(LAYOUT, program(), identity, path, frames, {}, names, None, size))
+    return size + _sign(entry, EntryManifest(LAYOUT, program(), fingerprint, path, frames, {}, names, None, size))
 
 
 def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callable[[], bool]) -> None:
@@ -297,13 +299,13 @@ def can_cache(profile: Profile) -> bool:
     )
 
 
-def read(name: str, path: str, identity: Identity, results: Mapping[str, pl.Schema]) -> Content | None:
+def read(name: str, path: str, fingerprint: FileFingerprint, results: Mapping[str, pl.Schema]) -> Content | None:
     """The cached content of a file; None if there is no valid entry.
 
     Args:
         name: The name of the entry.
         path: The file, as given.
-        identity: The fingerprint of the file now.
+        fingerprint: The fingerprint of the file now.
         results: The computed frames that the entry can have.
     """
     try:
@@ -311,7 +313,7 @@ def read(name: str, path: str, identity: Identity, results: Mapping[str, pl.Sche
             manifest = manifest_of(entry)
             if manifest.layout != LAYOUT or manifest.program != program() or manifest.source != path:
                 return None
-            if manifest.identity != identity:
+            if manifest.fingerprint != fingerprint:
                 return None
             found = _content(entry, manifest, results)
             with suppress(OSError):
@@ -351,16 +353,16 @@ def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schem
     }
     texts = {} if manifest.text is None else {manifest.source: _text(entry, manifest, manifest.text)}
     found = {name: reader.whole(file, results[name]) for name, file in manifest.results.items() if name in results}
-    return Content(manifest.source, manifest.identity, Profile(frames, (manifest.source,), texts), found)
+    return Content(manifest.source, manifest.fingerprint, Profile(frames, (manifest.source,), texts), found)
 
 
 def _text(entry: int, manifest: EntryManifest, stored: CachedText) -> StoredText:
     if stored.copy is not None:
         with checked(entry, stored.copy) as descriptor:
             return StoredText.again(stored.name, os.dup(descriptor), stored.ranges, is_copy=True)
-    real = os.fsdecode(bytes.fromhex(manifest.identity.path))
+    real = os.fsdecode(bytes.fromhex(manifest.fingerprint.path))
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if identity_of_open(real, descriptor) != manifest.identity:
+    if fingerprint_of_open(real, descriptor) != manifest.fingerprint:
         os.close(descriptor)
         raise DamagedError("the file changed while it was opened")
     return StoredText.again(stored.name, descriptor, stored.ranges, is_copy=False)

@@ -11,13 +11,13 @@ import polars as pl
 
 from tui.cache.secure_files import (
     PART,
-    Column,
     DamagedError,
-    File,
-    Frame,
+    EntryFile,
     HashedFile,
-    Mapped,
+    MappedColumn,
+    MappedFile,
     StoppedError,
+    StoredFrame,
     checked,
     mapped,
     new_file,
@@ -71,31 +71,31 @@ class FrameWriter:
         self._names = pl.Series("names", [], pl.String)
         self._codes = np.zeros(0, np.uint32)
 
-    def frame(self, name: str, data: pl.DataFrame) -> Frame:
+    def frame(self, name: str, data: pl.DataFrame) -> StoredFrame:
         """Write a frame."""
         present = [column for column in data if column.null_count() < data.height]
         large = [column for column in present if _is_mapped(column.dtype, data.height)]
         small = [column.name for column in present if not _is_mapped(column.dtype, data.height)]
         read = self.whole(name, data.select(small)) if small else None
         pieces = tuple(self._mapped(f"{name}.{at}", piece) for at, piece in enumerate(_pieces(large)))
-        return Frame(data.height, read, pieces)
+        return StoredFrame(data.height, read, pieces)
 
-    def whole(self, name: str, data: pl.DataFrame) -> File:
+    def whole(self, name: str, data: pl.DataFrame) -> EntryFile:
         """Write a frame that will be read, not mapped."""
         return self._written(name, data)
 
-    def names(self) -> File | None:
+    def names(self) -> EntryFile | None:
         """Write the table of names that the frames refer to; called last."""
         return self._written("names", self._names.to_frame()) if len(self._names) else None
 
-    def _mapped(self, name: str, columns: list[pl.Series]) -> Mapped:
+    def _mapped(self, name: str, columns: list[pl.Series]) -> MappedFile:
         if self._stopped():
             raise StoppedError
         with HashedFile(self._entry, f"{name}.columns") as file:
             parts = [
                 write_column(file, self._numbered(column) if column.dtype == NAME else column) for column in columns
             ]
-        return Mapped(file.sealed(), tuple(parts))
+        return MappedFile(file.sealed(), tuple(parts))
 
     def _numbered(self, column: pl.Series) -> pl.Series:
         """Names as indices of the table of names, to which new names are added."""
@@ -110,7 +110,7 @@ class FrameWriter:
         numbers = pl.Series(column.name, table[column.to_physical().fill_null(int(codes[0])).to_numpy()])
         return numbers if known.all() else pl.select(pl.when(known).then(numbers).alias(column.name)).to_series()
 
-    def _written(self, name: str, data: pl.DataFrame) -> File:
+    def _written(self, name: str, data: pl.DataFrame) -> EntryFile:
         if self._stopped():
             raise StoppedError
         name = f"{name}.arrow"
@@ -156,7 +156,10 @@ class FrameReader:
     """
 
     def __init__(
-        self, entry: int, names: File | None, opened: Callable[[int, File], AbstractContextManager[int]] = checked
+        self,
+        entry: int,
+        names: EntryFile | None,
+        opened: Callable[[int, EntryFile], AbstractContextManager[int]] = checked,
     ) -> None:
         self._entry = entry
         self._opened = opened
@@ -167,7 +170,7 @@ class FrameReader:
         self._codes = self._names.to_physical().to_numpy()
         self._as_stored = bool((self._codes == np.arange(len(self._codes))).all())
 
-    def whole(self, file: File, schema: pl.Schema) -> pl.DataFrame:
+    def whole(self, file: EntryFile, schema: pl.Schema) -> pl.DataFrame:
         """Read a frame with exactly this schema."""
         with self._opened(self._entry, file) as descriptor:
             data = pl.read_ipc(whole(descriptor)).rechunk()
@@ -175,7 +178,7 @@ class FrameReader:
             raise DamagedError(f"{file.name} has other columns")
         return data
 
-    def frame(self, stored: Frame, schema: pl.Schema) -> pl.DataFrame:
+    def frame(self, stored: StoredFrame, schema: pl.Schema) -> pl.DataFrame:
         """A frame with exactly this schema, its large columns mapped."""
         if not 0 <= stored.rows < 1 << 32:
             raise DamagedError("the number of rows is invalid")
@@ -202,12 +205,12 @@ class FrameReader:
         data = pl.DataFrame([columns[name].alias(name) for name in schema if name in columns])
         return data.select(pl.lit(None, NAME).alias(name) if name in one_value else name for name in schema)
 
-    def _columns(self, piece: Mapped, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
+    def _columns(self, piece: MappedFile, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
         with self._opened(self._entry, piece.file) as descriptor:
             data = mapped(descriptor)
         return {column.name: self._column(data, column, rows, schema.get(column.name)) for column in piece.columns}
 
-    def _column(self, data: mmap.mmap, stored: Column, rows: int, dtype: pl.DataType | None) -> pl.Series:
+    def _column(self, data: mmap.mmap, stored: MappedColumn, rows: int, dtype: pl.DataType | None) -> pl.Series:
         if dtype is None:
             raise DamagedError("an unknown column")
         series = mapped_column(data, stored, rows, dtype)
@@ -271,10 +274,10 @@ class FrameSpool:
             for column in columns.values():
                 column.abandon()
 
-    def close(self) -> tuple[dict[str, Frame], File | None]:
+    def close(self) -> tuple[dict[str, StoredFrame], EntryFile | None]:
         """Finish writing; the layout of the frames, and the file of the table of names."""
         writer = FrameWriter(self._entry, lambda: False)
-        frames: dict[str, Frame] = {}
+        frames: dict[str, StoredFrame] = {}
         for name, rows in self._rows.items():
             if not rows:
                 continue
@@ -283,7 +286,7 @@ class FrameSpool:
                 whole = whole.select(column for column in whole if column.null_count() < rows)
             read = writer.whole(name, whole) if whole is not None and whole.width else None
             pieces = [column.close() for column in self._columns.get(name, {}).values()]
-            frames[name] = Frame(rows, read, tuple(piece for piece in pieces if piece is not None))
+            frames[name] = StoredFrame(rows, read, tuple(piece for piece in pieces if piece is not None))
         names = None
         if self._last_name >= 0:
             # In the order of their codes, so that category codes of this process are valid indices.
@@ -308,10 +311,10 @@ class _SpooledColumn:
     def add(self, series: pl.Series) -> None:
         self._writer.add(series)
 
-    def close(self) -> Mapped | None:
+    def close(self) -> MappedFile | None:
         """The file; None if every value is null."""
         written = self._writer.close()
-        return None if written is None or self._file is None else Mapped(self._file.sealed(), (written,))
+        return None if written is None or self._file is None else MappedFile(self._file.sealed(), (written,))
 
     def abandon(self) -> None:
         if self._file is not None:
@@ -322,7 +325,7 @@ class _SpooledColumn:
 def spooled(
     rows: Mapping[str, int],
     fill: Callable[[FrameSpool], bool],
-    keep: Callable[[int, str, int, dict[str, Frame], File | None], None] | None = None,
+    keep: Callable[[int, str, int, dict[str, StoredFrame], EntryFile | None], None] | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Frames that are filled in parts and then mapped.
 
@@ -370,7 +373,7 @@ def _some_folder() -> Iterator[int]:
 
 
 @contextmanager
-def _unchecked(entry: int, file: File) -> Iterator[int]:
+def _unchecked(entry: int, file: EntryFile) -> Iterator[int]:
     """A file that this process has just written."""
     with opened_file(entry, file.name) as descriptor:
         yield descriptor

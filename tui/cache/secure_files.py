@@ -180,7 +180,7 @@ class StoppedError(Exception):
     """Writing was stopped."""
 
 
-class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EntryFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of an entry."""
 
     name: str
@@ -188,7 +188,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str
 
 
-class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MappedColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The position of a column in a mapped file."""
 
     name: str
@@ -197,25 +197,25 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nulls: int
 
 
-class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MappedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of mapped columns."""
 
-    file: File
-    columns: tuple[Column, ...]
+    file: EntryFile
+    columns: tuple[MappedColumn, ...]
 
 
-class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A frame: columns that are in none of its files are null in every row."""
 
     rows: int
-    read: File | None
-    mapped: tuple[Mapped, ...]
+    read: EntryFile | None
+    mapped: tuple[MappedFile, ...]
 
 
-def seal(entry: int, name: str, stopped: Callable[[], bool]) -> File:
+def seal(entry: int, name: str, stopped: Callable[[], bool]) -> EntryFile:
     """The size and digest of a written file."""
     with opened_file(entry, name) as descriptor:
-        return File(name, os.fstat(descriptor).st_size, digest_of(descriptor, stopped))
+        return EntryFile(name, os.fstat(descriptor).st_size, digest_of(descriptor, stopped))
 
 
 class HashedFile:
@@ -237,10 +237,10 @@ class HashedFile:
         """The number of bytes written."""
         return self._size
 
-    def sealed(self) -> File:
+    def sealed(self) -> EntryFile:
         """The size and digest of the complete file."""
         self._file.close()
-        return File(self._name, self._size, self._digest.hexdigest())
+        return EntryFile(self._name, self._size, self._digest.hexdigest())
 
     def __enter__(self) -> Self:
         return self
@@ -250,7 +250,7 @@ class HashedFile:
 
 
 @contextmanager
-def checked(entry: int, file: File) -> Iterator[int]:
+def checked(entry: int, file: EntryFile) -> Iterator[int]:
     """A file with verified content, as a descriptor.
 
     Raises:

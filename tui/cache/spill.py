@@ -1,6 +1,6 @@
 """Columns on disk, written once and mapped; large results are spilled there if memory is low.
 
-Mapped columns use memory only where they are read. This is the only layout of columns on disk: the values,
+MappedFile columns use memory only where they are read. This is the only layout of columns on disk: the values,
 aligned to 64 bytes, followed by a validity bit per row if some are null.
 """
 
@@ -16,7 +16,7 @@ import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
-from tui.cache.secure_files import Column, DamagedError, mapped, unnamed_file
+from tui.cache.secure_files import DamagedError, MappedColumn, mapped, unnamed_file
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def bytes_of(rows: int, dtype: pl.DataType) -> int:
     return 0 if number is None else rows * np.dtype(number).itemsize
 
 
-def mapped_column(data: mmap.mmap, layout: Column, rows: int, dtype: pl.DataType) -> pl.Series:
+def mapped_column(data: mmap.mmap, layout: MappedColumn, rows: int, dtype: pl.DataType) -> pl.Series:
     """A column of a mapped file; names are indices of a table of names.
 
     Raises:
@@ -98,7 +98,7 @@ def null_column(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
         return pl.repeat(None, rows, dtype=dtype, eager=True).alias(name)
     # Pages that are never written share one page of zeros.
     zeros = mmap.mmap(-1, 8 * rows, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
-    numbers = mapped_column(zeros, Column(name, 0, 0, rows), rows, dtype)
+    numbers = mapped_column(zeros, MappedColumn(name, 0, 0, rows), rows, dtype)
     if dtype != NAME:
         return numbers
     if not hasattr(numbers.cat, "to"):
@@ -160,7 +160,7 @@ class ColumnWriter:
         else:
             self._file.write(np.ascontiguousarray(values).data.cast("B"))
 
-    def close(self) -> Column | None:
+    def close(self) -> MappedColumn | None:
         """Finish writing; the position of the column in the file, or None if every value is null.
 
         Raises:
@@ -174,7 +174,7 @@ class ColumnWriter:
             self._align(self._file)
             bits = self._file.tell()
             self._file.write(self._valid.packed())
-        return Column(self._name, self._first, bits, self._nulls)
+        return MappedColumn(self._name, self._first, bits, self._nulls)
 
     def _align(self, file: ColumnFile) -> None:
         self._zeros(file, -file.tell() % _ALIGNMENT)
@@ -202,7 +202,7 @@ class _BitPacker:
         return b"".join((*self._bytes, np.packbits(self._rest, bitorder="little").tobytes()))
 
 
-def write_column(file: ColumnFile, series: pl.Series) -> Column:
+def write_column(file: ColumnFile, series: pl.Series) -> MappedColumn:
     """Append a column with at least one value; its position in the file.
 
     Raises:

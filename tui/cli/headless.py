@@ -460,17 +460,17 @@ def cache(options: argparse.Namespace) -> int:
 
 def _as_json(one: CachedFile) -> dict[str, object]:
     """The line of an entry: its file, and whether opening the file would use it."""
-    from tui.cache.entry import identity_of, program
+    from tui.cache.entry import fingerprint_of, program
     from tui.text import plain
 
-    path = None if one.manifest is None else os.fsdecode(bytes.fromhex(one.manifest.identity.path))
+    path = None if one.manifest is None else os.fsdecode(bytes.fromhex(one.manifest.fingerprint.path))
     if one.manifest is None or path is None:
         state = "damaged"
     elif one.manifest.program != program():
         state = "old"
     else:
         # What has no inode is an address of an object store, which is not asked.
-        is_same = not one.manifest.identity.inode or identity_of(path) == one.manifest.identity
+        is_same = not one.manifest.fingerprint.inode or fingerprint_of(path) == one.manifest.fingerprint
         state = "good" if is_same else "stale"
     used = datetime.fromtimestamp(one.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return {"file": path and plain(path), "bytes": one.bytes, "used": used, "state": state}

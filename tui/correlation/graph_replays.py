@@ -77,7 +77,7 @@ def with_replayed_ops(profile: Profile, annotations: Mapping[int, str] = _NONE) 
     if replays.is_empty():
         return profile
     codes = _NameCodes()
-    captures = [one for session in _sessions(profile) for one in _captures(profile, session, codes)]
+    captures = [capture for session in _sessions(profile) for capture in _captures(profile, session, codes)]
     key = ["session", "correlation"]
     named = replays.filter(pl.col("graph_node").is_in(list(annotations)).fill_null(False)).select(key).unique()
     if named.is_empty():
@@ -283,7 +283,7 @@ def _with_ops(
     iterations = activities["iteration"]
     new_source, new_session, new_iteration, new_parent = [], [], [], []
     op = activities["op"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
-    is_said = activities["op_join"].is_not_null().to_numpy()
+    has_join = activities["op_join"].is_not_null().to_numpy()
     joined_rows: list[Ints] = []
     joins: list[str] = []
     above: dict[int, tuple[Ints, Ints, Ints]] = {}
@@ -291,7 +291,7 @@ def _with_ops(
     for rows, sequence, nodes, join in found:
         if sequence is None:
             # Without recorded ops, no work gets a reason.
-            joined_rows.append(rows[(op[rows] < 0) & is_said[rows]])
+            joined_rows.append(rows[(op[rows] < 0) & has_join[rows]])
             joins += [join] * len(joined_rows[-1])
             continue
         if id(sequence) not in above:
@@ -311,39 +311,50 @@ def _with_ops(
     if new_source:
         copied = pl.Series(np.concatenate(new_source), dtype=pl.UInt32)
         unknown = ("op_id", "start_ns", "duration_ns", "pid", "tid", "forward", "line")
-        more = ops[copied].with_columns(
+        replayed = ops[copied].with_columns(
             pl.Series("session", np.concatenate(new_session), dtype=pl.UInt32),
             pl.Series("parent", np.concatenate(new_parent), dtype=pl.Int64),
             pl.Series("iteration", new_iteration, dtype=pl.Int32),
             pl.lit(_SOURCE, NAME).alias("op_source"),
             *(pl.lit(None, FRAMES["ops"][name]).alias(name) for name in unknown),
         )
-        whole = pl.concat([ops.with_columns(pl.col("parent").cast(pl.Int64)), more]).with_columns(
-            pl.int_range(pl.len(), dtype=pl.Int64).alias("op"),
-            pl.col("parent").fill_null(-1),
-            pl.col("forward").cast(pl.Int64).fill_null(-1),
-        )
-        # The number of an op is its row, and the ops of a session are consecutive.
-        if profile["sessions"].height > 1:
-            order = np.argsort(whole["session"].to_numpy(), kind="stable")
-            moved = np.empty(len(order) + 1, np.int64)
-            moved[order], moved[-1] = np.arange(len(order)), -1
-            whole = whole[order].with_columns(
-                pl.Series("op", np.arange(len(order))),
-                pl.Series("parent", moved[whole["parent"].to_numpy()[order]]),
-                pl.Series("forward", moved[whole["forward"].to_numpy()[order]]),
-            )
-            op = moved[op]
-        frames["ops"] = whole.with_columns(
-            pl.col("op").cast(pl.UInt32),
-            *(pl.when(pl.col(name) >= 0).then(name).cast(pl.UInt32).alias(name) for name in ("parent", "forward")),
-        )
+        frames["ops"], number = _append_ops(ops, replayed, in_sessions=profile["sessions"].height > 1)
+        op = number[op]
     numbers = pl.Series("op", op)
-    said = activities["op_join"].cast(pl.String).scatter(np.concatenate(joined_rows), joins)
+    op_join = activities["op_join"].cast(pl.String).scatter(np.concatenate(joined_rows), joins)
     frames["activities"] = activities.with_columns(
-        numbers.set(numbers < 0, None).cast(pl.UInt32), said.cast(NAME).alias("op_join")
+        numbers.set(numbers < 0, None).cast(pl.UInt32), op_join.cast(NAME).alias("op_join")
     )
     return replace(profile, frames=frames)
+
+
+def _append_ops(ops: pl.DataFrame, more: pl.DataFrame, *, in_sessions: bool) -> tuple[pl.DataFrame, Ints]:
+    """Append ops, whose parents are row numbers of the result before it is sorted.
+
+    Args:
+        ops: The recorded ops.
+        more: The ops to append.
+        in_sessions: Whether there are several sessions; the ops of each must be consecutive.
+
+    Returns:
+        The ops, whose numbers are their rows; and their numbers by former row, the last entry -1 for none.
+    """
+    whole = pl.concat([ops.with_columns(pl.col("parent").cast(pl.Int64)), more]).with_columns(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("op"),
+        pl.col("parent").fill_null(-1),
+        pl.col("forward").cast(pl.Int64).fill_null(-1),
+    )
+    number = np.append(np.arange(whole.height), -1)
+    if in_sessions:
+        order = np.argsort(whole["session"].to_numpy(), kind="stable")
+        number[order] = np.arange(len(order))
+        whole = whole[order].with_columns(
+            pl.Series("op", np.arange(len(order))),
+            pl.Series("parent", number[whole["parent"].to_numpy()[order]]),
+            pl.Series("forward", number[whole["forward"].to_numpy()[order]]),
+        )
+    links = (pl.when(pl.col(name) >= 0).then(name).cast(pl.UInt32).alias(name) for name in ("parent", "forward"))
+    return whole.with_columns(pl.col("op").cast(pl.UInt32), *links), number
 
 
 def _with_parents(ops: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:

@@ -16,7 +16,7 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui.cache.entry import Identity
+    from tui.cache.entry import FileFingerprint
     from tui.cache.frame_files import FrameSpool
     from tui.loaders.input_file import InputFile
     from tui.model.profile import Profile
@@ -223,13 +223,13 @@ class ProfileCache(Protocol):
         """
 
     def large(
-        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
+        self, path: str, fingerprint: FileFingerprint, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
         """The frames of an input larger than memory, mapped from the cache or from a new spool.
 
         Args:
             path: The input.
-            identity: The fingerprint of its content.
+            fingerprint: The fingerprint of its content.
             rows: The maximum number of rows of each frame.
             fill: Adds the rows; its exceptions are passed on. It returns whether the input is complete.
         """

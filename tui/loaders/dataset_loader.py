@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 import xxhash
 
-from tui.cache.entry import Identity, identity_of
+from tui.cache.entry import FileFingerprint, fingerprint_of
 from tui.cache.frame_files import spooled
 from tui.cache.spill import bytes_of
 from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
@@ -475,15 +475,15 @@ class DatasetLoader:
         """
         store = Cloud(path) if is_address(path) else Folder(path)
         manifest, body = manifest_of(store)
-        identity = identity_of(store.address(MANIFEST))
-        if identity is None:
+        fingerprint = fingerprint_of(store.address(MANIFEST))
+        if fingerprint is None:
             # An address has no inode or times: only the manifest's content identifies it.
             digest = hashlib.sha256(body).hexdigest()
-            identity = Identity(os.fsencode(store.address(MANIFEST)).hex(), 0, 0, len(body), 0, 0, digest)
-        return _Opening(store, manifest, report).profile(identity, cache)
+            fingerprint = FileFingerprint(os.fsencode(store.address(MANIFEST)).hex(), 0, 0, len(body), 0, 0, digest)
+        return _DatasetReader(store, manifest, report).profile(fingerprint, cache)
 
 
-class _Opening:
+class _DatasetReader:
     """One opening of a dataset."""
 
     def __init__(self, store: Store, manifest: Manifest, report: Report) -> None:
@@ -500,13 +500,13 @@ class _Opening:
             except DamagedPartError as error:
                 self._damaged.append(error)
 
-    def profile(self, identity: Identity, cache: ProfileCache | None) -> Profile:
+    def profile(self, fingerprint: FileFingerprint, cache: ProfileCache | None) -> Profile:
         while True:
             if not self._parts:
                 why = f": {self._damaged[0]}" if self._damaged else ""
                 raise ProftuiError(f"{self._store.called}: no part of the dataset can be read{why}")
             try:
-                frames = self._frames(identity, cache)
+                frames = self._frames(fingerprint, cache)
             except DamagedPartError as error:
                 # Rows of the damaged part may be among those read: read again without it.
                 self._damaged.append(error)
@@ -517,7 +517,7 @@ class _Opening:
         partial = f"stopped at {self._stopped}%" if self._stopped else ""
         return Profile({**frames, "issues": issues}, (path_text(self._store.called),), {}, partial)
 
-    def _frames(self, identity: Identity, cache: ProfileCache | None) -> Mapping[str, pl.DataFrame]:
+    def _frames(self, fingerprint: FileFingerprint, cache: ProfileCache | None) -> Mapping[str, pl.DataFrame]:
         rows = {name: sum(part.rows.get(name, 0) for part in self._parts) for name in FRAMES}
         if any(count >= 1 << 32 for count in rows.values()):
             raise ProftuiError(f"{self._store.called}: more than 4 billion rows", "open parts of it")
@@ -533,7 +533,7 @@ class _Opening:
 
         if cache is None or self._damaged:
             return spooled(rows, fill)
-        return cache.large(self._store.called, identity, rows, fill)
+        return cache.large(self._store.called, fingerprint, rows, fill)
 
     def _fill(self, add: Add) -> None:
         """Add the rows of all parts, with sessions, activities and ops numbered over all of them."""

@@ -16,7 +16,14 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 import zstandard
 
 from tui.loaders.base import Report, keep_going
-from tui.loaders.input_issues import FILE_CHANGED, Note, ended_early, later_results_left_out, long_line_cut, why_empty
+from tui.loaders.input_issues import (
+    FILE_CHANGED,
+    InputIssue,
+    ended_early,
+    later_results_left_out,
+    long_line_cut,
+    why_empty,
+)
 from tui.loaders.raw_input import STANDARD_INPUT, RawInput
 from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.block import Block as Block
@@ -256,7 +263,7 @@ class InputFile(RawInput):
     """The encoding, if it is a text: utf-8, utf-16-le or utf-16-be."""
     head: bytes
     """Its first 64 KiB, decompressed, UTF-16 converted to UTF-8, without byte order mark."""
-    notes: list[Note]
+    notes: list[InputIssue]
     """Problems of the input; complete when it has been read."""
     cut_short: str
     """Why the input could not be read to its end, or empty."""
@@ -431,7 +438,9 @@ class InputFile(RawInput):
         if others:
             self.notes.append(later_results_left_out(others[0], len(others)))
         if self._text.not_copied:
-            self.notes.append(Note("info", None, "", f"the text {self._text.not_copied}; the figures are complete"))
+            self.notes.append(
+                InputIssue("info", None, "", f"the text {self._text.not_copied}; the figures are complete")
+            )
 
     def _sniff(self) -> bytes:
         sniffed = b""

@@ -26,7 +26,7 @@ def size_text(size: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class InputIssue:
     """A problem of the input itself, which a loader reports as an issue."""
 
     severity: str
@@ -39,7 +39,7 @@ class Note:
     """What is wrong, for the user."""
 
 
-FILE_CHANGED: Final = Note(
+FILE_CHANGED: Final = InputIssue(
     "warning",
     None,
     "",
@@ -48,7 +48,7 @@ FILE_CHANGED: Final = Note(
 )
 
 
-def ended_early(why: str, bytes_read: int, size: int | None) -> Note:
+def ended_early(why: str, bytes_read: int, size: int | None) -> InputIssue:
     """The note about an input that could not be read to its end.
 
     Args:
@@ -57,10 +57,10 @@ def ended_early(why: str, bytes_read: int, size: int | None) -> Note:
         size: The size of the input; None if unknown.
     """
     where = f"{size_text(bytes_read)} of {size_text(size) if size else 'the input'}"
-    return Note("error", None, "", f"{why}, at about {where}; what came before is shown")
+    return InputIssue("error", None, "", f"{why}, at about {where}; what came before is shown")
 
 
-def long_line_cut(line: int, text: str, size: int, limit: int) -> Note:
+def long_line_cut(line: int, text: str, size: int, limit: int) -> InputIssue:
     """The note about a line that is too long.
 
     Args:
@@ -70,10 +70,10 @@ def long_line_cut(line: int, text: str, size: int, limit: int) -> Note:
         limit: How many bytes were read.
     """
     reason = f"the line is {size_text(size)} long; only its first {size_text(limit)} was read"
-    return Note("warning", line, text, reason)
+    return InputIssue("warning", line, text, reason)
 
 
-def later_results_left_out(tag: bytes, count: int) -> Note:
+def later_results_left_out(tag: bytes, count: int) -> InputIssue:
     """The note about lines that belong to another process, by their tags.
 
     Args:
@@ -85,7 +85,7 @@ def later_results_left_out(tag: bytes, count: int) -> Note:
         f"{count:,} lines of other processes (by their tags) were left out: interleaved tables cannot be "
         "separated; read each process alone (grep its tag FILE | proftui -)"
     )
-    return Note("warning", None, name, reason)
+    return InputIssue("warning", None, name, reason)
 
 
 class HasTables(Protocol):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.loaders.base import Format, Loader, ProfileCache
-    from tui.loaders.multi_file.read_files import Wanted
+    from tui.loaders.multi_file.read_files import WantedFile
     from tui.model.profile import Profile
 
 _TEXT_FORMATS: Final = (
@@ -299,7 +299,9 @@ def _is_folder(path: str) -> bool:
     return Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
 
 
-def _read_here(wanted: Wanted, report: Report, *, format_in: str | None, cache: ProfileCache | None) -> Profile | None:
+def _read_here(
+    wanted: WantedFile, report: Report, *, format_in: str | None, cache: ProfileCache | None
+) -> Profile | None:
     if wanted.may_be_none and not is_profile(wanted.path):
         return None
     # Here the caller caches whole files; only a dataset uses the cache itself.

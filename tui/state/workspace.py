@@ -225,7 +225,7 @@ MOST_CHARACTERS: Final = 10_000
 """The longest query that is stored."""
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
+class StoredQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     """A query that was run."""
 
     text: str
@@ -262,7 +262,7 @@ class Queries:
         """
         if len(text) > MOST_CHARACTERS:
             return ""
-        entry = msgspec.to_builtins(Query(text, files, time.time_ns()))
+        entry = msgspec.to_builtins(StoredQuery(text, files, time.time_ns()))
         with self._writing:
             return self._store.change({hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]: entry})
 
@@ -276,11 +276,11 @@ class Queries:
             of_them = [name for name, query in self._read().items() if query.files == files]
             return self._store.change(dict.fromkeys(of_them)) if of_them else ""
 
-    def _read(self) -> dict[str, Query]:
+    def _read(self) -> dict[str, StoredQuery]:
         queries = {}
         for name, entry in self._store.read().entries.items():
             try:
-                query = msgspec.convert(entry, Query)
+                query = msgspec.convert(entry, StoredQuery)
             except (msgspec.ValidationError, RecursionError):
                 # One invalid entry does not affect the others.
                 continue

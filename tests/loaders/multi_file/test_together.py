@@ -22,7 +22,7 @@ from tests.profiles import SAMPLES
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
 from tui.loaders.multi_file import read_files
 from tui.loaders.multi_file.load_together import left_out
-from tui.loaders.multi_file.read_files import Wanted
+from tui.loaders.multi_file.read_files import WantedFile
 from tui.loaders.multi_file.reader_process import ReaderProcess
 from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
@@ -198,7 +198,7 @@ def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeyp
     first_is_read = threading.Event()
     real = read_files._ParallelReader._finish
 
-    def give(self: read_files._ParallelReader, at: int, outcome: read_files.Outcome) -> None:
+    def give(self: read_files._ParallelReader, at: int, outcome: read_files.FileOutcome) -> None:
         real(self, at, outcome)
         first_is_read.set()
         # Nothing more begins before the caller has been asked.
@@ -248,13 +248,13 @@ def test_large_files_are_read_one_after_the_other(elsewhere: Path, monkeypatch: 
 
 @pytest.mark.parametrize("failure", [ZeroDivisionError("odd"), pl.exceptions.PanicException("odd")])
 def test_a_failure_that_nobody_expected_is_reported_with_the_file(failure: BaseException) -> None:
-    def read_here(wanted: Wanted, _report: object) -> Profile | None:
+    def read_here(wanted: WantedFile, _report: object) -> Profile | None:
         if wanted.path == "b":
             raise failure
         raise ProftuiError(f"{wanted.path}: nothing")
 
     found = read_files.read_all(
-        [Wanted("a"), Wanted("b")], read_here, format_in=None, report=lambda _progress: True, cache=None
+        [WantedFile("a"), WantedFile("b")], read_here, format_in=None, report=lambda _progress: True, cache=None
     )
     assert [str(one.error) for one in found] == ["a: nothing", f"b: cannot be read ({failure!r})"]
 

@@ -14,7 +14,7 @@ from tests.loaders.nsys import twin as nsys
 from tests.loaders.nvprof import nvprof_database_build as nvprof
 from tests.loaders.rocprof import rocpd_build as rocpd
 from tui.loaders.registry import load_one
-from tui.loaders.sqlite.database import ByName, Names
+from tui.loaders.sqlite.database import CaselessMapping, CaselessNames
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -81,9 +81,9 @@ def test_a_copy_in_another_letter_case_is_the_same_profile(
 
 
 def test_only_letters_that_sqlite_takes_for_one_are_one() -> None:
-    names = Names(("StringIds", "\u212aind", "\u00c4"))
+    names = CaselessNames(("StringIds", "\u212aind", "\u00c4"))
     assert "STRINGIDS" in names
     assert "Kind" not in names
     assert "\u00e4" not in names
-    values = ByName({"StringIds": 1})
+    values = CaselessMapping({"StringIds": 1})
     assert (values["stringids"], list(values), len(values)) == (1, ["StringIds"], 1)

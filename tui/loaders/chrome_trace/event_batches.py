@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
 
-    from tui.loaders.input_issues import Note
+    from tui.loaders.input_issues import InputIssue
 
     Ints = npt.NDArray[np.int64]
     Codes = npt.NDArray[np.int32]
@@ -119,14 +119,14 @@ class Anomalies:
             line = None if found.line is None or lines_before is None else found.line + lines_before
             self.add(kind, found.count, line=line, text=found.text)
 
-    def notes(self) -> Iterator[Note]:
+    def notes(self) -> Iterator[InputIssue]:
         """One note for each kind, in the order of `Anomaly`."""
-        from tui.loaders.input_issues import Note
+        from tui.loaders.input_issues import InputIssue
 
         for kind in Anomaly:
             if kind in self.found:
                 found = self.found[kind]
-                yield Note(kind.severity, found.line, found.text, kind.reason(found.count))
+                yield InputIssue(kind.severity, found.line, found.text, kind.reason(found.count))
 
 
 NO_TEXT: Final = -1
@@ -623,7 +623,7 @@ class Trace:
     """The start of the earliest complete event in the clock of the file (``ts``); time 0 of `complete`. Without
     ``baseTimeNanoseconds`` of the metadata."""
 
-    notes: Sequence[Note]
+    notes: Sequence[InputIssue]
     """What was repaired, left out or lost, with counts; in addition to the notes of the input."""
 
     partial: str

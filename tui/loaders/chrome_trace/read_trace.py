@@ -42,7 +42,7 @@ from tui.loaders.chrome_trace.stream import (
 from tui.loaders.chrome_trace.tolerant_parser import scan
 from tui.loaders.chrome_trace.untyped_events import batch_from_objects
 from tui.loaders.digits import NULL
-from tui.loaders.input_issues import Note, size_text
+from tui.loaders.input_issues import InputIssue, size_text
 from tui.loaders.text.lines import as_utf8, encoding_of
 from tui.loaders.worker_process import FileRange
 from tui.model.errors import ProftuiError
@@ -140,7 +140,7 @@ class TraceBuilder:
                 frame.add(rows, codes, lines_before)
         self._names += batch.names
 
-    def trace(self, metadata: Mapping[str, Any], notes: Sequence[Note], partial: str) -> Trace:
+    def trace(self, metadata: Mapping[str, Any], notes: Sequence[InputIssue], partial: str) -> Trace:
         """The trace of all batches."""
         self._texts.categories()
         frames = (*self._complete.values(), self._instants, self._flows)
@@ -437,7 +437,7 @@ class _TraceReader:
         self._make_pool = make_pool
         self._builder = builder
         self._anomalies = Anomalies()
-        self._notes: list[Note] = []
+        self._notes: list[InputIssue] = []
         self._partial = ""
         self._decoder = PackingDecoder(task)
         self._decompressor: Decompressor | None = None
@@ -510,7 +510,7 @@ class _TraceReader:
             )
         if not is_whole and not self._source.stopped:
             self._notes.append(
-                Note(
+                InputIssue(
                     "warning",
                     None,
                     "",
@@ -650,15 +650,15 @@ class _TraceReader:
         left = f"; {size_text(lost)} of a cut-off event are not" if lost else ""
         self._partial = f"cut off after {events}"
         shown = f"{events} {'is' if count == 1 else 'are'} shown"
-        self._notes.append(Note("error", None, "", f"the file ends inside its list of events: {shown}{left}"))
+        self._notes.append(InputIssue("error", None, "", f"the file ends inside its list of events: {shown}{left}"))
 
 
-def _second_document(line: int) -> Note:
+def _second_document(line: int) -> InputIssue:
     reason = (
         "a second trace begins on this line: only the first is read, because times and threads belong to "
         "different runs; keep each in a file of its own (jq -c . FILE | split -l 1)"
     )
-    return Note("error", line, "", reason)
+    return InputIssue("error", line, "", reason)
 
 
 def _submit(block: EventBlock, pool: DecoderPool) -> Future[Answer] | None:

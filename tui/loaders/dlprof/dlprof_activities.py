@@ -13,7 +13,7 @@ import polars as pl
 from tui.correlation.plausible_times import MAX_NS
 from tui.loaders.collector import with_short_names
 from tui.loaders.cupti import COPY_KINDS
-from tui.loaders.input_issues import Note
+from tui.loaders.input_issues import InputIssue
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     ops = listed.filter(pl.col("id").is_first_distinct() | pl.col("id").is_null())
     if again := listed.height - ops.height:
         reason = f"ops with the number of another one were left out: {again:,}"
-        database.notes.append(Note("warning", None, "read_only_ops", reason))
+        database.notes.append(InputIssue("warning", None, "read_only_ops", reason))
     ops = strings.put(ops, "op_type", "data_type", "direction", of="ops")
     instances = database.frame("read_only_op_instances", _INSTANCES).sort("id", maintain_order=True)
     instances = strings.put(instances, "input_shapes", of="op instances").with_columns(
@@ -240,7 +240,7 @@ def _kernels(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
     lost = data.select(pl.any_horizontal(*map(_is_lost, ("grid", "block"))).sum()).item()
     if lost:
         reason = "the database has no sizes for their grid and block ids: grid and block are unknown"
-        database.notes.append(Note("warning", None, f"{lost:,} of {data.height:,} kernels", reason))
+        database.notes.append(InputIssue("warning", None, f"{lost:,} of {data.height:,} kernels", reason))
     name = pl.coalesce("long_name", "name")
     sizes = (pl.col(f"{what}_{axis}").cast(pl.Int32, strict=False) for what in ("grid", "block") for axis in "xyz")
     rows = data.select(

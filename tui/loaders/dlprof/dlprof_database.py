@@ -323,7 +323,7 @@ _OF_KERNELS: Final = {"aggr_id": pl.Int64, "read_only_kernel_id": pl.Int64, "ite
 
 
 @dataclass(frozen=True, slots=True)
-class Iterations:
+class DlprofIterations:
     """The iterations of one aggregation."""
 
     aggregation: int | None
@@ -347,7 +347,7 @@ class Iterations:
         )
 
 
-def read_iterations(database: Database, strings: DlprofDictionary, collector: Collector) -> Iterations:
+def read_iterations(database: Database, strings: DlprofDictionary, collector: Collector) -> DlprofIterations:
     """Find the iterations, and report problems with them."""
     listed = database.frame("iteration_list", _LIST).drop_nulls(("aggr_id", "iter_value"))
     numbers = _aggregations(listed, database)
@@ -394,7 +394,7 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
     key_id = key.filter(of_latest)["key_node_id"].to_list()[:1]
     any_found = bool(ranges.height or of_kernels.height)
     source = _source(ranges.height, strings.text(key_id[0]) if key_id else None) if any_found else None
-    return Iterations(latest, ranges, of_kernels, source)
+    return DlprofIterations(latest, ranges, of_kernels, source)
 
 
 def _aggregations(listed: pl.DataFrame, database: Database) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ import polars as pl
 from tui.loaders.ascend_csv import one_session_a_run
 from tui.loaders.dataset_loader import is_address
 from tui.loaders.multi_file.ranks import rank_issues, with_ranks
-from tui.loaders.multi_file.read_files import Outcome, Wanted, read_all
+from tui.loaders.multi_file.read_files import FileOutcome, WantedFile, read_all
 from tui.loaders.nsys.nsys_export import REPORT_ENDINGS, newer_report
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.model.errors import WHAT_OPENS, ProftuiError, path_text
@@ -33,7 +33,7 @@ _MOST_NAMED: Final = 5
 def load_together(
     paths: Sequence[str],
     is_folder: Callable[[str], bool],
-    read_here: Callable[[Wanted, Report], Profile | None],
+    read_here: Callable[[WantedFile, Report], Profile | None],
     *,
     format_in: str | None,
     report: Report,
@@ -52,38 +52,75 @@ def load_together(
     Returns:
         The profile, or None if nothing could be read; and an error for each path that could not be read.
     """
-    wanted: list[Wanted] = []
-    positions: list[range] = []
-    errors: list[ProftuiError] = []
-    folders: list[str] = []
-    seen: set[str] = set()
-    duplicates: list[str] = []
-    for path in paths:
-        found = [Wanted(path)]
-        if is_folder(path):
-            try:
-                found = [Wanted(file, may_be_none=True) for file in profile_files(path)]
-            except ProftuiError as error:
-                errors.append(error)
-                continue
-        again = [one.path for one in found if _file_of(one.path) in seen]
-        duplicates += again
-        if len(again) == len(found):
-            continue
-        folders.append(path if found != [Wanted(path)] else "")
-        found = [one for one in found if one.path not in again]
-        seen.update(_file_of(one.path) for one in found)
-        positions.append(range(len(wanted), len(wanted) + len(found)))
-        wanted += found
+    selection = _select_files(paths, is_folder)
+    wanted = selection.files
     if not wanted:
-        return None, errors
+        return None, selection.errors
     outcomes = read_all(wanted, read_here, format_in=format_in, report=report, cache=cache)
     if len(wanted) > 1:
         outcomes = _with_file_names(wanted, outcomes)
+    profiles, issues, errors = _profiles_by_path(selection, outcomes)
+    errors = [*selection.errors, *errors]
+    if not profiles:
+        return None, errors or [ProftuiError("stopped before a file was read completely")]
+    profile = merge_profiles(profiles)
+    not_read = [Path(file.path).name for file, outcome in zip(wanted, outcomes, strict=True) if outcome.was_stopped]
+    if not_read:
+        words = f"stopped: {len(not_read)} of {len(wanted)} files not read"
+        profile = replace(profile, partial="; ".join(filter(None, [words, profile.partial])))
+        issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": f"{words}"})
+    if duplicates := selection.duplicates:
+        count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
+        named = ", ".join(duplicates[:_MOST_NAMED]) + (", ..." if len(duplicates) > _MOST_NAMED else "")
+        issues.append({"severity": "info", "text": named, "reason": f"{count} named more than once: read once"})
+    if len(wanted) > 1:
+        left_out = [file.path for file, outcome in zip(wanted, outcomes, strict=True) if outcome.error is not None]
+        issues += rank_issues(profile["sessions"], left_out=left_out, not_read=not_read)
+    return with_issues(profile, issues), errors
+
+
+@dataclass(slots=True)
+class _Selection:
+    """The files to read, each once."""
+
+    files: list[WantedFile] = field(default_factory=list)
+    groups: list[tuple[str, range]] = field(default_factory=list)
+    """For each path: the folder, or empty for a file, and the indices of its files."""
+    duplicates: list[str] = field(default_factory=list)
+    errors: list[ProftuiError] = field(default_factory=list)
+
+
+def _select_files(paths: Sequence[str], is_folder: Callable[[str], bool]) -> _Selection:
+    """The files of all paths; files of a folder are listed in its place."""
+    selection = _Selection()
+    seen: set[str] = set()
+    for path in paths:
+        is_single = not is_folder(path)
+        try:
+            found = [path] if is_single else list(profile_files(path))
+        except ProftuiError as error:
+            selection.errors.append(error)
+            continue
+        new = [file for file in found if _file_of(file) not in seen]
+        selection.duplicates += [file for file in found if _file_of(file) in seen]
+        if not new:
+            continue
+        seen.update(map(_file_of, new))
+        first = len(selection.files)
+        selection.files += [WantedFile(file, may_be_none=not is_single) for file in new]
+        selection.groups.append(("" if is_single else path, range(first, len(selection.files))))
+    return selection
+
+
+def _profiles_by_path(
+    selection: _Selection, outcomes: Sequence[FileOutcome]
+) -> tuple[list[Profile], list[dict[str, str]], list[ProftuiError]]:
+    """The profile of each path; issues and errors for those that could not be read."""
     profiles: list[Profile] = []
     issues: list[dict[str, str]] = []
-    for folder, position in zip(folders, positions, strict=True):
-        own = {wanted[at].path: outcomes[at] for at in position}
+    errors: list[ProftuiError] = []
+    for folder, indices in selection.groups:
+        own = {selection.files[index].path: outcomes[index] for index in indices}
         try:
             if folder:
                 profiles.append(join_folder(folder, own))
@@ -96,22 +133,7 @@ def load_together(
                 profiles.append(outcome.profile)
         except ProftuiError as error:
             errors.append(error)
-    if not profiles:
-        return None, errors or [ProftuiError("stopped before a file was read completely")]
-    profile = merge_profiles(profiles)
-    not_read = [Path(one.path).name for one, outcome in zip(wanted, outcomes, strict=True) if outcome.was_stopped]
-    if not_read:
-        words = f"stopped: {len(not_read)} of {len(wanted)} files not read"
-        profile = replace(profile, partial="; ".join(filter(None, [words, profile.partial])))
-        issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": f"{words}"})
-    if duplicates:
-        count = "1 file is" if len(duplicates) == 1 else f"{len(duplicates)} files are"
-        named = ", ".join(duplicates[:_MOST_NAMED]) + (", ..." if len(duplicates) > _MOST_NAMED else "")
-        issues.append({"severity": "info", "text": named, "reason": f"{count} named more than once: read once"})
-    if len(wanted) > 1:
-        left_out = [one.path for one, outcome in zip(wanted, outcomes, strict=True) if outcome.error is not None]
-        issues += rank_issues(profile["sessions"], left_out=left_out, not_read=not_read)
-    return with_issues(profile, issues), errors
+    return profiles, issues, errors
 
 
 def _file_of(path: str) -> str:
@@ -119,7 +141,7 @@ def _file_of(path: str) -> str:
     return path if path == STANDARD_INPUT or is_address(path) else os.path.realpath(path)
 
 
-def _with_file_names(wanted: Sequence[Wanted], outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcome]) -> list[FileOutcome]:
     """The outcomes with ranks inferred from file names, and partial profiles labeled with their file."""
     found = with_ranks([one.path for one in wanted], [outcome.profile for outcome in outcomes])
     return [
@@ -145,7 +167,7 @@ _PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
 """Formats with one file for each table of a run."""
 
 
-def join_folder(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
+def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
     """The profiles of a folder, in the order of their ranks and names.
 
     Args:

@@ -78,7 +78,7 @@ _MOST_PROCESSES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedFile:
     """A file to read."""
 
     path: str
@@ -87,7 +87,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FileOutcome:
     """The outcome of a file: a profile, an error, or neither if it holds no profile or was not read."""
 
     profile: Profile | None = None
@@ -101,13 +101,13 @@ class _NoProfileError(Exception):
 
 
 def read_all(
-    wanted: Sequence[Wanted],
-    read_here: Callable[[Wanted, Report], Profile | None],
+    wanted: Sequence[WantedFile],
+    read_here: Callable[[WantedFile, Report], Profile | None],
     *,
     format_in: str | None,
     report: Report,
     cache: ProfileCache | None,
-) -> list[Outcome]:
+) -> list[FileOutcome]:
     """Read files, in worker processes if that is faster.
 
     Args:
@@ -127,7 +127,7 @@ def read_all(
 
 def _outcome(
     path: str, load: Callable[[], Profile | None], format_in: str | None, cache: ProfileCache | None
-) -> Outcome:
+) -> FileOutcome:
     """The outcome of a file, read or from the cache."""
 
     def profile() -> Profile:
@@ -138,12 +138,12 @@ def _outcome(
 
     try:
         if cache is None or path == STANDARD_INPUT:
-            return Outcome(profile())
-        return Outcome(cache.profile(path, format_in, profile))
+            return FileOutcome(profile())
+        return FileOutcome(cache.profile(path, format_in, profile))
     except ProftuiError as error:
-        return Outcome(error=error)
+        return FileOutcome(error=error)
     except _NoProfileError:
-        return Outcome()
+        return FileOutcome()
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class _State:
     """The state shared by the threads; guarded by the lock."""
 
     files: list[FileProgress]
-    outcomes: list[Outcome | None]
+    outcomes: list[FileOutcome | None]
     rows: list[int]
     under_way: int = 0
     """The memory that files being read may use, in bytes."""
@@ -164,8 +164,8 @@ class _State:
 class _ParallelReader:
     def __init__(
         self,
-        wanted: Sequence[Wanted],
-        read_here: Callable[[Wanted, Report], Profile | None],
+        wanted: Sequence[WantedFile],
+        read_here: Callable[[WantedFile, Report], Profile | None],
         format_in: str | None,
         report: Report,
         cache: ProfileCache | None,
@@ -184,7 +184,7 @@ class _ParallelReader:
         """Guards reading in this process: two files at once take longer than one after the other."""
         self._unpacking = threading.Lock()
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[FileOutcome]:
         """Read them all."""
         threads = [threading.Thread(target=self._work, name="read", daemon=True) for _ in range(self._threads)]
         for thread in threads:
@@ -204,7 +204,7 @@ class _ParallelReader:
             self._kill()
             raise
         self._report_progress()
-        return [one if one is not None else Outcome(was_stopped=True) for one in self._state.outcomes]
+        return [one if one is not None else FileOutcome(was_stopped=True) for one in self._state.outcomes]
 
     # --- in the caller's thread ---------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class _ParallelReader:
                 try:
                     outcome = _outcome(path, partial(self._loaded, at, used), self._format_in, self._cache)
                 except (Exception, pl.exceptions.PanicException) as error:  # one file must not stop the others
-                    outcome = Outcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
+                    outcome = FileOutcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
                 self._finish(at, outcome)
         finally:
             if used[0] is not None:
@@ -265,14 +265,14 @@ class _ParallelReader:
             state.files[at] = replace(state.files[at], state=READING)
             return at
 
-    def _finish(self, at: int, outcome: Outcome) -> None:
+    def _finish(self, at: int, outcome: FileOutcome) -> None:
         profile = outcome.profile
         rank = None if profile is None else profile["sessions"]["rank"].max()
         with self._changed:
             state, file = self._state, self._state.files[at]
             if outcome.error is not None and state.stopped:
                 # The part that was read is no profile; the file itself may be one.
-                outcome = Outcome(was_stopped=True)
+                outcome = FileOutcome(was_stopped=True)
             state.outcomes[at] = outcome
             state.reading -= 1
             state.under_way -= self._costs[at].memory
@@ -319,7 +319,7 @@ class _ParallelReader:
         try:
             # Polars has one table of categories for all profiles.
             with self._unpacking:
-                return unpack(answer.parcel, folder)
+                return unpack(answer.packed, folder)
         except (OSError, DamagedError, ValueError, pl.exceptions.PolarsError):
             return self._loaded_here(at)
 

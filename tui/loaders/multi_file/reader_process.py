@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tui.cache.frame_files import FrameReader, FrameWriter
-from tui.cache.secure_files import DamagedError, File, Frame, new_file
+from tui.cache.secure_files import DamagedError, EntryFile, StoredFrame, new_file
 from tui.loaders.text.stored_text import LineRange, StoredText
 from tui.loaders.worker_process import WorkerLostError, WorkerProcess
 from tui.model.profile import Profile
@@ -39,7 +39,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReadRequest:
     """A file to read."""
 
     path: str
@@ -67,7 +67,7 @@ class Progress:
 class Done:
     """The frames are in the folder."""
 
-    parcel: Parcel
+    packed: PackedProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class ReaderProcess:
             folder.mkdir(mode=0o700)
         except OSError as error:
             raise WorkerLostError(str(error)) from error
-        self.process.send(Order(path, format_in, may_be_none, str(folder)))
+        self.process.send(ReadRequest(path, format_in, may_be_none, str(folder)))
         while isinstance(answer := self.process.receive(), Progress):
             report(answer)
         final: Answer = answer
@@ -158,7 +158,7 @@ class ReaderProcess:
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class SentText(msgspec.Struct, frozen=True):
+class PackedText(msgspec.Struct, frozen=True):
     """The position of the lines of a text."""
 
     source: str
@@ -169,17 +169,17 @@ class SentText(msgspec.Struct, frozen=True):
     not_copied: str
 
 
-class Parcel(msgspec.Struct, frozen=True):
+class PackedProfile(msgspec.Struct, frozen=True):
     """The content of the folder."""
 
     sources: tuple[str, ...]
     partial: str
-    frames: dict[str, Frame]
-    names: File | None
-    texts: tuple[SentText, ...]
+    frames: dict[str, StoredFrame]
+    names: EntryFile | None
+    texts: tuple[PackedText, ...]
 
 
-def pack(profile: Profile, folder: Path) -> Parcel:
+def pack(profile: Profile, folder: Path) -> PackedProfile:
     """Write a profile into an empty folder.
 
     Raises:
@@ -191,22 +191,22 @@ def pack(profile: Profile, folder: Path) -> Parcel:
         writer = FrameWriter(within, lambda: False)
         frames = {name: writer.frame(name, data) for name, data in profile.frames.items() if data.height}
         texts = tuple(_packed_text(within, number, *item) for number, item in enumerate(profile.texts.items()))
-        return Parcel(tuple(profile.sources), profile.partial, frames, writer.names(), texts)
+        return PackedProfile(tuple(profile.sources), profile.partial, frames, writer.names(), texts)
     finally:
         os.close(within)
 
 
-def _packed_text(within: int, number: int, source: str, text: LogText) -> SentText:
+def _packed_text(within: int, number: int, source: str, text: LogText) -> PackedText:
     assert isinstance(text, StoredText), "what loaders make"
     copy = ""
     if text.is_copy:
         copy = f"text.{number}"
         with os.fdopen(new_file(within, copy), "wb") as file:
             file.writelines(text.copied())
-    return SentText(source, text.name, tuple(text.ranges), copy, text.not_copied)
+    return PackedText(source, text.name, tuple(text.ranges), copy, text.not_copied)
 
 
-def unpack(parcel: Parcel, folder: Path) -> Profile:
+def unpack(packed: PackedProfile, folder: Path) -> Profile:
     """Read the profile that was packed; its folder may be removed afterwards.
 
     Raises:
@@ -214,22 +214,22 @@ def unpack(parcel: Parcel, folder: Path) -> Profile:
         DamagedError: It differs from what was packed.
         polars.exceptions.PolarsError: A file is no frame.
     """
-    if not set(parcel.frames) <= set(FRAMES):
+    if not set(packed.frames) <= set(FRAMES):
         raise DamagedError("an unknown frame")
     within = os.open(folder, _FOLDER_FLAGS)
     try:
-        reader = FrameReader(within, parcel.names)
+        reader = FrameReader(within, packed.names)
         frames = {
-            name: reader.frame(parcel.frames[name], schema) if name in parcel.frames else empty(name)
+            name: reader.frame(packed.frames[name], schema) if name in packed.frames else empty(name)
             for name, schema in FRAMES.items()
         }
-        texts = {text.source: _unpacked_text(within, text) for text in parcel.texts}
-        return Profile(frames, parcel.sources, texts, parcel.partial)
+        texts = {text.source: _unpacked_text(within, text) for text in packed.texts}
+        return Profile(frames, packed.sources, texts, packed.partial)
     finally:
         os.close(within)
 
 
-def _unpacked_text(within: int, text: SentText) -> StoredText:
+def _unpacked_text(within: int, text: PackedText) -> StoredText:
     where = os.open(text.copy, os.O_RDONLY, dir_fd=within) if text.copy else os.open(text.source, os.O_RDONLY)
     found = StoredText.again(text.name, where, text.ranges, is_copy=bool(text.copy))
     found.not_copied = text.not_copied

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Order, Progress, Setup, Stop, pack
+from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Progress, ReadRequest, Setup, Stop, pack
 from tui.loaders.registry import is_profile, load_one
 from tui.model.errors import ProftuiError
 from tui.runtime import share_cores
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def serve(channel: Channel) -> None:
-    """Read files until the program ends: for each `Order` send some `Progress`, then the final answer."""
+    """Read files until the program ends: for each `ReadRequest` send some `Progress`, then the final answer."""
     setup: Setup = channel.receive()
     share_cores(setup.cores)
-    orders: SimpleQueue[Order] = SimpleQueue()
+    orders: SimpleQueue[ReadRequest] = SimpleQueue()
     stopped = threading.Event()
 
     def listen() -> None:
@@ -53,7 +53,7 @@ def serve(channel: Channel) -> None:
     listener.join()
 
 
-def _read(order: Order, channel: Channel, stopped: threading.Event) -> Answer:
+def _read(order: ReadRequest, channel: Channel, stopped: threading.Event) -> Answer:
     def report(progress: LoadProgress) -> bool:
         channel.send(Progress(progress.bytes_read, progress.rows))
         return not stopped.is_set()

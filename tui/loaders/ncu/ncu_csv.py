@@ -115,7 +115,7 @@ class _NcuSink:
 
 
 @dataclass(slots=True)
-class _Process:
+class _ProfiledProcess:
     """One profiled process."""
 
     session: Session
@@ -161,7 +161,7 @@ class _NcuReader:
         if not self._pages:
             self._decline()
             return
-        processes: list[_Process] = []
+        processes: list[_ProfiledProcess] = []
         for page in self._pages:
             if not page.rows:
                 self._empty(page)
@@ -210,19 +210,19 @@ class _NcuReader:
         )
         self._collector.issue("warning", page.line, "", reason)
 
-    def _launches(self, page: Page, processes: list[_Process]) -> None:
+    def _launches(self, page: Page, processes: list[_ProfiledProcess]) -> None:
         rows = long_form(page, self._collector)
         for (pid,), part in rows.group_by(["pid"], maintain_order=True):
             kernels = dict(part.select("id", "kernel").unique(maintain_order=True).drop_nulls().iter_rows())
             number = pid if isinstance(pid, str) else None
             process = next((one for one in processes if self._same(one, number, kernels)), None)
             if process is None:
-                process = _Process(self._open(page.line, number, part))
+                process = _ProfiledProcess(self._open(page.line, number, part))
                 processes.append(process)
             process.kernels |= kernels
             process.parts.append(part)
 
-    def _same(self, process: _Process, pid: str | None, kernels: dict[str, str]) -> bool:
+    def _same(self, process: _ProfiledProcess, pid: str | None, kernels: dict[str, str]) -> bool:
         """Whether the launches of another page are of the same process."""
         shared = process.kernels.keys() & kernels.keys()
         same_pid = process.session.pid is None or pid is None or str(process.session.pid) == pid

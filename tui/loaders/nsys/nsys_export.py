@@ -29,7 +29,7 @@ from tui.loaders.nsys.recording_facts import (
     report_recording_issues,
     report_work_issues,
 )
-from tui.loaders.sqlite.database import Names
+from tui.loaders.sqlite.database import CaselessNames
 from tui.model.errors import ProftuiError
 from tui.model.schema import ACTIVITIES, API_CALLS, RANGES
 
@@ -244,7 +244,7 @@ class NsysDatabase:
 
     def claims(self, database: Database) -> bool:
         """Whether the tables are of Nsight Systems; a failed export may have only the string table."""
-        names = Names((*database.tables, *database.views, *database.virtual_tables))
+        names = CaselessNames((*database.tables, *database.views, *database.virtual_tables))
         return (STRINGS in names and "StringTable" not in names) or all(
             table in names for table in (KERNELS, COPIES, CALLS, NVTX_EVENTS)
         )

@@ -11,7 +11,7 @@ import polars as pl
 from tui.loaders.input_issues import missing_columns
 from tui.loaders.nsys.export_tables import ALWAYS_THERE, OVERHEAD, RANGES, SHOWN, STRINGS, StringIds, Tables, process_of
 from tui.loaders.nsys.nsys_activities import CPU_PAGE_FAULT, failures
-from tui.loaders.sqlite.database import Names, folded
+from tui.loaders.sqlite.database import CaselessNames, folded
 from tui.model.schema import DEVICES, conform
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def report_recording_issues(tables: Tables, collector: Collector, processes: Seq
         collector.session = session
         collector.issue(severity, None, text, "reported by Nsight Systems")
     collector.session = None
-    shown, about = Names(SHOWN), tuple(map(folded, _ABOUT))
+    shown, about = CaselessNames(SHOWN), tuple(map(folded, _ABOUT))
     others = sorted(
         table
         for table in tables.tables

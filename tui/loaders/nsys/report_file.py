@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.input_issues import Note
+from tui.loaders.input_issues import InputIssue
 from tui.loaders.nsys.export_tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
 from tui.loaders.nsys.nsys_export import FEEDS, NSYS_DATABASE, export_command, read_export
 from tui.loaders.raw_input import STANDARD_INPUT
@@ -187,12 +187,12 @@ class NsysReportLoader:
                 f"{source.called}: an unfinished Nsight Systems recording, not a report yet",
                 f"import it: {shlex.join(['QdstrmImporter', '-i', source.name])}",
             )
-        notes: list[Note] = []
+        notes: list[InputIssue] = []
         named = Path(source.name)
         is_file = source.name != STANDARD_INPUT and source.compression is None and named.is_file()
         beside = _export_beside(named, notes) if is_file else None
         if beside is not None:
-            notes.append(Note("info", None, beside.name, "read from this export beside the report"))
+            notes.append(InputIssue("info", None, beside.name, "read from this export beside the report"))
             return self._read(beside, source, notes)
         nsys = shutil.which("nsys")
         if nsys is None:
@@ -203,7 +203,7 @@ class NsysReportLoader:
             )
         if is_file:
             export = exported(nsys, named.absolute(), source)
-            notes.append(Note("info", None, "nsys export", "exported by nsys; the export is in the cache"))
+            notes.append(InputIssue("info", None, "nsys export", "exported by nsys; the export is in the cache"))
             return self._read(export, source, notes)
         # A pipe or a compressed file: nsys needs a file with the ending of a report.
         with Scratch() as folder:
@@ -211,7 +211,7 @@ class NsysReportLoader:
             link.symlink_to(source.file())
             return self._read(exported(nsys, link, source, into=folder), source, notes)
 
-    def _read(self, export: Path, source: InputFile, notes: list[Note]) -> Profile:
+    def _read(self, export: Path, source: InputFile, notes: list[InputIssue]) -> Profile:
         collector = Collector(source.name, source.preview)
         with Database(export, source.called, keep_going=source.keep_going) as database:
             again = export_command(source.called)
@@ -222,7 +222,7 @@ class NsysReportLoader:
         return collector.profile(partial="stopped before its end" if source.stopped else "")
 
 
-def _export_beside(report: Path, notes: list[Note]) -> Path | None:
+def _export_beside(report: Path, notes: list[InputIssue]) -> Path | None:
     """The export beside a report, if it is complete and not older; otherwise a note gives the reason."""
     export = report.with_suffix(".sqlite")
     try:
@@ -234,7 +234,7 @@ def _export_beside(report: Path, notes: list[Note]) -> Path | None:
     why = "it is older than the report" if is_older else "" if is_whole(export) else "it is empty or damaged"
     if not why:
         return export
-    notes.append(Note("info", None, export.name, f"the export beside the report was not used: {why}"))
+    notes.append(InputIssue("info", None, export.name, f"the export beside the report was not used: {why}"))
     return None
 
 

@@ -48,7 +48,7 @@ _WITH_BLANKS: Final = frozenset({"gridxyz", "blockxyz"})
 """Columns whose cells contain blanks, which need column edges."""
 
 
-class TextTable:
+class StatsTextTable:
     """A text table whose column edges are those of the dashes below its header."""
 
     def __init__(self, columns: Sequence[str], sink: TableSink, *, boxed: bool, ends: re.Pattern[str]) -> None:
@@ -316,7 +316,7 @@ class _StatsReader:
         run.reports.append(report)
         sink = _StatsSink(state, run, report)
         if header.separator in (None, "|"):
-            return TextTable(header.columns, sink, boxed=header.separator == "|", ends=_ENDS)
+            return StatsTextTable(header.columns, sink, boxed=header.separator == "|", ends=_ENDS)
         last = header.columns[-1] in ("name", "range", "operation", "kernelname")
         return CsvTable(
             header.columns,

@@ -41,7 +41,7 @@ _POWERS: Final = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredValue:
     """A value in base units."""
 
     value: float | None
@@ -54,7 +54,7 @@ class Measured:
         return self.value is None
 
 
-def measured(text: str) -> Measured:
+def measured(text: str) -> MeasuredValue:
     """A value in base units: bytes per second, percent from 0 to 100, the number of a level.
 
     Metrics are younger than nvprof's change from decimal to binary prefixes: KB, MB and GB are powers of 1024.
@@ -63,18 +63,18 @@ def measured(text: str) -> Measured:
         ValueError: It is no value.
 
     >>> measured("7.5000KB/s"), measured("Low (2)")
-    (Measured(value=7680.0, unit='B/s'), Measured(value=2.0, unit='level'))
+    (MeasuredValue(value=7680.0, unit='B/s'), MeasuredValue(value=2.0, unit='level'))
     """
     match = _PARTS.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a number, a level or a rate, found {text!r}")
     if match["level"]:
-        return Measured(float(match["level"]), "level")
+        return MeasuredValue(float(match["level"]), "level")
     if match["number"] is None:
-        return Measured(None, None)
+        return MeasuredValue(None, None)
     suffix = match["suffix"] or ""
     value = float(match["number"]) * 1024.0 ** _POWERS.get(suffix[:1], 0)
-    return Measured(value if isfinite(value) else None, suffix.lstrip("KMGT") or None)
+    return MeasuredValue(value if isfinite(value) else None, suffix.lstrip("KMGT") or None)
 
 
 def values_of(column: str) -> tuple[pl.Expr, pl.Expr]:
@@ -118,7 +118,7 @@ class MetricTable(ABC):
 
     def add(self, row: dict[str, str | int | None], texts: dict[str, str], line: Line) -> None:
         """Add a row: its identification, and its values as printed."""
-        values: dict[str, Measured] = {}
+        values: dict[str, MeasuredValue] = {}
         for column, text in texts.items():
             try:
                 values[column] = measured(text)

@@ -85,7 +85,7 @@ class TextBulk(TraceBulkReader):
         self._edges = layout.edges
         self._name_start = layout.name_start
         self._api_names = Dictionary()
-        self._names = Names()
+        self._names = ActivityNames()
         self._words = Words(layout)
         # Characters before the cells that are read with them: figures are parsed in words of eight.
         self._shift = CELL
@@ -201,7 +201,7 @@ class TextBulk(TraceBulkReader):
         return codes
 
 
-class Names:
+class ActivityNames:
     """Names of GPU activities; each distinct name is examined once."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ _COUNTER: Final = {"id": pl.Int64, "name": pl.String, "description": pl.String, 
 _KERNEL: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")]
 
 
-def read_counters(recording: Recording, kernels: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
+def read_counters(recording: RocpdRecording, kernels: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
     """Counters by kernel, grid and block: columns of the model, and ``process_row``; null of what is no kernel's.
 
     Those of the parts of a GPU are summed up.
@@ -73,7 +73,7 @@ _TOO_MUCH: Final = 1 << 50
 _AGENT_FACTS: Final = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
 
 
-def read_agents(recording: Recording) -> pl.DataFrame:
+def read_agents(recording: RocpdRecording) -> pl.DataFrame:
     """GPUs with columns of the model, and ``agent_id``; they are numbered as HIP numbers them."""
     rows = recording.frame("info_agent", _AGENT).filter(pl.col("type") == "GPU").unique("id", maintain_order=True)
     details = pl.DataFrame(
@@ -139,7 +139,7 @@ class _Rocpd:
             ProftuiError: Nothing was recorded.
         """
         for ending in recordings(database):
-            _read_recording(Recording(database, ending), collector)
+            _read_recording(RocpdRecording(database, ending), collector)
             if not source.keep_going(collector.row_count):
                 break
         if not collector.sessions and source.stopped:
@@ -151,7 +151,7 @@ class _Rocpd:
             )
 
 
-def _read_recording(recording: Recording, collector: Collector) -> None:
+def _read_recording(recording: RocpdRecording, collector: Collector) -> None:
     events = recording.events()
     agents = read_agents(recording)
     kernels = read_kernels(recording, events, agents)
@@ -236,7 +236,7 @@ _SYMBOL: Final = {
 _COPY: Final = {**_WORK, "name_id": pl.Int64, "size": pl.Int64, "dst_agent_id": pl.Int64, "src_agent_id": pl.Int64}
 
 
-def read_kernels(recording: Recording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
+def read_kernels(recording: RocpdRecording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
     """Kernels with columns of the model, times as recorded; ``event_id`` and ``process_row`` besides."""
     rows = recording.frame("kernel_dispatch", _DISPATCH)
     symbols = recording.frame("info_kernel_symbol", _SYMBOL).unique("id", keep="first")
@@ -278,7 +278,7 @@ def read_kernels(recording: Recording, events: pl.DataFrame, agents: pl.DataFram
     )
 
 
-def read_copies(recording: Recording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
+def read_copies(recording: RocpdRecording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
     """Copies, like the kernels; the GPU of a copy is its target if that is a GPU, otherwise its source."""
     rows = recording.frame("memory_copy", _COPY)
     name = recording.texts(rows["name_id"])
@@ -328,7 +328,7 @@ def _launch_facts() -> pl.Expr:
     return pl.concat_str(*details, separator="; ", ignore_nulls=True).replace("", None)
 
 
-def _with_region(recording: Recording, rows: pl.DataFrame) -> pl.Series:
+def _with_region(recording: RocpdRecording, rows: pl.DataFrame) -> pl.Series:
     """Facts, with the roctx range that the recording assigns to the work."""
     table = pl.DataFrame({"details": rows["details"], "region": recording.texts(rows["region_name_id"])})
     distinct = table.unique(maintain_order=True)
@@ -354,7 +354,7 @@ def recordings(database: Database) -> list[str]:
     return sorted(name[len(_KEY) :] for name in database.tables if folded(name).startswith(_KEY))[:_MOST_RECORDINGS]
 
 
-class Recording:
+class RocpdRecording:
     """The tables of one recording."""
 
     def __init__(self, database: Database, ending: str) -> None:
@@ -420,7 +420,7 @@ _PROCESS_WIDE: Final = r"(?i)roctxRangeSt(?:art|op)"
 """Ranges that may begin and end on different threads, in any order."""
 
 
-def read_calls(recording: Recording, events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_calls(recording: RocpdRecording, events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Calls and ranges, each with columns of the model, times as recorded, and ``process_row``."""
     regions = recording.frame("region", _REGION)
     # Events without duration are stored as samples of a track.

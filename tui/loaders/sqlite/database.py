@@ -12,7 +12,7 @@ import polars as pl
 
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.input_issues import FILE_CHANGED, Note
+from tui.loaders.input_issues import FILE_CHANGED, InputIssue
 from tui.loaders.sqlite.open_readonly import DAMAGE, opened
 from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
 from tui.loaders.sqlite.read_rows import Salvaged, TableBulkReader, Types, quoted, ranges, read_part, read_whole
@@ -39,7 +39,7 @@ def folded(name: str) -> str:
     return str(name.encode("utf-8", "surrogatepass").lower(), "utf-8", "surrogatepass")
 
 
-class Names(tuple[str, ...]):
+class CaselessNames(tuple[str, ...]):
     """Names as in the file; membership ignores letter case."""
 
     __slots__ = ()
@@ -48,7 +48,7 @@ class Names(tuple[str, ...]):
         return isinstance(name, str) and folded(name) in map(folded, self)
 
 
-class ByName(Mapping[str, Value]):
+class CaselessMapping(Mapping[str, Value]):
     """Values by names as in the file; lookup ignores letter case."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
@@ -85,16 +85,16 @@ def _always(_rows: int) -> bool:
 class Database:
     """An SQLite file, read-only."""
 
-    tables: Mapping[str, Names]
+    tables: Mapping[str, CaselessNames]
     """The columns of every real table, without views and virtual tables.
 
     Lookup ignores letter case, as in SQLite.
     """
-    views: Names
+    views: CaselessNames
     """The names of its views, which are never read; a missing table may be one of them."""
-    virtual_tables: Names
+    virtual_tables: CaselessNames
     """The names of its virtual tables, which are never read."""
-    notes: list[Note]
+    notes: list[InputIssue]
     """Problems: a log beside it, damage, a view in place of a table; complete after reading."""
     rows_read: int
     """Rows read, in all tables."""
@@ -251,7 +251,7 @@ class Database:
         if result.why and not self._stopped:
             rows = f"up to {result.lost_row_ids:,} rows of it" if part is not None else "the rows after those shown"
             self.notes.append(
-                Note("error", None, table, f"the table is damaged ({result.why}): {rows} could not be read")
+                InputIssue("error", None, table, f"the table is damaged ({result.why}): {rows} could not be read")
             )
         return result.data
 
@@ -262,14 +262,14 @@ class Database:
                 self._reported.add(name)
                 what = "1 value is" if count == 1 else f"{count:,} values are"
                 reason = f"{what} of another type than profilers write there, or too large; left out"
-                self.notes.append(Note("warning", None, name, reason))
+                self.notes.append(InputIssue("warning", None, name, reason))
 
     def _report_views(self, table: str) -> None:
         kind = "a view" if table in self.views else "a virtual table" if table in self.virtual_tables else ""
         if kind and table not in self._reported:
             self._reported.add(table)
             self.notes.append(
-                Note("warning", None, table, f"this is {kind}, where a profiler writes a table; it was not read")
+                InputIssue("warning", None, table, f"this is {kind}, where a profiler writes a table; it was not read")
             )
 
     def _see_tables(self) -> None:
@@ -279,21 +279,21 @@ class Database:
         ).fetchall()
         if len(objects) > _MOST_OBJECTS:
             raise ProftuiError(f"{self.called}: no profile found: a database with more than {_MOST_OBJECTS:,} tables")
-        self.views = Names(name for kind, name, _ in objects if kind == "view")
+        self.views = CaselessNames(name for kind, name, _ in objects if kind == "view")
         tables = {name: _is_virtual(sql) for kind, name, sql in objects if kind == "table"}
-        self.virtual_tables = Names(name for name, is_virtual in tables.items() if is_virtual)
+        self.virtual_tables = CaselessNames(name for name, is_virtual in tables.items() if is_virtual)
         columns = {name: self._columns(name) for name, is_virtual in tables.items() if not is_virtual}
-        self.tables = ByName({name: found for name, found in columns.items() if found})
+        self.tables = CaselessMapping({name: found for name, found in columns.items() if found})
         # The bulk reader reads text as stored in the file.
         self._is_plain = self._connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8"
 
-    def _columns(self, table: str) -> Names:
+    def _columns(self, table: str) -> CaselessNames:
         """The stored columns, without generated ones."""
         try:
             found = self._connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
         except DAMAGE:
-            return Names()
-        return Names(row[1] for row in found if not row[6])
+            return CaselessNames()
+        return CaselessNames(row[1] for row in found if not row[6])
 
 
 def _is_virtual(sql: str | None) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from tui.loaders.input_issues import Note
+from tui.loaders.input_issues import InputIssue
 from tui.loaders.temp_folders import Scratch
 from tui.model.errors import ProftuiError
 
@@ -57,7 +57,7 @@ The file is not memory-mapped: truncation while it is read would crash the progr
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenDatabaseFile:
     """An open database."""
 
     connection: sqlite3.Connection
@@ -65,7 +65,7 @@ class Opened:
     """The file that is read: the original or a copy."""
     is_damaged: bool
     """Whether it could only be opened without checks, because parts are missing."""
-    notes: list[Note]
+    notes: list[InputIssue]
     """Problems of the file."""
     folder: Scratch | None = None
     """The folder of the copy, if it is one."""
@@ -90,7 +90,7 @@ def immutable_uri(path: Path) -> str:
     return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
-def opened(path: Path, called: str) -> Opened:
+def opened(path: Path, called: str) -> OpenDatabaseFile:
     """Open a database for reading.
 
     Args:
@@ -112,17 +112,17 @@ def opened(path: Path, called: str) -> Opened:
     log = _beside(path, "-wal")
     if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _begins_with(log, _LOG_MAGIC):
         return _copy_with_log(path, log, called)
-    notes: list[Note] = []
+    notes: list[InputIssue] = []
     missing = _missing_bytes(header, path.stat().st_size)
     if missing:
         short = "1 byte" if missing == 1 else f"{missing:,} bytes"
         reason = f"the file is {short} shorter than its header says (cut off); what could be read is shown"
-        notes.append(Note("error", None, path.name, reason))
+        notes.append(InputIssue("error", None, path.name, reason))
     journal = _beside(path, "-journal")
     # The journal of a finished transaction may remain, with a zeroed header.
     if journal is not None and _begins_with(journal, _JOURNAL_MAGIC):
         notes.append(
-            Note(
+            InputIssue(
                 "error",
                 None,
                 f"{path.name}-journal",
@@ -143,12 +143,12 @@ def _missing_bytes(header: bytes, size: int) -> int:
     return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_current else 0
 
 
-def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened:
+def _asked(path: Path, called: str, notes: list[InputIssue], *, locks: bool) -> OpenDatabaseFile:
     """Open a file and read its schema with as many checks as possible."""
     locked = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
         try:
-            return Opened(_connected(locked if locks else immutable_uri(path)), path, False, notes)
+            return OpenDatabaseFile(_connected(locked if locks else immutable_uri(path)), path, False, notes)
         except sqlite3.OperationalError as error:
             if not locks:
                 raise
@@ -157,7 +157,7 @@ def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened
                     f"{called}: another process is writing to it", "open it again when that has finished"
                 ) from error
             # The file system has no locks, or the folder is not readable.
-            return Opened(_connected(immutable_uri(path)), path, False, notes)
+            return OpenDatabaseFile(_connected(immutable_uri(path)), path, False, notes)
     except DAMAGE as error:
         try:
             connection = _connected(immutable_uri(path), as_it_is=True)
@@ -168,9 +168,9 @@ def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened
             ) from error
         if not any(note.text == path.name for note in notes):
             notes.append(
-                Note("error", None, str(error), "the database is damaged or cut off; what could be read is shown")
+                InputIssue("error", None, str(error), "the database is damaged or cut off; what could be read is shown")
             )
-        return Opened(connection, path, True, notes)
+        return OpenDatabaseFile(connection, path, True, notes)
 
 
 def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
@@ -233,7 +233,7 @@ def _begins_with(path: Path, magic: bytes) -> bool:
         return True
 
 
-def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
+def _copy_with_log(path: Path, log: Path, called: str) -> OpenDatabaseFile:
     """Copy a database with the changes in its log; reading the log in place would write beside the file."""
     try:
         folder = Scratch()
@@ -267,7 +267,9 @@ def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
         raise
     made.folder = folder
     made.notes.append(
-        Note("info", None, log.name, "the log beside the database holds its last changes; a copy with them was read")
+        InputIssue(
+            "info", None, log.name, "the log beside the database holds its last changes; a copy with them was read"
+        )
     )
     return made
 
