@@ -59,6 +59,8 @@ def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str)
         ("Done. The CPU was outside CUDA calls.", 30, "Done. The CPU was outside …"),
         ("98.5 % of it", 5, "98.5…"),
         ("it has 98 % of it", 10, "it has …"),
+        ("Launches are small. `one_kernel_of_many` is.", 38, "Launches are small. …"),
+        ("memory of the allocator (3.27 GiB of 140 GiB)", 28, "memory of the allocator …"),
     ],
 )
 def test_a_sentence_is_not_cut_within_a_figure(sentence: str, width: int, cut: str) -> None:

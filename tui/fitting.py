@@ -209,6 +209,9 @@ def clip_sentence(text: str, width: int) -> str:
         before = cut.rpartition("`")[0]
         room = width - cell_width(before) - 3
         name = shorten_symbol(text.split("`")[before.count("`") + 1], room)
+        whole = before.rfind(". ") + 2
+        if whole >= width * _WHOLE_SENTENCES:
+            return before[:whole] + ELLIPSIS
         return before + (f"`{name}`" if room >= _MIN_ARGUMENTS else "") + ELLIPSIS
     end = len(cut) - 1
     begin = next((found.start() for found in _FIGURE.finditer(short) if found.start() < end < found.end()), 0)
@@ -216,6 +219,7 @@ def clip_sentence(text: str, width: int) -> str:
     if not begin and not short[end : end + 1].isspace():
         # A word that is cut goes altogether, if it is no long one.
         kept = kept[: next((at + 1 for at in range(end - 1, end - _LONG_WORD, -1) if kept[at : at + 1] == " "), end)]
+    kept = kept.removesuffix("(")
     # Whole sentences are read at once, where they are not much shorter.
     whole = max(kept.rfind(". "), kept.rfind("; ")) + 2
     return (kept[:whole] if whole >= width * _WHOLE_SENTENCES else kept) + ELLIPSIS
