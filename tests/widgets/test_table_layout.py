@@ -263,3 +263,13 @@ def test_rows_are_found_by_their_keys_in_whatever_order_they_are_shown() -> None
     assert sorted(rows.find_keys(many, columns)) == [0, 1, 2, 4, 5, 6]
     assert rows.find_keys([("a",), (7, 1)], columns) == []
     assert [rows.key(row, columns) for row in (0, 2)] == [("a", 1), (None, 1)]
+
+
+def test_columns_without_a_value_stand_behind_the_others_unless_the_user_ordered_them() -> None:
+    room = sum(WIDTHS.values()) + 40
+    names = [column.name for column in COLUMNS]
+    silent = names[1]
+    behind = lay_out(COLUMNS, WIDTHS, room, pinned="name", unknown={silent})
+    assert [placed.column.name for placed in behind.placed] == [name for name in names if name != silent] + [silent]
+    ordered = lay_out(COLUMNS, WIDTHS, room, pinned="name", unknown={silent}, keeps_order=True)
+    assert [placed.column.name for placed in ordered.placed] == names

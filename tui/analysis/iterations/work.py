@@ -83,6 +83,7 @@ ITERATION_LAUNCHES: Final = TableSpec(
     ),
     key=LAUNCHES.key,
     weight="duration_ns",
+    pinned_least=34,
 )
 
 

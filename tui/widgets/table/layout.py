@@ -182,6 +182,7 @@ def lay_out(
     first: int = 0,
     bar_columns: Collection[str] = (),
     unknown: Collection[str] = (),
+    keeps_order: bool = False,
 ) -> TableLayout:
     """Place columns on a line of ``width`` cells.
 
@@ -201,7 +202,9 @@ def lay_out(
         first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
         bar_columns: Columns that a share bar follows where there is room, the first of them before the others.
         unknown: Columns without a single value: of those without room they come last, and are not counted. So
-            are those that tell something only above 0 where they are nowhere above it.
+            are those that tell something only above 0 where they are nowhere above it. Where they fit, they stand
+            behind the others.
+        keeps_order: The user has ordered the columns: those without a value stay where they are, too.
     """
     by_name = {column.name: column for column in columns}
     silent = {
@@ -232,6 +235,9 @@ def lay_out(
     room -= sum(widths[name] + GAP for name in last)
     rest, fitting = [column for column in rest if column.name not in last], fitting.difference(last)
     ordered = [column.name for column in rest if column.name in fitting]
+    if not keeps_order:
+        # Dashes between figures would hold these apart.
+        ordered.sort(key=lambda name: name in silent)
     ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
     first = max(0, min(first, len(ordered) - 1))
     shown: list[str] = []

@@ -254,6 +254,7 @@ class FrameTable(ScrollView, can_focus=True):
                 first=self._first_column,
                 bar_columns=model.spec.bars,
                 unknown={column.name for column in columns if model.is_unknown(column.name)},
+                keeps_order=bool(state.order),
             )
             self._first_column = layout.before
             if model.cursor_column not in layout.sequence and layout.sequence:
