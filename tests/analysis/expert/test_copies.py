@@ -97,3 +97,11 @@ def test_advice_names_tools_of_the_framework_that_ran() -> None:
         verdict = ask("T2", traced(*copies, *more))
         assert isinstance(verdict, Found)
         assert words in verdict.advice
+
+
+def test_blocking_copies_that_wait_for_kernels_cost_no_more_than_the_rest_of_the_time() -> None:
+    calls = [printed("api", "cudaMemcpy", 2000, 95 * MS), printed("api", "cudaLaunchKernel", 6000, 5 * MS)]
+    totals = profile(summary=[printed("gpu", "flux", 6000, 80 * MS), *calls])
+    result = ask("T8", totals)
+    assert isinstance(result, Found)
+    assert (result.numbers["share_pct"], result.cost_ns) == (95.0, 20 * MS)

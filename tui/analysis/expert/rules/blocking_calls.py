@@ -284,8 +284,10 @@ def synchronous_copies(case: Case) -> Verdict:
         f"Copy asynchronously from pinned memory{_asynchronous(case, str(first['name']))}. "
         "Wait only where data is needed.",
         numbers,
-        taken,
-        "all time in these calls, which can include waits for kernels launched before",
+        taken if case.wall_ns else min(taken, max(0, int(case.whole_ns) - case.kernel_ns)),
+        "all time in these calls, which can include waits for kernels launched before"
+        if case.wall_ns
+        else "all time in these calls, without the time of kernels, for which they can wait",
         *behind(rows, "calls", "total_ns", "line", view="api-calls"),
     )
 

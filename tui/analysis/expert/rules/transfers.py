@@ -92,6 +92,8 @@ def _all_copies(case: Case) -> tuple[pl.DataFrame, str, str]:
 @rule("T2", "exposed-memcpy", Family.TRANSFERS, needs.timed_copies, link=words.TRACELENS)
 def exposed_copies(case: Case) -> Verdict:
     """Exposed copies: no kernel overlaps with them."""
+    if not case.kernel_ns:
+        return CannotTell("no kernels ran")
     exposed, copying = case.together("exposed_copy_ns"), case.together("copies_ns")
     share = case.of_wall(exposed)
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
@@ -99,7 +101,7 @@ def exposed_copies(case: Case) -> Verdict:
         return Clean(f"exposed copies take {percent(share)} of the {case.wall_words}", numbers)
     return Found(
         f"Exposed copies take {duration(exposed)} ({percent(share)} of the {case.wall_words}): no kernel overlaps with "
-        f"{percent(100 * exposed / copying)} of the copy time.",
+        + ("them." if exposed == copying else f"{percent(100 * exposed / copying)} of the copy time."),
         _overlap(case),
         numbers,
         exposed,
