@@ -99,7 +99,7 @@ def no_wall_time(case: Case) -> Verdict:
     if missing is None:
         return Clean("GPU work has start times")
     calls = total(case.work["calls"])
-    of = f" of {counted(calls, 'launch and copy', 'launches and copies')}" if calls else ""
+    of = f" of {counted(calls, 'launch or copy', 'launches and copies')}" if calls else ""
     return Found(
         f"Only totals{of} are recorded: utilization, gaps and overlap are unknown.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
