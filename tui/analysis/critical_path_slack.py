@@ -312,6 +312,10 @@ def critical_path(profile: Profile, session: int | None = None, iteration: int |
     )
 
 
+_WAITS: Final = tuple(TITLES[kind] for kind in (PathKind.KERNEL_GAP, PathKind.LAUNCH_DELAY))
+"""Time before a kernel that has its name: a faster kernel has it all the same."""
+
+
 def half_as_long(work: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """What the iteration would gain if all of its work of some names took half as long, the most gain first.
 
@@ -323,7 +327,7 @@ def half_as_long(work: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """
     return (
         work.with_columns(pl.col("name").cast(pl.String))
-        .filter(pl.col("name").is_in(list(names)))
+        .filter(pl.col("name").is_in(list(names)), ~pl.col("path_kind").cast(pl.String).is_in(_WAITS))
         .group_by("session", "iteration", "name")
         .agg(pl.col("work_ns", "path_ns", "half_saves_ns").sum())
         .sort("half_saves_ns", "name", descending=[True, False])

@@ -169,7 +169,7 @@ class _FindingRows(JsonTable):
 
 def _on_path(halved: pl.DataFrame) -> pl.DataFrame:
     """The work on the critical path that would save most."""
-    return halved.filter(pl.col("path_ns") > 0).head(_SAVINGS_SHOWN)
+    return halved.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0).head(_SAVINGS_SHOWN)
 
 
 class Check:
@@ -255,7 +255,7 @@ class Check:
             f"`{clip_middle(short_name(name), NAME_SHOWN)}` saves {brief_duration(saved)} of its {brief_duration(work)}"
             for name, saved, work in _on_path(own).select("name", "half_saves_ns", "work_ns").iter_rows()
         ]
-        return f"{where} {'; '.join(parts)}."
+        return f"{where} {'; '.join(parts)}." if parts else ""
 
     def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
         """What a finding costs, why the time is lost, and the rules that found it."""
