@@ -146,8 +146,14 @@ class TimelinePainter:
             return self._strips[place, line]
         cells, busy_ns = view.drawn(place)
         texts, of_line = cells.line(line, lines)
-        below = cells.line(line + 1, lines)[1] if line + 1 < lines else None
-        looks = self._looks(shown, place, cells, (of_line, below), window)
+        looks = self._looks(shown, place, cells, of_line, window)
+        if view.hits is not None and place in view.hits.by_lane:
+            hits = view.hits.by_lane[place].in_cells(window.edges())
+            if line + 1 < lines:
+                # In a tall lane a hit is underlined once: in the first line that is blank above it.
+                below = cells.line(line + 1, lines)[1]
+                hits = hits & (cells.solid | ((of_line == NOTHING) & (below != NOTHING)))
+            looks[hits] |= _HIT
         if has_cursor:
             cursor = window.cell_of(view.cursor_ns)
             if 0 <= cursor < len(looks):
@@ -176,23 +182,13 @@ class TimelinePainter:
         shown: Shown,
         place: int,
         cells: LaneCells,
-        lines: tuple[npt.NDArray[np.int8], npt.NDArray[np.int8] | None],
+        of_line: npt.NDArray[np.int8],
         window: Window,
     ) -> npt.NDArray[np.int64]:
-        """How each cell of a line is drawn, as a number for `_style`.
-
-        In a tall lane a hit is underlined once: in the first line that is blank above it.
-        """
+        """How each cell of a line is drawn, as a number for `_style`."""
         view = self._view
-        of_line, below = lines
         looks = of_line.astype(np.int64) + 1
         looks[cells.solid] |= _SOLID
-        edges = window.edges()
-        if view.hits is not None and place in view.hits.by_lane:
-            hits = view.hits.by_lane[place].in_cells(edges)
-            if below is not None:
-                hits = hits & (cells.solid | ((of_line == NOTHING) & (below != NOTHING)))
-            looks[hits] |= _HIT
         lane, shift = shown.lanes[place], view.shift(place)
         for other, item in view.links:
             if other == place:
