@@ -11,6 +11,7 @@ from tui.analysis.critical_path import Segment, Window, frame_of, walk
 from tui.analysis.critical_path_trace import base_profile, traces
 from tui.analysis.devices import peaks_by_device
 from tui.analysis.memo import once_per_profile
+from tui.fitting import shorten_symbol
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.schema import NAME
 from tui.model.table_spec import TableSpec
@@ -30,6 +31,8 @@ ELEMENT_BYTES: Final = {
 """Of the element types that PyTorch names, in lower case."""
 
 _WHOLE: Final = "(?i)all_?gather|reduce_?scatter|all_?to_?all"
+CAUSE_CELLS: Final = 28
+"""Cells of the name of what a rank did."""
 NVLINK_GPUS: Final = 8
 """Up to so many ranks are taken to be on one host, joined by NVLink."""
 
@@ -160,8 +163,8 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
         Column(
             "late_cause",
             "Last rank did",
-            K.SYMBOL,
-            "What took most of the last rank's path until it arrived.",
+            K.TEXT,
+            "What took most of the last rank's path until it arrived; names are shortened.",
             1,
         ),
         Column("late_cause_ns", "For", K.DURATION, "Its time on that path, between first and last arrival.", 2),
@@ -203,8 +206,9 @@ def _causes(profile: Profile) -> pl.DataFrame:
         .unique("iteration", keep="first", maintain_order=True)
     )
     turns = pl.DataFrame(keys, schema=schema, orient="row").with_row_index("place")
-    name = pl.coalesce(pl.col("name").cast(pl.String), pl.col("path_kind").cast(pl.String))
-    cause = cause.with_columns(name.cast(NAME).alias("late_cause"))
+    names = cause.select(pl.coalesce(pl.col("name").cast(pl.String), pl.col("path_kind").cast(pl.String))).to_series()
+    short = {name: shorten_symbol(name, CAUSE_CELLS) for name in names.unique().to_list()}
+    cause = cause.with_columns(names.replace_strict(short, return_dtype=pl.String).cast(NAME).alias("late_cause"))
     return turns.join(
         cause.select(pl.col("iteration").cast(pl.UInt32).alias("place"), "path_kind", "late_cause", "late_cause_ns"),
         on="place",
