@@ -90,9 +90,11 @@ T = TypeVar("T")
 CLIPPED_LENGTH: Final = 15
 """nvprof cuts the device column of its text traces to so many characters."""
 
-_VENDOR: Final = re.compile(r"\b(?:nvidia|geforce|tesla|amd|instinct|intel(?:\(r\))?|data center gpu)\b")
+_VENDOR: Final = re.compile(r"\b(?:nvidia|geforce|tesla|amd|instinct|intel|data center gpu)\b|\((?:r|tm)\)")
 _ORDINAL: Final = re.compile(r"\s*\([0-9]*\)?$")
-_SAME_CHIP: Final = re.compile(r"^(?:[0-9]+gb|pcie|sxm[0-9]?|hbm[0-9]?e?|generation|workstation|server|edition|vf)$")
+_SAME_CHIP: Final = re.compile(
+    r"^(?:[0-9]+gb|pcie|sxm[0-9]?|hbm[0-9]?e?|generation|workstation|server|edition|vf|oam|ac)$"
+)
 """Words after a known name that do not make it another chip."""
 
 
@@ -149,8 +151,8 @@ def find_gpu(name: str) -> Gpu | None:
 def normalized_name(name: str) -> str:
     """The name of a GPU as it is compared: lower case, without the vendor, product line and the device's number.
 
-    >>> normalized_name("NVIDIA GeForce RTX-4090 (0)")
-    'rtx 4090'
+    >>> normalized_name("NVIDIA GeForce RTX-4090 (0)"), normalized_name("Intel(R) Data Center GPU Max 1550")
+    ('rtx 4090', 'max 1550')
     """
     return " ".join(_VENDOR.sub(" ", _ORDINAL.sub("", name).lower().replace("-", " ")).split())
 

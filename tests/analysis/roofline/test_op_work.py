@@ -191,6 +191,28 @@ def test_without_shapes_nothing_is_known() -> None:
     assert op_work(profile(ops=[op("aten::mm", 0)], activities=[launched(0, 2000)], devices=H200)).is_empty()
 
 
+@pytest.mark.parametrize(
+    ("name", "bf16"),
+    [
+        ("NVIDIA H200 NVL", 835.5),
+        ("NVIDIA H800", 989.4),
+        ("NVIDIA H800 PCIe", None),
+        ("NVIDIA H100 PCIe", 756.0),
+        ("NVIDIA B300 SXM6 AC", 2250.0),
+        ("AMD Instinct MI300X OAM", 1307.4),
+        ("Intel(R) Data Center GPU Max 1550", 838.9),
+        ("NVIDIA A100 80GB PCIe", 312.0),
+        ("NVIDIA L40S", 362.0),
+        ("NVIDIA A10", 125.0),
+        ("NVIDIA GeForce RTX 4090", 165.2),
+    ],
+)
+def test_peaks_are_dense_and_of_the_form_factor(name: str, bf16: float | None) -> None:
+    peaks = find_peaks(name)
+    assert peaks is not None
+    assert peaks.flops_per_s.get("bf16") == (None if bf16 is None else pytest.approx(1e12 * bf16))
+
+
 def test_float32_is_tf32_or_fp32_by_the_kernel() -> None:
     peaks = find_peaks("NVIDIA A100-SXM4-80GB")
     assert peaks is not None
