@@ -65,7 +65,7 @@ def _session(explorer: Explorer, rest: str) -> None:
     if rest in ("", "all") or number is not None:
         explorer.profile_session.choose_session(number)
     else:
-        two = len(rest.split()) == 2 and all(whole_number(one) is not None for one in rest.split())
+        two = len(rest.split()) == 2 and all(whole_number(word) is not None for word in rest.split())
         form = f" To compare two: :compare sessions {' '.join(rest.split())}." if two else ""
         raise CommandError(f"Not a session: {rest}. Give a number, or all.{form}")
 

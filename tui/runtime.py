@@ -276,4 +276,4 @@ def run_together(*works: Callable[[], _T]) -> list[_T]:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(works), thread_name_prefix="build") as threads:
-        return [one.result() for one in [threads.submit(work) for work in works]]
+        return [future.result() for future in [threads.submit(work) for work in works]]

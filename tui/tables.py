@@ -427,7 +427,7 @@ def needs_of_views() -> dict[str, str]:
     'GPU_WORK'
     """
     found: dict[str, str] = {}
-    for one in TABLES:
-        for report in one.reports:
-            found.setdefault(screen_of_report(report), one.needs)
+    for table in TABLES:
+        for report in table.reports:
+            found.setdefault(screen_of_report(report), table.needs)
     return {view: needs for view, needs in found.items() if needs}

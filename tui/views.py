@@ -165,7 +165,7 @@ def use_view_keys(keys: Mapping[str, tuple[str, str]]) -> None:
     Args:
         keys: For each view the first key as it is written, and all keys as Textual names them.
     """
-    VIEWS[:] = [replace(one, key=keys[one.name][0], keys=keys[one.name][1]) for one in DEFAULT_VIEWS]
+    VIEWS[:] = [replace(view, key=keys[view.name][0], keys=keys[view.name][1]) for view in DEFAULT_VIEWS]
 
 
 def view(name: str) -> View:

@@ -147,31 +147,31 @@ class Cache:
 
     def waits_for(self, sources: Sequence[str]) -> bool:
         """Whether a profile of these sources is of one file that is to be cached."""
-        return [one.path for one in (*self._read.values(), *self._spooled.values())] == list(sources)
+        return [content.path for content in (*self._read.values(), *self._spooled.values())] == list(sources)
 
     def add(self, path: str, results: Mapping[str, pl.DataFrame]) -> None:
         """Cache also frames computed from a file."""
         for waiting in (self._read, self._spooled):
-            for name, one in waiting.items():
-                if one.path == path:
-                    waiting[name] = replace(one, results=results)
+            for name, content in waiting.items():
+                if content.path == path:
+                    waiting[name] = replace(content, results=results)
 
     def write(self) -> None:
         """Write what was loaded to the cache; errors are ignored."""
         while self._spooled and not self._stop.is_set():
-            name, one = self._spooled.popitem()
+            name, content = self._spooled.popitem()
             with suppress(OSError, StoppedError, DamagedError, pl.exceptions.PolarsError, ValueError, MemoryError):
-                add_results(name, one.results, self._stop.is_set)
+                add_results(name, content.results, self._stop.is_set)
         while self._read and not self._stop.is_set():
-            name, one = self._read.popitem()
+            name, content = self._read.popitem()
             with suppress(OSError, StoppedError, pl.exceptions.PolarsError, ValueError, struct.error, MemoryError):
                 with opened_folder(make=True):
                     most = limit()
-                size = sum(int(data.estimated_size()) for data in one.profile.frames.values())
+                size = sum(int(data.estimated_size()) for data in content.profile.frames.values())
                 if size <= most:
                     # Also before writing: otherwise the disk would have to hold both.
                     evict(most=most - size)
-                    write(name, one, self._stop.is_set)
+                    write(name, content, self._stop.is_set)
                     evict(most=most, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:

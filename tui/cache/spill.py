@@ -292,7 +292,7 @@ def held_bytes(result: Any) -> int:
         return 0 if _is_all_null(result) or is_mapped(result) else int(result.estimated_size())
     if isinstance(result, pl.DataFrame):
         return sum(held_bytes(result.select(name).to_series()) for name in result.columns)
-    return sum(held_bytes(one) for one in _inside(result))
+    return sum(held_bytes(part) for part in _inside(result))
 
 
 def _inside(result: Any) -> Iterable[Any]:
@@ -316,9 +316,9 @@ def _spilled(result: Any) -> Any:
             return result
         return pl.DataFrame(_columns([result.select(name).to_series() for name in result.columns]))
     if isinstance(result, tuple) and type(result) is tuple:
-        return tuple(_spilled(one) for one in result)
+        return tuple(_spilled(part) for part in result)
     if isinstance(result, list):
-        result[:] = [_spilled(one) for one in result]
+        result[:] = [_spilled(part) for part in result]
     elif isinstance(result, dict):
         for key, value in result.items():
             result[key] = _spilled(value)

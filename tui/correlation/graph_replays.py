@@ -201,7 +201,7 @@ def _matched(
         key: tuple[object, ...] = (row["session"], row["streams"] == 1, tuple(row["code"]))
         keys.append(key)
         if key not in fitting:
-            own = [one for one in captures if _fits(one, row["code"], one_stream=row["streams"] == 1)]
+            own = [capture for capture in captures if _fits(capture, row["code"], one_stream=row["streams"] == 1)]
             fitting[key] = own or _same_work_outside_graph(profile, row["session"], row["row"], row["code"], codes)
     turn: Counter[tuple[tuple[object, ...], int | None]] = Counter()
     rounds = Counter(zip(keys, groups["iteration"], strict=True))

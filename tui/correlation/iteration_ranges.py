@@ -75,7 +75,7 @@ def server_steps(names: pl.Series) -> pl.DataFrame:
         return pl.col(of).struct.field(group).cast(pl.Int64, strict=False)
 
     def first(group: str, *of: str) -> pl.Expr:
-        return pl.coalesce(number(one, group) for one in of)
+        return pl.coalesce(number(pattern, group) for pattern in of)
 
     mode = pl.col("sglang").struct.field("mode")
     numbers = parts.select(

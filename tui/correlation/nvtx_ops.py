@@ -228,12 +228,12 @@ def _around_iterations(ranges: pl.DataFrame) -> Flags:
     end = start + ranges["duration_ns"].to_numpy()
     marks = ranges["iteration"].is_not_null().to_numpy()
     around = marks.copy()
-    for one in np.unique(thread[marks]):
-        here = np.flatnonzero(marks & (thread == one))
+    for code in np.unique(thread[marks]):
+        here = np.flatnonzero(marks & (thread == code))
         # Iterations do not overlap: if one is within a range, so is the first that begins in it.
         following = np.searchsorted(start[here], start)
         first = here[np.minimum(following, len(here) - 1)]
-        around |= (thread == one) & (following < len(here)) & (end[first] <= end)
+        around |= (thread == code) & (following < len(here)) & (end[first] <= end)
     return around
 
 
@@ -334,7 +334,7 @@ def read_texts(texts: pl.Series) -> pl.DataFrame:
         **{column: pl.lit(None, pl.String) for column in ("dtype", "stack", "modules")},
     )
     known = {
-        one: parsed for one in texts.filter(texts.str.starts_with("{")) if (parsed := _read_literal(one)) is not None
+        text: parsed for text in texts.filter(texts.str.starts_with("{")) if (parsed := _read_literal(text)) is not None
     }
     if not known:
         return plain.select(*_NAMES)
@@ -352,18 +352,18 @@ def _frame(known: Mapping[str, RangeText]) -> pl.DataFrame:
     rows = [
         {
             "text": text,
-            "op_name": one.name,
-            "role": str(one.role),
-            "framework": one.framework,
-            "call": one.call,
-            "backward": one.backward,
-            "seq": one.seq,
-            "input_shapes": one.shapes,
-            "dtype": one.dtype,
-            "stack": one.stack,
-            "modules": one.group,
+            "op_name": parsed.name,
+            "role": str(parsed.role),
+            "framework": parsed.framework,
+            "call": parsed.call,
+            "backward": parsed.backward,
+            "seq": parsed.seq,
+            "input_shapes": parsed.shapes,
+            "dtype": parsed.dtype,
+            "stack": parsed.stack,
+            "modules": parsed.group,
         }
-        for text, one in known.items()
+        for text, parsed in known.items()
     ]
     return pl.DataFrame(rows, schema=_NAMES)
 

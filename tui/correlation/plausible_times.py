@@ -145,7 +145,7 @@ def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Repo
     for name, columns in DURATIONS.items():
         longest = MAX_SUM_NS if name == "summary" else MAX_NS
         plausible = {column: is_plausible_duration(column, longest) for column in columns}
-        bad = ~pl.all_horizontal(one.fill_null(True) for one in plausible.values())
+        bad = ~pl.all_horizontal(condition.fill_null(True) for condition in plausible.values())
         if not frames[name].select(bad.any()).item():
             continue
         reason = f"{_LABELS[name]} with an impossible duration (negative or too long), which is shown as unknown"

@@ -331,9 +331,11 @@ def _check_proftui(client: Client) -> None:
     # A function of the standard library: a worker without proftui could not run one of ours.
     found: dict[str, Any] = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
     hint = f"pip install 'proftui[dask]=={tui.__version__}' there"
-    without = {one: "no" if isinstance(there, ModuleNotFoundError) else "" for one, there in found.items()}
+    without = {worker: "no" if isinstance(there, ModuleNotFoundError) else "" for worker, there in found.items()}
     _raise_for_workers(without, "has {} proftui", hint)
-    others = {one: _unable_text(there) or ("" if there == tui.__version__ else there) for one, there in found.items()}
+    others = {
+        worker: _unable_text(there) or ("" if there == tui.__version__ else there) for worker, there in found.items()
+    }
     _raise_for_workers(others, f"has proftui {{}} (here {tui.__version__})", hint)
 
 

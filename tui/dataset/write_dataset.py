@@ -281,7 +281,7 @@ def _identity(path: str) -> tuple[int | None, int | None, str | None]:
         status = os.stat(path)  # noqa: PTH116 (a name may be no text)
         if stat.S_ISDIR(status.st_mode):
             files = sorted((entry.name, entry.stat()) for entry in os.scandir(path) if entry.is_file())
-            described = [(name, one.st_size, one.st_mtime_ns) for name, one in files]
+            described = [(name, status.st_size, status.st_mtime_ns) for name, status in files]
             size, modified = sum(size for _, size, _ in described), max((at for _, _, at in described), default=0)
             return size, modified, hashlib.sha256(repr(described).encode(errors="replace")).hexdigest()
         if not stat.S_ISREG(status.st_mode):

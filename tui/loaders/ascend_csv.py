@@ -424,10 +424,14 @@ def one_session_a_run(profiles: Sequence[Profile]) -> list[Profile]:
     The session has the file of the kernels for its source; rows of other files have no line. Where several files have
     kernels they are those of several runs, and stay apart.
     """
-    tables = [one for one in profiles if set(one["sessions"]["format"]) <= _OF_A_RUN and one["sessions"].height == 1]
-    if len(tables) < 2 or sum(one["activities"].height > 0 for one in tables) > 1:
+    tables = [
+        profile
+        for profile in profiles
+        if set(profile["sessions"]["format"]) <= _OF_A_RUN and profile["sessions"].height == 1
+    ]
+    if len(tables) < 2 or sum(profile["activities"].height > 0 for profile in tables) > 1:
         return list(profiles)
-    main = next((position for position, one in enumerate(tables) if one["activities"].height), 0)
+    main = next((position for position, profile in enumerate(tables) if profile["activities"].height), 0)
     run = merge_profiles(tables)
     origins = run["sessions"]["origin_ns"]
     zero = origins.min()
@@ -450,5 +454,5 @@ def one_session_a_run(profiles: Sequence[Profile]) -> list[Profile]:
     )
     frames["devices"] = frames["devices"].unique("device", keep="first", maintain_order=True)
     merged = Profile(frames, run.sources, run.texts, run.partial)
-    others = {id(one) for one in tables[1:]}
-    return [merged if one is tables[0] else one for one in profiles if id(one) not in others]
+    others = {id(profile) for profile in tables[1:]}
+    return [merged if profile is tables[0] else profile for profile in profiles if id(profile) not in others]

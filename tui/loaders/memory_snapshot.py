@@ -51,7 +51,7 @@ _OPCODE_SIZES: Final = {
 """Opcodes with a length prefix: its struct format and its size."""
 _PUT: Final = b"r"
 _STOP: Final = b"."
-_NAMES: Final = {one.code.encode("latin-1"): one.name for one in pickletools.opcodes}
+_NAMES: Final = {opcode.code.encode("latin-1"): opcode.name for opcode in pickletools.opcodes}
 _LONGEST_ARGUMENT: Final = 1002
 """Bytes of the longest opcode that `_SAFE_OPCODES` matches."""
 
@@ -427,7 +427,7 @@ class MemorySnapshotLoader:
         if (
             isinstance(snapshot, list)
             and snapshot
-            and all(isinstance(one, dict) and "blocks" in one for one in snapshot)
+            and all(isinstance(segment, dict) and "blocks" in segment for segment in snapshot)
         ):
             snapshot = {"segments": snapshot}
         if not isinstance(snapshot, dict) or not snapshot.keys() & {"segments", "device_traces"}:

@@ -240,7 +240,7 @@ class PacketReader:
 
     def _numbered(self, sequences: Integers) -> Integers:
         known, inverse = np.unique(sequences, return_inverse=True)
-        codes = [self._sequences.setdefault(one, len(self._sequences)) for one in known.tolist()]
+        codes = [self._sequences.setdefault(key, len(self._sequences)) for key in known.tolist()]
         self._epochs = np.append(self._epochs, np.zeros(len(self._sequences) - len(self._epochs), np.int64))
         return np.array(codes, np.int64)[inverse]
 
@@ -248,8 +248,8 @@ class PacketReader:
         width = int(epoch.max(initial=0)) + 1
         known, inverse = np.unique(sequence * width + epoch, return_inverse=True)
         codes = np.empty(len(known), np.int64)
-        for position, one in enumerate(known.tolist()):
-            code = self._states.setdefault(divmod(one, width), self._state_count)
+        for position, key in enumerate(known.tolist()):
+            code = self._states.setdefault(divmod(key, width), self._state_count)
             self._state_count = max(self._state_count, code + 1)
             codes[position] = code
         return codes[inverse]
@@ -398,7 +398,9 @@ def learn_tracks(packets: Packets, made: Tracks) -> None:
         known = made.setdefault(uuid, {"uuid": uuid, "parent": None, "name": None, "pid": None, "tid": None})
         told = {
             "parent": int(fields.ints(5)[row]) if fields.has(5)[row] else None,
-            "name": next((one[row] for one in (*names, thread_names, process_names) if one[row]), None),
+            "name": next(
+                (candidates[row] for candidates in (*names, thread_names, process_names) if candidates[row]), None
+            ),
             "pid": process[0][row] if process[0][row] is not None else thread[0][row],
             "tid": thread[1][row],
         }
@@ -427,8 +429,11 @@ def _nested_numbers(wire: WireReader, fields: Messages, number: int, wanted: tup
     begin, end = fields.spans(number).last_by_owner(fields.count)
     inner = wire.messages(np.maximum(begin, 0), np.maximum(end, 0), dict.fromkeys(wanted, FieldKind.INT))
     return [
-        [value if has else None for value, has in zip(inner.ints(one).tolist(), inner.has(one).tolist(), strict=True)]
-        for one in wanted
+        [
+            value if has else None
+            for value, has in zip(inner.ints(field).tolist(), inner.has(field).tolist(), strict=True)
+        ]
+        for field in wanted
     ]
 
 
@@ -490,12 +495,12 @@ class TrackEvents:
             track=self._numbered(slices["track"]),
         ).select(_SLICE)
         # A column without values takes no memory.
-        self._slices.append(found.select(_as_int32(one) for one in found if one.null_count() < len(one)))
+        self._slices.append(found.select(_as_int32(column) for column in found if column.null_count() < len(column)))
         self.held += found.height
 
     def _numbered(self, tracks: pl.Series) -> pl.Series:
         known = tracks.unique()
-        codes = [self._tracks.setdefault(one, len(self._tracks)) for one in known.to_list()]
+        codes = [self._tracks.setdefault(uuid, len(self._tracks)) for uuid in known.to_list()]
         return tracks.replace_strict(known, codes, return_dtype=pl.Int32)
 
     def tracks(self) -> pl.DataFrame:

@@ -100,7 +100,7 @@ _LIKELY: Final = 0.5
 
 def formats() -> tuple[Format, ...]:
     """Every format that can be opened."""
-    return tuple(one for loader in LOADERS for one in loader.formats)
+    return tuple(known for loader in LOADERS for known in loader.formats)
 
 
 def load(
@@ -144,7 +144,7 @@ def _with_replayed_ops(profile: Profile, cache: ProfileCache | None) -> Profile:
     beside = {Path(source).parent / CAPTURES for source in profile.sources if source != STANDARD_INPUT}
     issues: list[dict[str, str]] = []
     captures: list[Profile] = []
-    for folder in sorted(one for one in beside if one.is_dir()):
+    for folder in sorted(folder for folder in beside if folder.is_dir()):
         for file in profile_files(str(folder)):
             try:
                 if file not in profile.sources and is_profile(file):
@@ -174,9 +174,9 @@ def _size_of(capture: str) -> str:
     path = Path(capture)
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         details = path.parent / "execution_details.json"
-        for one in json.loads(details.read_bytes()) if details.stat().st_size <= MAX_DETAILS else ():
-            if one["file"] == path.name:
-                return f" for a batch of {int(one['batch_size'])} ({str(one['mode'])[:40]})"
+        for graph in json.loads(details.read_bytes()) if details.stat().st_size <= MAX_DETAILS else ():
+            if graph["file"] == path.name:
+                return f" for a batch of {int(graph['batch_size'])} ({str(graph['mode'])[:40]})"
     return ""
 
 
@@ -218,7 +218,10 @@ def _names_of_nodes(file: Path) -> dict[int, str]:
     names = {}
     for node, given in rows.items() if isinstance(rows, dict) else ():
         own = given if isinstance(given, list) else [given]
-        texts = [one.get("name") or one.get("module_fqn") if isinstance(one, dict) else one for one in own]
+        texts = [
+            annotation.get("name") or annotation.get("module_fqn") if isinstance(annotation, dict) else annotation
+            for annotation in own
+        ]
         known = [text for text in texts if isinstance(text, str) and text]
         if known and re.fullmatch(r"[0-9]{1,19}", str(node)) and int(node) < 1 << 63:
             names[int(node)] = known[-1][:1000]
@@ -287,9 +290,9 @@ def _named(format_in: str) -> Loader:
         if text_format.format.name == format_in:
             return TextLogLoader((text_format,))
     for loader in LOADERS:
-        if any(one.name == format_in for one in loader.formats):
+        if any(known.name == format_in for known in loader.formats):
             return (loader.only(format_in) or loader) if isinstance(loader, DatabaseLoader) else loader
-    raise ProftuiError(f"unknown format {format_in}", f"choose one of {', '.join(one.name for one in formats())}")
+    raise ProftuiError(f"unknown format {format_in}", f"choose known of {', '.join(known.name for known in formats())}")
 
 
 def _is_folder(path: str) -> bool:
@@ -344,8 +347,8 @@ def recognized_format(path: str) -> str:
     if isinstance(loader, DatabaseLoader):
         return loader.claimed_format(source)
     if isinstance(loader, TextLogLoader):
-        single = (TextLogLoader((one,)) for one in _TEXT_FORMATS)
-        likely = (one.formats[0].name for one in single if one.probe(source.head, source.name) >= _LIKELY)
+        single = (TextLogLoader((text_format,)) for text_format in _TEXT_FORMATS)
+        likely = (loader.formats[0].name for loader in single if loader.probe(source.head, source.name) >= _LIKELY)
         return next(likely, loader.formats[0].name)
     return loader.formats[0].name
 

@@ -114,10 +114,10 @@ def _columns(header: str) -> list[_Column] | None:
     columns = [_Column("name", "")]
     for title in _APART.split(header[found.end() :].strip()):
         column = _column(title)
-        if column.name in (one.name for one in columns):
+        if column.name in (known_column.name for known_column in columns):
             return None
         columns.append(column)
-    known = {one.name for one in columns} - {"name", "overload", "calls", "node", "input_shapes"}
+    known = {column.name for column in columns} - {"name", "overload", "calls", "node", "input_shapes"}
     return columns if any(not name.startswith("? ") for name in known) else None
 
 
@@ -266,7 +266,7 @@ class _Tables:
             return True
         if (rule := _rule(text)) is not None and self._ruled(rule, line):
             return True
-        table = next((one for one in self._tables if one.tag.match(text)), None)
+        table = next((open_table for open_table in self._tables if open_table.tag.match(text)), None)
         if table is not None and self._taken(table, line):
             self._stray = 0
             return True
@@ -281,15 +281,17 @@ class _Tables:
             tag, header = found
             columns = _columns(header.text)
             assert columns is not None, "stored only with columns"
-            for other in [one for one in self._tables if one.tag.pattern == tag.pattern]:
+            for other in [open_table for open_table in self._tables if open_table.tag.pattern == tag.pattern]:
                 self._end(other)
-            self._tables = sorted([*self._tables, _Table(header, columns, tag)], key=lambda one: -len(one.tag.pattern))
+            self._tables = sorted(
+                [*self._tables, _Table(header, columns, tag)], key=lambda open_table: -len(open_table.tag.pattern)
+            )
             self._headers.remove(header)
             self._stray = 0
             if len(self._tables) > _MOST_TABLES:
                 self._end(self._tables[0])
             return True
-        table = next((one for one in self._tables if one.tag.match(line.text)), None)
+        table = next((open_table for open_table in self._tables if open_table.tag.match(line.text)), None)
         if table is not None and not table.is_closed and table.rows:
             table.is_closed, table.last_line = True, line.number
             return True
@@ -326,7 +328,7 @@ class _Tables:
 
     def close(self) -> None:
         """Finish the open tables."""
-        for table in sorted(self._tables, key=lambda one: one.header.number):
+        for table in sorted(self._tables, key=lambda open_table: open_table.header.number):
             if not table.is_closed and table.rows:
                 self._collector.issue(
                     "warning",

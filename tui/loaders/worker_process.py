@@ -210,7 +210,7 @@ class WorkerProcess:
             sizes = self._numbers(count)
             if size + sum(sizes) > at_most:
                 raise WorkerLostError(f"a message of {size + sum(sizes):,} bytes, more than the limit of {at_most:,}")
-            data, *buffers = parts = [bytearray(one) for one in (size, *sizes)]
+            data, *buffers = parts = [bytearray(size) for size in (size, *sizes)]
             self._fill(parts)
             return pickle.loads(data, buffers=buffers)
         except (OSError, ValueError, LookupError, pickle.UnpicklingError) as error:
@@ -295,7 +295,7 @@ class Channel:
         """
         size, count = _numbers(self._read(2 * _SIZE_BYTES))
         sizes = _numbers(self._read(_SIZE_BYTES * count))
-        data, *buffers = [self._read(one) for one in (size, *sizes)]
+        data, *buffers = [self._read(size) for size in (size, *sizes)]
         return pickle.loads(data, buffers=buffers)
 
     def send(self, message: object) -> None:
@@ -307,9 +307,9 @@ class Channel:
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
         raw = [buffer.raw() for buffer in buffers]
-        self._outgoing.write(_head(len(data), len(raw), *(len(one) for one in raw)) + data)
-        for one in raw:
-            self._outgoing.write(one)
+        self._outgoing.write(_head(len(data), len(raw), *(len(buffer) for buffer in raw)) + data)
+        for buffer in raw:
+            self._outgoing.write(buffer)
         self._outgoing.flush()
 
     def _read(self, size: int) -> bytes:

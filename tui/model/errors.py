@@ -114,8 +114,8 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     # Imported here because every command imports this file.
     from difflib import get_close_matches
 
-    known = {one.lower(): one for one in candidates}
+    known = {candidate.lower(): candidate for candidate in candidates}
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
-    begins = [one for one in known if len(name) > 2 and one.startswith(name.lower())]
+    begins = [candidate for candidate in known if len(name) > 2 and candidate.startswith(name.lower())]
     matches = [known[match] for match in (*close, *begins)]
     return f"did you mean {matches[0]}?" if matches else ""

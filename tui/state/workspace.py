@@ -74,7 +74,7 @@ def opened_files() -> dict[str, OpenedFile]:
     for path, entry in _store().read().entries.items():
         with suppress(msgspec.ValidationError, RecursionError):
             found[path] = msgspec.convert(entry, OpenedFile)
-    return dict(sorted(found.items(), key=lambda one: one[1].opened))
+    return dict(sorted(found.items(), key=lambda item: item[1].opened))
 
 
 def remember_opened(path: str, figures: FirstFigures | None) -> str:

@@ -134,7 +134,7 @@ class ArgsPattern:
             position = position + digits
             numbers.append(number)
             if not good.all():
-                at, position, numbers = at[good], position[good], [one[good] for one in numbers]
+                at, position, numbers = at[good], position[good], [number[good] for number in numbers]
                 if not len(at):
                     return None
         end = args.ends[at] - len(CLOSES)
@@ -148,7 +148,7 @@ class ArgsPattern:
         good &= position <= end
         if not good.any():
             return None
-        return PatternMatch(at[good], [one[good] for one in numbers], position[good], end[good])
+        return PatternMatch(at[good], [number[good] for number in numbers], position[good], end[good])
 
     @property
     def size_bytes(self) -> int:
@@ -391,7 +391,7 @@ class ArgsDecoder:
                 spelt.setdefault(column, []).append((-position, values, has))
         found = []
         for column, spellings in spelt.items():
-            spellings.sort(key=lambda one: one[0])
+            spellings.sort(key=lambda spelling: spelling[0])
             _, values, has = spellings[0]
             for _, better, also in spellings[1:]:
                 values, has = np.where(also, better, values), has | also
@@ -401,9 +401,13 @@ class ArgsDecoder:
     @staticmethod
     def _column(kind: ArgKind, of_type: Any, values: Sequence[Any], texts: TextCodes) -> npt.NDArray[Any]:
         if kind is ArgKind.INTEGER:
-            return _whole_numbers(values) if of_type is int else np.array([integer_of(one) for one in values], np.int64)
+            return (
+                _whole_numbers(values)
+                if of_type is int
+                else np.array([integer_of(value) for value in values], np.int64)
+            )
         if kind is ArgKind.NUMBER:
-            return np.array(values if of_type is float else [float_of(one) for one in values], np.float64)
+            return np.array(values if of_type is float else [float_of(value) for value in values], np.float64)
         return codes_of(map(bytes, values), texts, len(values))
 
     def _one_by_one(self, raws: Sequence[Raw | bytes], rows: Ints, texts: TextCodes) -> list[ArgValues]:
@@ -478,11 +482,11 @@ def integers_of(values: Sequence[Any]) -> Ints:
     """Whole numbers, also from text; `NULL` for other values."""
     if set(map(type, values)) <= {int}:
         return _whole_numbers(values)
-    return np.array([integer_of(one) for one in values], np.int64)
+    return np.array([integer_of(value) for value in values], np.int64)
 
 
 def _whole_numbers(values: Sequence[int]) -> Ints:
     try:
         return np.fromiter(values, np.int64, len(values))
     except OverflowError:
-        return np.array([integer_of(one) for one in values], np.int64)
+        return np.array([integer_of(value) for value in values], np.int64)

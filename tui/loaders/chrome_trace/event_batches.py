@@ -63,8 +63,8 @@ class Anomaly(Enum):
         if count == 1:
             return f"1 {self.value[1]}"
         words = self.value[1]
-        for one, several in _PLURALS:
-            words = words.replace(one, several)
+        for singular, several in _PLURALS:
+            words = words.replace(singular, several)
         return f"{count:,} {words}"
 
 
@@ -183,7 +183,8 @@ class EventRows:
             return None if column is None else column[keep]
 
         args = [
-            ArgValues(one.column, position[one.rows[keep[one.rows]]], one.values[keep[one.rows]]) for one in self.args
+            ArgValues(values.column, position[values.rows[keep[values.rows]]], values.values[keep[values.rows]])
+            for values in self.args
         ]
         return EventRows(
             cat=kept(self.cat),
@@ -209,14 +210,14 @@ def merge_rows(parts: Sequence[EventRows], positions: Sequence[Ints]) -> EventRo
     row[order] = np.arange(len(order))
     ends = np.cumsum([len(part) for part in parts]).tolist()
     args = [
-        ArgValues(one.column, row[end - len(part) :][one.rows], one.values)
+        ArgValues(values.column, row[end - len(part) :][values.rows], values.values)
         for part, end in zip(parts, ends, strict=True)
-        for one in part.args
+        for values in part.args
     ]
 
     def whole(column: str) -> Any:
         columns = [getattr(part, column) for part in parts]
-        return None if any(one is None for one in columns) else np.concatenate(columns)[order]
+        return None if any(column_part is None for column_part in columns) else np.concatenate(columns)[order]
 
     cat, name, pid, tid, start_ns = map(whole, ("cat", "name", "pid", "tid", "start_ns"))
     duration_ns, line, phase, number = map(whole, ("duration_ns", "line", "phase", "number"))
@@ -324,7 +325,7 @@ class Packer:
             names=batch.names,
             anomalies=batch.anomalies,
             categories={batch.texts[code - 1] if code else None: int(counts[code]) for code in found},
-            seen=frozenset(self._args[one.column].column for one in complete.args if _has_any(one.values)),
+            seen=frozenset(self._args[values.column].column for values in complete.args if _has_any(values.values)),
             first_ns=int(complete.start_ns.min()) if len(complete) else None,
             rows=len(complete) + len(batch.instants) + len(flows),
             events=batch.events,
@@ -359,9 +360,9 @@ class Packer:
         ):
             if values is not None and (wanted is None or name in wanted):
                 columns[name] = np.ascontiguousarray(values)
-        for one in rows.args:
-            arg = self._args[one.column]
-            if not len(one.rows) or (wanted is not None and arg.column not in wanted):
+        for values in rows.args:
+            arg = self._args[values.column]
+            if not len(values.rows) or (wanted is not None and arg.column not in wanted):
                 continue
             is_text = arg.kind in (ArgKind.TEXT, ArgKind.TRIPLE)
             if arg.column not in columns:
@@ -371,7 +372,7 @@ class Packer:
                     if arg.kind is ArgKind.INTEGER
                     else np.full(len(rows), null, dtype)
                 )
-            columns[arg.column][one.rows] = codes[one.values] if is_text else one.values
+            columns[arg.column][values.rows] = codes[values.values] if is_text else values.values
         return PackedRows(len(rows), columns)
 
 

@@ -306,9 +306,9 @@ class _PartBuilder:
             else:  # a literal takes no memory
                 kind = self.kinds.get(name)
                 dtype = _BASE[name] if kind is None else _DTYPES[kind]
-                missing += [pl.lit(None, dtype).alias(one) for one in self._names_of(name)]
+                missing += [pl.lit(None, dtype).alias(column) for column in self._names_of(name)]
         self.waiting.clear()
-        order = [one for name in self.columns for one in self._names_of(name)]
+        order = [column for name in self.columns for column in self._names_of(name)]
         if columns:
             return pl.DataFrame(columns).with_columns(missing).select(order)
         return pl.select(missing).clear().select(order)

@@ -259,15 +259,15 @@ def cleaned(value: Any) -> Any:
     top = [value]
     waiting: list[list[Any] | dict[str, Any]] = [top]
     while waiting:
-        one = waiting.pop()
+        container = waiting.pop()
         inner: Iterable[Any]
-        if isinstance(one, dict):
-            members = [(_clean(key), _cleaned_text(value)) for key, value in one.items()]
-            one.clear()
-            one.update(members)
-            inner = one.values()
+        if isinstance(container, dict):
+            members = [(_clean(key), _cleaned_text(value)) for key, value in container.items()]
+            container.clear()
+            container.update(members)
+            inner = container.values()
         else:
-            inner = one[:] = [_cleaned_text(value) for value in one]
+            inner = container[:] = [_cleaned_text(value) for value in container]
         waiting += [value for value in inner if isinstance(value, list | dict)]
     return top[0]
 

@@ -131,7 +131,7 @@ class TorchFlows:
             RecursionError: A second line is nested too deep.
             NotProvenError: A second line repeats a key of the first line.
         """
-        cats, names = np.array([_codes_of_line(one, texts) for one in self.second_lines], np.int32).reshape(-1, 2).T
+        cats, names = np.array([_codes_of_line(line, texts) for line in self.second_lines], np.int32).reshape(-1, 2).T
         phases = np.zeros(256, np.int32)
         for letter in np.flatnonzero(np.bincount(self.phase)).tolist():
             phases[letter] = texts[chr(letter)]
@@ -180,13 +180,13 @@ def find_torch_flows(data: bytes, text: Bytes, begins: Ints, opens: Ints, closes
     second = opens[at[found]] + 2
     second_line, second_lines = _distinct_lines(data, text, begins[second], begins[second + 1])
     found, second_line = found[second_line >= 0], second_line[second_line >= 0]
-    number, pid, tid = (one[found] for one in numbers)
+    number, pid, tid = (column[found] for column in numbers)
     return TorchFlows(at[found], phase[found], number, pid, tid, start_ns[found], second_lines, second_line)
 
 
 def _one_of(letters: Bytes, wanted: frozenset[str]) -> Mask:
     table = np.zeros(256, np.bool_)
-    table[[ord(one) for one in wanted]] = True
+    table[[ord(letter) for letter in wanted]] = True
     return table[letters]
 
 
@@ -219,10 +219,10 @@ def _codes(values: Ints, texts: TextCodes) -> npt.NDArray[np.int32]:
     if largest < _SMALL:
         distinct = np.flatnonzero(np.bincount(values))
         codes = np.zeros(largest + 1, np.int32)
-        codes[distinct] = [texts[one] for one in distinct.tolist()]
+        codes[distinct] = [texts[value] for value in distinct.tolist()]
         return codes[values]
     distinct, which = np.unique(values, return_inverse=True)
-    return np.array([texts[one] for one in distinct.tolist()], np.int32)[which]
+    return np.array([texts[value] for value in distinct.tolist()], np.int32)[which]
 
 
 _NEWLINE, _COMMA = b"\n,"

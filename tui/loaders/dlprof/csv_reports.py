@@ -537,8 +537,8 @@ class _DlprofReader:
         lines = list(self._headless)
         self._headless.clear()
         summary = DlprofSummary(self._collector, FORMAT.name, lines[0], ends=_ENDS, has_title=False)
-        for one in lines:
-            summary.take(one)
+        for headless in lines:
+            summary.take(headless)
         return summary
 
     def finish(self) -> None:

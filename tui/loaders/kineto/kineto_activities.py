@@ -110,7 +110,7 @@ def _copy_kind(name: str) -> str | None:
 
 
 def _full_name(direction: re.Match[str]) -> str:
-    source, target = ("D" if one == "D" else "H" for one in direction.groups())
+    source, target = ("D" if letter == "D" else "H" for letter in direction.groups())
     return f"{source}to{target}"
 
 
@@ -448,12 +448,12 @@ def report_unread(roles: Roles, collector: Collector) -> None:
     collector.issue("info", None, "", reason)
 
 
-def _counted(count: int, one: str, several: str) -> str:
-    return f"1 {one}" if count == 1 else f"{count:,} {several}"
+def _counted(count: int, singular: str, several: str) -> str:
+    return f"1 {singular}" if count == 1 else f"{count:,} {several}"
 
 
-def _left_out(count: int, one: str) -> str:
-    return f"{_counted(count, one, one + 's')} {'is' if count == 1 else 'are'} left out"
+def _left_out(count: int, singular: str) -> str:
+    return f"{_counted(count, singular, singular + 's')} {'is' if count == 1 else 'are'} left out"
 
 
 def _report_no_gpu_work(roles: Roles, events: KinetoEvents, collector: Collector) -> None:

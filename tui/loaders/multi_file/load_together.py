@@ -143,15 +143,15 @@ def _file_of(path: str) -> str:
 
 def _with_file_names(wanted: Sequence[WantedFile], outcomes: Sequence[FileOutcome]) -> list[FileOutcome]:
     """The outcomes with ranks inferred from file names, and partial profiles labeled with their file."""
-    found = with_ranks([one.path for one in wanted], [outcome.profile for outcome in outcomes])
+    found = with_ranks([file.path for file in wanted], [outcome.profile for outcome in outcomes])
     return [
         outcome
         if profile is None
         else replace(
             outcome,
-            profile=replace(profile, partial=f"{Path(one.path).name} {profile.partial}" if profile.partial else ""),
+            profile=replace(profile, partial=f"{Path(file.path).name} {profile.partial}" if profile.partial else ""),
         )
-        for one, outcome, profile in zip(wanted, outcomes, found, strict=True)
+        for file, outcome, profile in zip(wanted, outcomes, found, strict=True)
     ]
 
 
@@ -180,12 +180,12 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
     Raises:
         ProftuiError: No file of it can be read.
     """
-    profiles = [one.profile for one in outcomes.values() if one.profile is not None]
-    errors = [one.error for one in outcomes.values() if one.error is not None]
+    profiles = [outcome.profile for outcome in outcomes.values() if outcome.profile is not None]
+    errors = [outcome.error for outcome in outcomes.values() if outcome.error is not None]
     passed_over = [
         Path(file).name
-        for file, one in outcomes.items()
-        if one.profile is None and one.error is None and not one.was_stopped
+        for file, outcome in outcomes.items()
+        if outcome.profile is None and outcome.error is None and not outcome.was_stopped
     ]
     if not profiles:
         if len(errors) + len(passed_over) == 1 and errors:

@@ -83,7 +83,7 @@ def _counting(texts: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[i
 def with_ranks(paths: Sequence[str], profiles: Sequence[Profile | None]) -> list[Profile | None]:
     """The profiles; those without a recorded rank get the rank in their file name."""
     ranks = ranks_in_names(paths)
-    taken = {rank for one in profiles if one is not None for rank in one["sessions"]["rank"].drop_nulls()}
+    taken = {rank for profile in profiles if profile is not None for rank in profile["sessions"]["rank"].drop_nulls()}
     return [
         None if profile is None else profile if rank is None or rank in taken else _with_rank(profile, rank)
         for profile, rank in zip(profiles, ranks, strict=True)

@@ -172,12 +172,12 @@ class _ParallelReader:
     ) -> None:
         self._wanted, self._read_here, self._format_in, self._cache = wanted, read_here, format_in, cache
         self._report = report
-        folders = {os.path.dirname(one.path) for one in wanted}  # noqa: PTH120 (as it was given)
+        folders = {os.path.dirname(file.path) for file in wanted}  # noqa: PTH120 (as it was given)
         self._called = folders.pop() if len(folders) == 1 else wanted[0].path
-        self._costs: list[Cost] = [costs(one.path) for one in wanted]
+        self._costs: list[Cost] = [costs(file.path) for file in wanted]
         self._free_bytes = memory_for_loading()
         self._threads = min(available_cores(), len(wanted), _MOST_PROCESSES)
-        files = [FileProgress(one.path, cost.size) for one, cost in zip(wanted, self._costs, strict=True)]
+        files = [FileProgress(file.path, cost.size) for file, cost in zip(wanted, self._costs, strict=True)]
         self._state = _State(files, [None] * len(files), [0] * len(files))
         self._changed = threading.Condition()
         self._here = threading.Lock()
@@ -204,21 +204,23 @@ class _ParallelReader:
             self._kill()
             raise
         self._report_progress()
-        return [one if one is not None else FileOutcome(was_stopped=True) for one in self._state.outcomes]
+        return [outcome if outcome is not None else FileOutcome(was_stopped=True) for outcome in self._state.outcomes]
 
     # --- in the caller's thread ---------------------------------------------------------------------------------------
 
     def _report_progress(self) -> bool:
         with self._changed:
             files, rows = tuple(self._state.files), sum(self._state.rows)
-        done = sum(one.bytes_total if one.state in (DONE, LEFT_OUT) else one.bytes_read for one in files)
-        return self._report(LoadProgress(self._called, done, sum(one.bytes_total for one in files), rows, files=files))
+        done = sum(file.bytes_total if file.state in (DONE, LEFT_OUT) else file.bytes_read for file in files)
+        return self._report(
+            LoadProgress(self._called, done, sum(file.bytes_total for file in files), rows, files=files)
+        )
 
     def _stop(self) -> None:
         with self._changed:
             self._state.stopped = True
             self._state.files = [
-                replace(one, state=STOPPED) if one.state == WAITING else one for one in self._state.files
+                replace(file, state=STOPPED) if file.state == WAITING else file for file in self._state.files
             ]
             workers = tuple(self._state.workers)
             self._changed.notify_all()
@@ -292,7 +294,7 @@ class _ParallelReader:
             at: The index of the file.
             used: The thread's process, or None; replaced here.
         """
-        one = self._wanted[at]
+        file = self._wanted[at]
         if not self._costs[at].is_file:
             return self._loaded_here(at)
         if used[0] is None and self._pays():
@@ -302,16 +304,16 @@ class _ParallelReader:
             return self._loaded_here(at)
         try:
             answer, folder = worker.read(
-                one.path,
+                file.path,
                 self._format_in,
-                may_be_none=one.may_be_none,
+                may_be_none=file.may_be_none,
                 report=lambda progress: self._progress(at, progress),
             )
         except WorkerLostError as error:
             self._discard(worker)
             used[0] = None
             words = "no result in time after loading was stopped" if self._state.stopped else str(error)
-            raise ProftuiError(f"{one.path}: {words}") from error
+            raise ProftuiError(f"{file.path}: {words}") from error
         if isinstance(answer, Failed):
             raise ProftuiError(answer.message, answer.hint)
         if not isinstance(answer, Done):
@@ -336,8 +338,8 @@ class _ParallelReader:
         with self._changed:
             left = [
                 cost.unpacked
-                for cost, one in zip(self._costs, self._state.files, strict=True)
-                if one.state in (WAITING, READING)
+                for cost, file in zip(self._costs, self._state.files, strict=True)
+                if file.state in (WAITING, READING)
             ]
         return len(left) > 1 and sum(left) >= PAYS_BYTES
 

@@ -215,7 +215,7 @@ class _NcuReader:
         for (pid,), part in rows.group_by(["pid"], maintain_order=True):
             kernels = dict(part.select("id", "kernel").unique(maintain_order=True).drop_nulls().iter_rows())
             number = pid if isinstance(pid, str) else None
-            process = next((one for one in processes if self._same(one, number, kernels)), None)
+            process = next((known for known in processes if self._same(known, number, kernels)), None)
             if process is None:
                 process = _ProfiledProcess(self._open(page.line, number, part))
                 processes.append(process)
@@ -226,7 +226,7 @@ class _NcuReader:
         """Whether the launches of another page are of the same process."""
         shared = process.kernels.keys() & kernels.keys()
         same_pid = process.session.pid is None or pid is None or str(process.session.pid) == pid
-        return same_pid and all(process.kernels[one] == kernels[one] for one in shared)
+        return same_pid and all(process.kernels[launch] == kernels[launch] for launch in shared)
 
     def _summary(self, page: Page) -> None:
         rows = summary_rows(page, self._collector)

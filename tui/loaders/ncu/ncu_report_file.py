@@ -202,13 +202,13 @@ class _ReportReader:
             for table in self._spans(section, 4):
                 for shown in self._spans(table, 2):
                     result.sections.setdefault(self._text(shown, 1), title)
-        for one in self._spans(fields, _RULES):
-            self._rule(one, result)
+        for rule in self._spans(fields, _RULES):
+            self._rule(rule, result)
         return result
 
     def _shape(self, fields: Fields, number: int) -> str | None:
-        for one in self._spans(fields, number):
-            return f"({one.ints.get(1, 0)}, {one.ints.get(2, 0)}, {one.ints.get(3, 0)})"
+        for shape in self._spans(fields, number):
+            return f"({shape.ints.get(1, 0)}, {shape.ints.get(2, 0)}, {shape.ints.get(3, 0)})"
         return None
 
     def _value(self, metric: Fields) -> str | None:
@@ -249,7 +249,9 @@ class _ReportReader:
             self.host = self._text(host, 5) or self.host
         for device in self._spans(session, _DEVICES):
             attributes = {
-                self._text(one, 1): value for one in self._spans(device, 3) if (value := self._value(one)) is not None
+                self._text(metric, 1): value
+                for metric in self._spans(device, 3)
+                if (value := self._value(metric)) is not None
             }
             attributes.setdefault("device__attribute_display_name", self._text(device, 2))
             self.devices.append(attributes)
@@ -277,7 +279,14 @@ def _rows(results: list[_KernelResult], reading: _ReportReader) -> pl.DataFrame:
         }
         device = names.get("device__attribute_device_index", "0")
         major, minor = (names.get(f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
-        own = next((one for one in reading.devices if one.get("device__attribute_device_index", "0") == device), {})
+        own = next(
+            (
+                attributes
+                for attributes in reading.devices
+                if attributes.get("device__attribute_device_index", "0") == device
+            ),
+            {},
+        )
         major = major or own.get("device__attribute_compute_capability_major")
         minor = minor or own.get("device__attribute_compute_capability_minor")
         launch = {

@@ -113,8 +113,10 @@ _LAUNCH: Final[Types] = {
 
 
 def _kernels(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.DataFrame:
-    name = next((one for one in ("demangledName", "mangledName", "shortName") if tables.has(KERNELS, one)), None)
-    launch = {one: dtype for one, dtype in _LAUNCH.items() if one != "demangledName"}
+    name = next(
+        (column for column in ("demangledName", "mangledName", "shortName") if tables.has(KERNELS, column)), None
+    )
+    launch = {column: dtype for column, dtype in _LAUNCH.items() if column != "demangledName"}
     columns = {**_WHERE, **launch, **({name: pl.Int64} if name else {})}
 
     def seen(part: pl.DataFrame) -> None:
@@ -369,7 +371,7 @@ class NvtxEvents:
             else []
         )
         if rest.height:
-            types = ["none" if one is None else str(one) for one in rest["eventType"].head(_MOST_TYPES)]
+            types = ["none" if number is None else str(number) for number in rest["eventType"].head(_MOST_TYPES)]
             named = ", ".join(types) + (", ..." if rest.height > _MOST_TYPES else "")
             count = int(rest["len"].sum())
             texts.append(f"{_are_left_out(count, 'NVTX event')}: not known as ranges (event types: {named})")

@@ -290,7 +290,7 @@ def export_command(name: str) -> str:
     if path.suffix in _PACKED:
         path = path.with_suffix("")
     report = path if path.suffix in REPORT_ENDINGS else path.with_suffix(REPORT_ENDINGS[0])
-    names = [f"./{one}" if str(one).startswith("-") else str(one) for one in (path.with_suffix(".sqlite"), report)]
+    names = [f"./{file}" if str(file).startswith("-") else str(file) for file in (path.with_suffix(".sqlite"), report)]
     return shlex.join(["nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "-o", *names])
 
 

@@ -141,7 +141,7 @@ def _evict_exports(folder: Path, *, keep: Path) -> None:
     """Remove the least recently used exports above the limits."""
     exports = sorted(
         ((file.stat(), file) for file in folder.glob("*.sqlite") if file != keep),
-        key=lambda one: one[0].st_mtime,
+        key=lambda entry: entry[0].st_mtime,
         reverse=True,
     )
     size = keep.stat().st_size

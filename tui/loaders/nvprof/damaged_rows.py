@@ -186,10 +186,10 @@ class _TornRows:
             if 0 < percents == numbers == names and times == 4 * percents:
                 solved = self._solve(range(start, end), percents)
             extra = {
-                one
-                for one in seen
-                if 0 < percents - one[0] == numbers - one[1] == names - one[3]
-                and times - one[2] == 4 * (percents - one[0])
+                earlier
+                for earlier in seen
+                if 0 < percents - earlier[0] == numbers - earlier[1] == names - earlier[3]
+                and times - earlier[2] == 4 * (percents - earlier[0])
             }
             if solved is None and extra:
                 solved = self._solve_without_copy(range(start, end), extra)

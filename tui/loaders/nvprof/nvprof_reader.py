@@ -69,9 +69,9 @@ def _signal(match: re.Match[str]) -> str:
     )
 
 
-def _counted(one: str, many: str) -> Callable[[re.Match[str]], str]:
+def _counted(singular: str, many: str) -> Callable[[re.Match[str]], str]:
     """A text that begins with the number in the message."""
-    return lambda match: f"{match[1]} {one if match[1] == '1' else many}"
+    return lambda match: f"{match[1]} {singular if match[1] == '1' else many}"
 
 
 _Words = str | Callable[[re.Match[str]], str]

@@ -410,7 +410,7 @@ def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
 
 
 def _bytes_where(chosen: Iterable[bool]) -> int:
-    return int.from_bytes(bytes(0xFF * one for one in chosen), "little")
+    return int.from_bytes(bytes(0xFF * flag for flag in chosen), "little")
 
 
 _NEVER: Final = 0xFF

@@ -235,7 +235,9 @@ def _section(file: str, name: str) -> str:
 def _devices(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
     """Add the GPUs, with the numbers that the other tables use."""
     cells = CellValues(table.frame, collector)
-    texts = {text for one in run.tables for frame in one.rows if "device" in frame for text in frame["device"].unique()}
+    texts = {
+        text for table in run.tables for frame in table.rows if "device" in frame for text in frame["device"].unique()
+    }
     absolute = not any(re.match(r"(?i)agent|gpu", text) for text in texts if text)
     by_kind = any(re.match(r"(?i)gpu", text) for text in texts if text)
     rows = pl.DataFrame(
@@ -332,7 +334,7 @@ class _RocprofReader:
     def _run(self, header: RocprofHeader, line: Line) -> RocprofRun:
         run = self._runs[-1] if self._runs else None
         if run is None or (
-            header.table in _ALONE and any(one.header.table == header.table and one.rows for one in run.tables)
+            header.table in _ALONE and any(table.header.table == header.table and table.rows for table in run.tables)
         ):
             run = self._opened(header, line.number)
         self.collector.resume_session(run.session)

@@ -77,7 +77,7 @@ def read_agents(recording: RocpdRecording) -> pl.DataFrame:
     """GPUs with columns of the model, and ``agent_id``; they are numbered as HIP numbers them."""
     rows = recording.frame("info_agent", _AGENT).filter(pl.col("type") == "GPU").unique("id", maintain_order=True)
     details = pl.DataFrame(
-        [dict.fromkeys(_AGENT_FACTS) if one is None else one for one in from_json(rows["extdata"], _agent_facts)],
+        [dict.fromkeys(_AGENT_FACTS) if facts is None else facts for facts in from_json(rows["extdata"], _agent_facts)],
         schema=dict.fromkeys(_AGENT_FACTS, pl.Int64),
     )
     return rows.hstack(details).select(

@@ -329,11 +329,11 @@ class DatabaseLoader:
     @property
     def formats(self) -> tuple[Format, ...]:
         """The formats that this loader recognizes."""
-        return tuple(one.format for one in self._database_formats)
+        return tuple(candidate.format for candidate in self._database_formats)
 
     def only(self, format_name: str) -> DatabaseLoader | None:
         """A loader restricted to one of its formats, or None."""
-        chosen = [one for one in self._database_formats if one.format.name == format_name]
+        chosen = [candidate for candidate in self._database_formats if candidate.format.name == format_name]
         return DatabaseLoader(chosen) if chosen else None
 
     def probe(self, head: bytes, name: str) -> float:
@@ -348,7 +348,9 @@ class DatabaseLoader:
         if source.compression is not None:
             return "compressed SQLite"
         with Database(source.file(), source.called, keep_going=source.keep_going) as database:
-            return next((one.format.name for one in self._database_formats if one.claims(database)), "")
+            return next(
+                (candidate.format.name for candidate in self._database_formats if candidate.claims(database)), ""
+            )
 
     def load(self, source: InputFile, report: Report = keep_going) -> Profile:
         """Read the database.
@@ -369,10 +371,10 @@ class DatabaseLoader:
         database = Database(path, source.called, keep_going=source.keep_going)
         with database:
             database.keep_going = keep_going
-            chosen = next((one for one in self._database_formats if one.claims(database)), None)
+            chosen = next((candidate for candidate in self._database_formats if candidate.claims(database)), None)
             if chosen is None:
                 tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
-                looked_for = ", ".join(one.title for one in self.formats)
+                looked_for = ", ".join(known.title for known in self.formats)
                 raise ProftuiError(
                     f"{source.called}: no profile found: an SQLite database with {tables}; looked for {looked_for}",
                     WHAT_OPENS,

@@ -84,8 +84,8 @@ class TableBulkReader:
                     running.extend(pool.submit(self._range, statement, types, part) for part in islice(waiting, 1))
                     yield done
             finally:
-                for one in running:
-                    one.cancel()
+                for task in running:
+                    task.cancel()
 
     def close(self) -> None:
         """Close the file."""

@@ -325,7 +325,7 @@ class Semicolons:
             cells.write_csv(include_header=False, quote_style=style).encode().split(b"\n")[:-1]
             for style in ("always", "necessary")
         ]
-        if any(len(one) != len(lines) for one in written):
+        if any(len(parts) != len(lines) for parts in written):
             return lines
         # Quoted, as tools write headers.
         return [rows if row else headers for headers, rows, row in zip(*written, is_row, strict=True)]
