@@ -292,7 +292,7 @@ def _named(format_in: str) -> Loader:
     for loader in LOADERS:
         if any(known.name == format_in for known in loader.formats):
             return (loader.only(format_in) or loader) if isinstance(loader, DatabaseLoader) else loader
-    raise ProftuiError(f"unknown format {format_in}", f"choose known of {', '.join(known.name for known in formats())}")
+    raise ProftuiError(f"unknown format {format_in}", f"choose one of {', '.join(known.name for known in formats())}")
 
 
 def _is_folder(path: str) -> bool:
