@@ -137,7 +137,10 @@ def path_lines(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
     if own.height and not own["path_ns"].sum():
         lines.append(("Half of it", "saves nothing in this iteration: the work is not on its critical path", ""))
     for name, saved, all_of_it in (
-        own.filter(pl.col("path_ns") > 0).head(SAVINGS).select("name", "half_saves_ns", "work_ns").iter_rows()
+        own.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0)
+        .head(SAVINGS)
+        .select("name", "half_saves_ns", "work_ns")
+        .iter_rows()
     ):
         what = clip_middle(short_name(name), NAME_SHOWN)
         lines.append(("Half of it", f"{what}: saves {brief_duration(saved)} of its {brief_duration(all_of_it)}", ""))

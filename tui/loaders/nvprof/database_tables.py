@@ -278,6 +278,8 @@ _DEVICE: Final = dict.fromkeys(
 )
 _NAME: Final = {"objectKind": pl.Int64, "objectId": pl.Binary, "name": pl.Int64}
 _PROCESS: Final = 1
+LEAST_BANDWIDTH: Final = 1_000_000
+"""In kB/s: no GPU's memory is as slow."""
 
 
 def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
@@ -290,8 +292,10 @@ def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
         pl.format("{}.{}", "computeCapabilityMajor", "computeCapabilityMinor").alias("compute_capability"),
         pl.col("numMultiprocessors").cast(pl.Int32, strict=False).alias("sm_count"),
         pl.col("globalMemorySize").alias("memory_bytes"),
-        # The unit is kB/s.
-        (pl.col("globalMemoryBandwidth") * 1000.0).alias("memory_bandwidth"),
+        # In kB/s; boards that share the CPU's memory (Jetson) have a figure that is no bandwidth.
+        pl.when(pl.col("globalMemoryBandwidth") >= LEAST_BANDWIDTH)
+        .then(pl.col("globalMemoryBandwidth") * 1000.0)
+        .alias("memory_bandwidth"),
         threads.cast(pl.Int32, strict=False).alias("max_threads_per_sm"),
         pl.col("maxRegistersPerMultiprocessor").cast(pl.Int32, strict=False).alias("registers_per_sm"),
         pl.col("maxSharedMemoryPerMultiprocessor").alias("shared_memory_per_sm_bytes"),
