@@ -236,8 +236,8 @@ def pageable_async(case: Case) -> Verdict:
     small = case.of_wall(taken) <= case.limit("T7", "span_pct")
     return Found(
         f"{counted(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
-        f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}, mostly "
-        f"{called(by_name['name'][0])}.",
+        f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}"
+        f"{': ' if by_name.height == 1 else ', mostly '}{called(by_name['name'][0])}.",
         f"Use pinned memory: {'pin_memory=True of the DataLoader, or .pin_memory()' if case.is_torch else _PINNED}.",
         numbers,
         taken,

@@ -145,6 +145,8 @@ def _one_launch(case: Case, name: str) -> str:
         return COPY_LESS_OFTEN
     if _FOREACH in name:
         return "A foreach optimizer is already in use. A fused one (fused=True) needs fewer launches."
+    if not case.framework:
+        return "Use one launch instead: one kernel that does the work of all of them."
     of_torch = " a foreach optimizer," if case.is_torch else ""
     return f"Use one launch instead: a batched or grouped GEMM,{of_torch} a kernel over a list of tensors."
 
