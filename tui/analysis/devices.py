@@ -140,7 +140,8 @@ def find_gpu(name: str) -> Gpu | None:
     """
     wanted = normalized_name(name)
     exact = longest_name(name, {normalized_name(gpu.name): gpu for gpu in known_gpus()})
-    if len(name) != CLIPPED_LENGTH:
+    if len(name) != CLIPPED_LENGTH or name.endswith(")"):
+        # The number of the device behind it is whole: nothing is cut off.
         return exact
     begun = [gpu for gpu in known_gpus() if wanted and normalized_name(gpu.name).startswith(wanted)]
     if exact is not None and exact not in begun:
