@@ -59,7 +59,8 @@ async def test_the_example_is_of_what_the_input_holds(sample: str, example: str)
         screen = await ask(pilot, "")
         assert screen.query_one(SqlEditor).placeholder == example
         await press(pilot, "enter")
-        assert screen.query_one(SqlEditor).text == example
+        editor = screen.query_one(SqlEditor)
+        assert (editor.text, editor.cursor_location) == (example, (0, len(example)))
         await pilot.app.workers.wait_for_complete()
         await settled(pilot)
         assert said(screen).startswith("10 rows in ")

@@ -120,6 +120,7 @@ class SqlEditor(PlainEditor):
         """Run the text; the example where nothing is typed."""
         if not self.text.strip():
             self.text = str(self.placeholder)
+            self.move_cursor(self.document.end)
         text = self.text.strip()
         self.remember(text)
         self.post_message(self.Run(text))

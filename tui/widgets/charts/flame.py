@@ -44,8 +44,8 @@ class FlameChart(Widget, can_focus=True):
     FlameChart {
         height: 1fr;
         & > .flamechart--tensor { background: $kind-tensor; color: $background; }
-        & > .flamechart--other { background: $kind-other; color: $foreground; }
-        & > .flamechart--unknown { background: $kind-unknown; color: $foreground; }
+        & > .flamechart--other { background: $kind-other; color: $background; }
+        & > .flamechart--unknown { background: $kind-unknown; color: $background; }
         & > .flamechart--memory { background: $kind-memory; color: $background; }
         & > .flamechart--memset { background: $kind-memset; color: $foreground; }
         & > .flamechart--communication { background: $kind-communication; color: $background; }
@@ -60,7 +60,7 @@ class FlameChart(Widget, can_focus=True):
         & > .flamechart--same { background: $panel; color: $foreground; }
         & > .flamechart--empty { color: $text-muted; }
         &:light {
-            & > .flamechart--other, & > .flamechart--unknown, & > .flamechart--memset { color: $background; }
+            & > .flamechart--memset { color: $background; }
         }
         &:ansi {
             & > .flamechart--tensor { background: ansi_default; color: $kind-tensor; }
