@@ -31,6 +31,7 @@ from tui.analysis.expert.rule import (
 from tui.analysis.expert.words import in_terms_of
 from tui.analysis.grouping import partition_by_session
 from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.ops_by_name import classified_kernels
 from tui.cache.spill import low_memory
 from tui.fmt import brief_duration
 from tui.model.columns import Column, ColumnKind, columns
@@ -156,6 +157,7 @@ def _memoized_findings(gpu: str | None, stamp: tuple[str, int] | None) -> Callab
     @once_per_profile(*_FRAMES)
     def of_profile(profile: Profile) -> pl.DataFrame:
         limits = thresholds.limits(stamp)
+        classified_kernels(profile)  # all names at once: what is known of a name is kept for each session
         rows = [
             _row(rule, case, verdict, limits)
             for case, rules in _cases(profile, limits, gpu)

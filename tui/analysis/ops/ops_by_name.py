@@ -143,6 +143,8 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
     less than the kernels of the table, a row without an op has the rest. A range that the table lists for the GPU once
     more, without CPU time, repeats kernels and is left out.
     """
+    if not (profile["summary"]["section"] == "op").any():  # quick: this is asked of each run of a log by itself
+        return pl.DataFrame(schema=RECORDED)
     time = {name: pl.col(name).fill_null(0) != 0 for name in ("total_ns", "cpu_self_ns", "gpu_self_ns", "gpu_total_ns")}
     on_cpu = time["total_ns"] | time["cpu_self_ns"]
     on_gpu = time["gpu_self_ns"] | time["gpu_total_ns"]
