@@ -59,6 +59,19 @@ def test_kernels_and_communication() -> None:
     assert profile["activities"]["arguments"][0] == 'Type: MatMulV2; Core: AI_CORE; Input shapes: "81920,4096"'
 
 
+def test_kernels_of_older_tables_have_no_start_times() -> None:
+    short = read(
+        "Op Name,OP Type,Task Type,Task Duration(us)\nMatMul,MatMulV2,AI_CORE,10.5\nAdd,Add,AI_VECTOR_CORE,2.25\n"
+    )
+    figures = pl.col("name").cast(str), "start_ns", "duration_ns"
+    assert short["activities"].select(figures).rows() == [("MatMul", None, 10_500), ("Add", None, 2_250)]
+    header = (
+        "Model Name,Model ID,Task ID,Stream ID,Op Name,OP Type,Task Type,Task Start Time,Task Duration(us),Block Dim\n"
+    )
+    timed = read(header + 'resnet,1,3,5,trans,TransData,AI_CORE,"21341234.12\t",26.9,2\n')
+    assert timed["activities"].select(figures).rows() == [("trans", 0, 26_900)]
+
+
 def test_sums() -> None:
     columns = (pl.col("section", "name").cast(str), "calls", "total_ns", "min_ns", "avg_ns", "max_ns")
     assert read(STATISTIC)["summary"].select(columns).rows() == [

@@ -80,6 +80,11 @@ def test_a_log_of_version_seven() -> None:
     assert rows(read(SEVEN)) == [("conv 1 + relu_2", 310_000, None, 3_140_000, 10)]
 
 
+def test_a_log_whose_lines_were_broken_when_it_was_pasted() -> None:
+    broken = NAME_FIRST.replace("Time %\n", "Time\n%\n").replace("100.0\n", "100.\n0\n").replace("75.0\n", "75.\n0\n")
+    assert rows(read(broken)) == rows(read(NAME_FIRST))
+
+
 def test_two_profiles_are_two_sessions() -> None:
     profile = read(NAME_LAST + NAME_FIRST)
     assert profile["layers"]["session"].to_list() == [0, 0, 1, 1]

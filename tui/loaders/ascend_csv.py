@@ -78,7 +78,7 @@ def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
         {
             "name": name,
             "short_name": by_value(name, short_name, NAME),
-            "start_ns": _nanoseconds(cells, cells.first_of("Start Time(us)", "Task Start Time(us)")),
+            "start_ns": _nanoseconds(cells, cells.first_of("Start Time(us)", "Task Start Time(us)", "Task Start Time")),
             "duration_ns": _nanoseconds(cells, cells.first_of("Duration(us)", "Task Duration(us)")),
             "device": cells.whole("Device_id", pl.Int32()),
             "stream": cells.whole("Stream ID"),
@@ -292,6 +292,8 @@ class _AscendCsvReader:
         starts = [frame["start_ns"].min() for frame in (activities, ranges, memory) if frame is not None]
         zero = min((start for start in starts if isinstance(start, int)), default=None)
         if zero is None:
+            if activities is not None:  # older tables have durations alone
+                self.collector.add_frame("activities", activities)
             return
         self._session.facts["origin_ns"] = zero
         self.collector.resolution(1)

@@ -59,6 +59,7 @@ _HEADINGS: Final = {
     "Time %": _SHARE,
     "Time(%)": _SHARE,
 }
+_LONGEST_HEADING: Final = 200
 _HEADING: Final = re.compile("|".join(sorted(map(re.escape, _HEADINGS), key=len, reverse=True)))
 _NUMBER: Final = r"-?[0-9]{1,15}(?:\.[0-9]{0,12})?(?:[eE][-+]?[0-9]{1,3})?|-?nan|-?inf"
 
@@ -109,6 +110,7 @@ class _Profile:
         self._collector = collector
         self._title = title
         self._iterations = iterations
+        self._heading = ""
         self._columns: list[str] = []
         self._row: re.Pattern[str] | None = None
         self._layers: list[_Layer] = []
@@ -122,7 +124,9 @@ class _Profile:
         if self._total is not None or _TITLE.fullmatch(line.text):
             return False
         if self._row is None:
-            return self._header(text["text"])
+            # A pasted header can be broken into lines.
+            self._heading = f"{self._heading} {text['text']}".strip()
+            return self._header(self._heading) or self._is_begun()
         match = self._row.fullmatch(text["text"].lstrip())
         if match is None:
             self._stray += 1
@@ -136,6 +140,10 @@ class _Profile:
                 _Layer(match["name"].strip(), found.get(_TOTAL), found.get(_AVERAGE), found.get(_MEDIAN), line.number)
             )
         return True
+
+    def _is_begun(self) -> bool:
+        """Whether what was read so far can be the beginning of a header."""
+        return len(self._heading) <= _LONGEST_HEADING and _HEADING.match(self._heading) is not None
 
     def _header(self, text: str) -> bool:
         """Read the header: the position of the name, and the columns of numbers."""
