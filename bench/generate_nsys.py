@@ -53,15 +53,19 @@ def skewed_database(rows: int) -> Path:
 
 def _write(connection: sqlite3.Connection, rows: int) -> None:
     draw = np.random.default_rng(0)
-    duration = draw.integers(2500, 40_000, rows)
-    start = 10**9 + np.cumsum(duration + np.where(draw.random(rows) < 0.3, 0, draw.integers(0, 3000, rows))) - duration
-    launched = start - 5000
+    duration_ns = draw.integers(2500, 40_000, rows)
+    start_ns = (
+        10**9
+        + np.cumsum(duration_ns + np.where(draw.random(rows) < 0.3, 0, draw.integers(0, 3000, rows)))
+        - duration_ns
+    )
+    launched = start_ns - 5000
     kind = np.where(draw.random(rows) < COMMON, 0, draw.integers(1, KINDS, rows))
     is_copy = draw.random(rows) < 0.02
     stream = np.where(draw.random(rows) < 0.2, 20, 7)
     where: Columns = {
-        "start": start,
-        "end": start + duration,
+        "start": start_ns,
+        "end": start_ns + duration_ns,
         "deviceId": 0,
         "contextId": 1,
         "streamId": stream,
@@ -81,7 +85,7 @@ def _write(connection: sqlite3.Connection, rows: int) -> None:
         "staticSharedMemory": 0,
         "dynamicSharedMemory": 0,
     }
-    copy: Columns = {"bytes": duration * 20, "copyKind": 1 + kind % 2, "srcKind": 0, "dstKind": 2}
+    copy: Columns = {"bytes": duration_ns * 20, "copyKind": 1 + kind % 2, "srcKind": 0, "dstKind": 2}
     calls: Columns = {
         "start": launched,
         "end": launched + 1000,

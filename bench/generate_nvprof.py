@@ -81,9 +81,9 @@ def text_log(count: int, *, with_api: bool = False, distinct: bool = False) -> t
             writer = csv.writer(table)
             writer.writerow(_HEADINGS.findall(source.header))
             log.write(f"======== Profiling result:\n{source.header}\n")
-            for start, duration, cells, name in _grown(source, count, distinct=distinct):
-                log.write(f"{_time(start):>8}{_time(duration):>10}{cells}{name}\n")
-                writer.writerow([_time(start), _time(duration), *_split(source, cells), name])
+            for start_ns, duration_ns, cells, name in _grown(source, count, distinct=distinct):
+                log.write(f"{_time(start_ns):>8}{_time(duration_ns):>10}{cells}{name}\n")
+                writer.writerow([_time(start_ns), _time(duration_ns), *_split(source, cells), name])
             log.write(source.footer)
     return text, clean
 
@@ -115,21 +115,21 @@ def _grown(source: Recording, count: int, *, distinct: bool = False) -> Iterator
     size_edge, rate_edge = (edge - source.edges[1] for edge in _edges_of_sizes(source))
     span = source.rows[-1][0] + 10**6
     while True:
-        for start, duration, cells, name in source.rows:
+        for start_ns, duration_ns, cells, name in source.rows:
             if written == count:
                 return
-            duration = max(1, round(duration * chance.uniform(0.9, 1.1)))
+            duration_ns = max(1, round(duration_ns * chance.uniform(0.9, 1.1)))
             found = _ID.search(name)
             if found:
                 name = f"{name[: found.start()]} [{(int(found[1]) + turn * 1_000_003) % 2**32}]{found[2]}"
             if name.startswith("["):
                 size = max(1, round(_bytes(cells[size_edge - 10 : size_edge].strip()) * chance.uniform(0.2, 1)))
-                left = f"{cells[: size_edge - 10]}{_size(size):>10}{_size(size / duration * 1e9, '/s'):>12}"
+                left = f"{cells[: size_edge - 10]}{_size(size):>10}{_size(size / duration_ns * 1e9, '/s'):>12}"
                 cells = left + cells[rate_edge:]
             elif distinct and "(" in cells:
                 block = cells.index(")") + 1
                 cells = f"{f'({written + 1} 1 1)':>{block}}" + cells[block:]
-            yield offset + start, duration, cells, name
+            yield offset + start_ns, duration_ns, cells, name
             written += 1
         offset += span
         turn += 1
@@ -145,10 +145,10 @@ def _split(source: Recording, cells: str) -> list[str]:
     return [cells[left - shift : right - shift].strip() for left, right in bounds]
 
 
-def _csv_row(source: Recording, start: int, duration: int, cells: str, name: str) -> str:
+def _csv_row(source: Recording, start_ns: int, duration_ns: int, cells: str, name: str) -> str:
     values = dict(zip(_HEADINGS.findall(source.header)[2:-1], _split(source, cells), strict=True))
     found = _ID.search(name)
-    row: list[str] = [f"{start / 1e6:.6f}", f"{duration / 1e3:.6f}"]
+    row: list[str] = [f"{start_ns / 1e6:.6f}", f"{duration_ns / 1e3:.6f}"]
     for heading in ("Grid Size", "Block Size"):
         cell = values[heading]
         row += ["", "", ""] if cell == "-" else cell.strip("()").split()

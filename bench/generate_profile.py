@@ -44,12 +44,12 @@ def frames_of(n: int, seed: int = 0) -> dict[str, pl.DataFrame]:
     """The frames of ``n`` activities of one process."""
     draw = np.random.default_rng(seed)
     kinds, names, grids, blocks = (np.resize(column, n) for column in _step(draw))
-    duration = draw.integers(500, 20_000, n)
-    start = np.cumsum(duration + np.where(draw.random(n) < 0.3, 0, draw.integers(0, 3000, n))) - duration
+    duration_ns = draw.integers(500, 20_000, n)
+    start_ns = np.cumsum(duration_ns + np.where(draw.random(n) < 0.3, 0, draw.integers(0, 3000, n))) - duration_ns
     stream = np.where(draw.random(n) < 0.1, 20, 7)
-    duration = np.where(stream == 20, 2 * duration, duration)
-    launch = np.sort(start - draw.integers(2000, 50_000, n))
-    size = pl.Series(_BYTES_PER_NS * duration)
+    duration_ns = np.where(stream == 20, 2 * duration_ns, duration_ns)
+    launch = np.sort(start_ns - draw.integers(2000, 50_000, n))
+    size = pl.Series(_BYTES_PER_NS * duration_ns)
     session, device = pl.repeat(0, n, dtype=pl.UInt32, eager=True), pl.repeat(0, n, dtype=pl.Int32, eager=True)
     is_copy = pl.Series(kinds == 1)
     name = pl.Series(_names(), dtype=NAME).gather(pl.Series(names))
@@ -60,8 +60,8 @@ def frames_of(n: int, seed: int = 0) -> dict[str, pl.DataFrame]:
             "kind": pl.Series(["kernel", "memcpy", "memset"], dtype=NAME).gather(pl.Series(kinds)),
             "name": name,
             "short_name": name,
-            "start_ns": start,
-            "duration_ns": duration,
+            "start_ns": start_ns,
+            "duration_ns": duration_ns,
             "device": device,
             "stream": stream,
             "grid_x": grids,

@@ -223,13 +223,13 @@ def _run_action(explorer: Explorer, scope: Scope, method: str) -> None:
 
 
 class CommandPaletteProvider(Provider):
-    """Every view and every key of the present screen, for the command palette."""
+    """The entries of the command palette: every view, and every key of the current screen."""
 
     def _entries(self, *, elsewhere: bool = False) -> list[tuple[str, Callable[[], None], str]]:
         """Titles, actions and descriptions.
 
         Args:
-            elsewhere: Also the keys of views that are gone to for them.
+            elsewhere: Whether to include keys of other views, which are then opened.
         """
         explorer = cast("Explorer", self.app)
         entries: list[tuple[str, Callable[[], None], str]] = [
@@ -252,12 +252,12 @@ class CommandPaletteProvider(Provider):
         return entries
 
     async def discover(self) -> Hits:
-        """Everything there is, before anything is typed."""
+        """All entries, shown before anything is typed."""
         for title, callback, about in self._entries():
             yield DiscoveryHit(title, callback, help=about)
 
     async def search(self, query: str) -> Hits:
-        """What matches the words typed; also what another view is gone to for."""
+        """Entries that match the typed words, including actions of other views."""
         matcher = self.matcher(query)
         for title, callback, about in self._entries(elsewhere=True):
             score = max(matcher.match(title), matcher.match(about) * 0.6 if about else 0)

@@ -1,4 +1,4 @@
-"""The registry of tables: each is declared once, with its frame function, its columns, its views and what it needs.
+"""The registry of tables: each is declared once, with its function, columns, reports and needs.
 
 Export, SQL, reports, capabilities and screens read it. It imports nothing of the program: modules are named as text and
 imported when a table is asked for, so that the command line lists tables before Polars is imported.
@@ -56,13 +56,13 @@ class Table(NamedTuple):
     spec: str = ""
     """The `TableSpec`: its columns in reports and on screens. Empty: it is only exported."""
     reports: tuple[str, ...] = ()
-    """The reports that print it: the first table of each always, the others where they have rows."""
+    """The reports that print it: the first table of each always, the others if they have rows."""
     needs: str = ""
     """The `Need` that the profile must meet for a view whose first table this is. Empty: none."""
     is_exported: bool = True
     """It can be exported and queried."""
     export_function: str = ""
-    """The function that computes the rows for export, where they differ."""
+    """The function that computes the rows for export, if different."""
     is_summed: bool = False
     """The sum of its weights is meaningful."""
     spec_function: str = ""
@@ -70,7 +70,7 @@ class Table(NamedTuple):
     takes_gpu: bool = False
     """The function takes the keyword ``gpu``: the name of the GPU as the user gives it."""
     title: str = ""
-    """Its title in reports, where it differs from that of the `TableSpec`."""
+    """Its title in reports, if different from that of the `TableSpec`."""
 
     def rows(self, profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         """Its rows, as reports and screens show them."""
@@ -359,7 +359,7 @@ COMPUTED: Final = tuple(table.name for table in TABLES if table.is_exported)
 """The tables that are computed from the frames, by their names in export and SQL."""
 
 REPORTS: Final = tuple(dict.fromkeys(report for table in TABLES if table.spec for report in table.reports))
-"""Every report that is made of tables."""
+"""Every report that consists of tables."""
 
 ALL_REPORTS: Final = (
     "dashboard",

@@ -53,7 +53,7 @@ _FROM_ELSEWHERE: Final = ("nsys-report",)
 
 _NICE: Final = 10
 _PATIENCE_SECONDS: Final = 1.0
-"""How long the program waits at exit for an entry that is being written."""
+"""The longest time that the program waits at exit for an entry that is being written."""
 
 
 class Cache:

@@ -50,7 +50,7 @@ _READERS: Final = ("analysis", "cache", "correlation", "data", "loaders", "model
 """Packages whose code affects loaded or computed frames."""
 
 _DATABASE_PARTS: Final = ("-wal", "-journal")
-"""Endings of files beside a database that hold a part of its content."""
+"""Suffixes of files that hold a part of a database's content."""
 
 
 class FileFingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,7 +155,7 @@ class CachedText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     ranges: tuple[LineRange, ...]
     copy: EntryFile | None
-    """The copy that was made of the text; None where they lie in the input itself."""
+    """The copy of the text; None if the lines are read from the input itself."""
 
 
 class EntryManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -167,11 +167,11 @@ class EntryManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     frames: dict[str, StoredFrame]
     results: dict[str, EntryFile]
-    """What was worked out of it, as frames of the caller's."""
+    """Results computed from it, as frames of the caller."""
     names: EntryFile | None
     text: CachedText | None
     bytes: int
-    """Of all its files but this."""
+    """The size of its other files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,20 +179,20 @@ class Content:
     """The content of an entry, and its source."""
 
     path: str
-    """The file, as it was given."""
+    """The path of the file, as given."""
     fingerprint: FileFingerprint
-    """The file as it was before it was read."""
+    """The fingerprint of the file before it was read."""
     profile: Profile
     results: Mapping[str, pl.DataFrame]
-    """What was worked out of it."""
+    """Results computed from it."""
 
 
 def write(name: str, content: Content, stopped: Callable[[], bool]) -> int:
     """Write an entry: all of it or nothing.
 
     Args:
-        name: What it is called; another of that name is replaced.
-        content: What it is to hold.
+        name: The name; an existing entry with that name is replaced.
+        content: The content.
         stopped: Whether to stop.
 
     Returns:

@@ -23,7 +23,7 @@ MAX_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a baseline holds, in short."""
+    """A summary of a baseline."""
 
     name: str
     runs: int

@@ -36,7 +36,7 @@ class InputIssue:
     text: str
     """The text of the line."""
     reason: str
-    """What is wrong, for the user."""
+    """The description for the user."""
 
 
 FILE_CHANGED: Final = InputIssue(

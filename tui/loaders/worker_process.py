@@ -43,9 +43,9 @@ _ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 _NICENESS: Final = 5
 """Lower priority than the user interface."""
 _EXIT_S: Final = 5.0
-"""How long to wait for the exit of a process that closed its end of the pipe."""
+"""The longest time to wait for the exit of a process that closed its end of the pipe."""
 _TERMINATE_S: Final = 2.0
-"""How long a program has to end after SIGTERM, before SIGKILL."""
+"""The time between SIGTERM and SIGKILL."""
 _PROGRAM: Final = "--program"
 _NOT_FOUND: Final = 127
 

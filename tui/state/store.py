@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 4 * 2**20
 """A larger document was not written by this program."""
 WAIT_SECONDS: Final = 1.0
-"""How long to wait for another run that is changing the same directory."""
+"""The longest time to wait for another run that is changing the same directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as it was read."""
+    """The content of a document."""
 
     entries: dict[str, object]
     """By key, oldest first; not validated. Empty if there is no document."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui.loaders.sqlite.database import Database
 
 
-def duration(start: str, stop: str) -> pl.Expr:
+def duration_column(start: str, stop: str) -> pl.Expr:
     """Column ``duration_ns``; null if start and stop are inconsistent."""
     ns = pl.col(stop) - pl.col(start)
     return pl.when(ns.is_between(0, MAX_NS)).then(ns).alias("duration_ns")
@@ -98,7 +98,7 @@ def read_ops(database: Database, strings: DlprofDictionary) -> pl.DataFrame:
         "op_type",
         "direction",
         pl.col("cpu_start").alias("start_ns"),
-        duration("cpu_start", "cpu_stop"),
+        duration_column("cpu_start", "cpu_stop"),
         pl.col("process_id").alias("pid"),
         pl.col("thread_id").alias("tid"),
         pl.col("data_type").alias("dtype"),
@@ -291,12 +291,12 @@ def _common(kind: str) -> tuple[pl.Expr, ...]:
     return (
         pl.lit(kind, NAME).alias("kind"),
         pl.when(known).then("gpu_start").alias("start_ns"),
-        pl.when(known).then(duration("gpu_start", "gpu_stop")).alias("duration_ns"),
+        pl.when(known).then(duration_column("gpu_start", "gpu_stop")).alias("duration_ns"),
         pl.col("device_id").cast(pl.Int32, strict=False).alias("device"),
         pl.col("read_only_ops_id"),
         pl.col("op_instance"),
         pl.col("api_start").alias("launch_ns"),
-        duration("api_start", "api_stop").alias("launch_duration_ns"),
+        duration_column("api_start", "api_stop").alias("launch_duration_ns"),
         pl.col("process_id"),
         pl.col("thread_id"),
     )
@@ -326,7 +326,7 @@ def _calls(work: pl.DataFrame, database: Database, strings: DlprofDictionary, co
         strings.put(database.frame(table, _LINK), "name", of="CUDA calls").select(
             "name",
             pl.col("api_start").alias("start_ns"),
-            duration("api_start", "api_stop"),
+            duration_column("api_start", "api_stop"),
             pl.col("process_id").alias("pid"),
             pl.col("thread_id").alias("tid"),
         )

@@ -13,7 +13,7 @@ import polars as pl
 from tui.correlation.launches import iteration_at
 from tui.loaders.base import Format
 from tui.loaders.collector import model_columns
-from tui.loaders.dlprof.dlprof_activities import TOOL, DlprofDictionary, duration, read_gpu_work, read_ops
+from tui.loaders.dlprof.dlprof_activities import TOOL, DlprofDictionary, duration_column, read_gpu_work, read_ops
 from tui.loaders.input_issues import missing_columns
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, NAME
@@ -366,7 +366,7 @@ def read_iterations(database: Database, strings: DlprofDictionary, collector: Co
             pl.format("iteration {}", "iter_value").cast(NAME).alias("name"),
             pl.lit("DLProf", NAME).alias("domain"),
             pl.col("start_time").alias("start_ns"),
-            duration("start_time", "stop_time"),
+            duration_column("start_time", "stop_time"),
             pl.lit(0, pl.Int32).alias("depth"),
             pl.col("iter_value").cast(pl.Int32, strict=False).alias("iteration"),
         )

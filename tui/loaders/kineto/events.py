@@ -48,9 +48,9 @@ def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
         tied = np.append(together, False)
         tied[1:] |= together
         at = order[tied]
-        duration = rows["duration_ns"].to_numpy()[at]
+        duration_ns = rows["duration_ns"].to_numpy()[at]
         ids = rows["external_id"].gather(pl.Series(at)).fill_null(NULL).to_numpy()
-        order[tied] = at[np.lexsort((ids, -duration, moments[tied]))]
+        order[tied] = at[np.lexsort((ids, -duration_ns, moments[tied]))]
     return None if (order[1:] > order[:-1]).all() else order
 
 

@@ -213,7 +213,7 @@ def join_folder(path: str, outcomes: Mapping[str, FileOutcome]) -> Profile:
 
 
 MOST_REASONS: Final = 10
-"""So many files that cannot be read are named."""
+"""The most unreadable files that are named."""
 
 
 def left_out(profile: Profile) -> list[str]:
@@ -265,7 +265,7 @@ def profile_files(path: str) -> list[str]:
 
 
 def _redundant_of(report: Path) -> Path:
-    """Of an Nsight Systems report and its export, the one not to read.
+    """The one of an Nsight Systems report and its export that is not read.
 
     A failed export is empty; an export older than the report is read only if nsys cannot make a new one.
     """

@@ -1,4 +1,4 @@
-"""The rank of each of several files: from their content, else from their names; and which ranks are missing."""
+"""The ranks of several files, from their content or their names; and which ranks are missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORKER: Final = re.compile(
 _RUN: Final = re.compile(
     r"(?<![a-z])(run|trial|try|attempt|test|exp|experiment|version|v|step|iter|epoch)[-_.= ]?$", re.IGNORECASE
 )
-"""What stands before a number that counts runs, not ranks."""
+"""Words before a number that counts runs, not ranks."""
 _NUMBER: Final = re.compile(r"([0-9]+)")
 _MOST: Final = 1 << 20
 _LISTED: Final = 12
@@ -55,7 +55,7 @@ def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
 
 
 def are_numbered_parts(paths: Sequence[str]) -> bool:
-    """Whether the names of files say that each is a part of one job: a rank, worker, node or GPU with its number.
+    """Whether the names of files identify the parts of one job: a rank, worker, node or GPU with its number.
 
     >>> are_numbered_parts(["a.worker1.json", "a.worker2.json"]), are_numbered_parts(["run1.log", "run2.log"])
     (True, False)

@@ -71,7 +71,7 @@ PAYS_BYTES: Final = 48 << 20
 """A worker process pays off from this much decompressed data."""
 
 PATIENCE_S: Final = 20.0
-"""How long a stopped process may take to return its partial profile."""
+"""The longest time for a stopped process to return its partial profile."""
 
 _LOOK_EVERY_S: Final = 0.05
 _MOST_PROCESSES: Final = 64

@@ -249,7 +249,7 @@ def api_calls(tables: Tables, strings: StringIds) -> pl.DataFrame:
 
 
 _NONE: Final = (1 << 32) - 1
-"""What stands in place of a stream or an event."""
+"""The value for no stream or no event."""
 _STREAM_WAIT: Final = r"^(?:cuda|cu)StreamWaitEvent"
 
 

@@ -35,7 +35,7 @@ _MAX_EXPORTS: Final = 16
 _MAX_EXPORT_BYTES: Final = 16 << 30
 """Limits of the folder of exports; the least recently used are removed first."""
 _OUTPUT_BYTES: Final = 1 << 16
-"""How much of the end of nsys's output is searched for a message."""
+"""Bytes at the end of nsys's output that are searched for a message."""
 _MESSAGE_CHARACTERS: Final = 300
 
 

@@ -86,7 +86,7 @@ TITLES: Final = MappingProxyType(
         "kern_exec_sum": "cuda_kern_exec_sum",
     }
 )
-"""Names of reports in newer versions, where they differ."""
+"""Names of reports in newer versions, if different."""
 
 FIRST_CELL: Final = re.compile(
     r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
@@ -233,7 +233,7 @@ class StatsState:
     tool_version: str | None = None
 
     def run(self, line: int, kind: str) -> StatsRun:
-        """The run that a report of a kind belongs to; perhaps a new one.
+        """The run that a report of a kind belongs to, which may be a new one.
 
         Reports of one file belong together. If no line names the file, a second report of one kind
         begins another run.
@@ -318,7 +318,7 @@ def _times(header: StatsHeader, cells: CellValues, **columns: str) -> dict[str, 
 
 
 def _sum(header: StatsHeader, cells: CellValues) -> pl.DataFrame:
-    """Columns of ``summary``, and category where there is one."""
+    """Columns of ``summary``, and category if there is one."""
     name = next(column for column in ("name", "operation", "range") if column in cells)
     calls = next(column for column in ("instances", "numcalls", "count") if column in cells)
     return pl.DataFrame(

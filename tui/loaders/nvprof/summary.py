@@ -228,7 +228,7 @@ class SummarySection:
         self._labels.append((line.number, label))
 
     def _take_stray(self, text: str, line: Line) -> bool:
-        """Read a word below an API row: perhaps the rest of its name, if another row follows."""
+        """Read a word below an API row; it is the rest of the row's name if another row follows."""
         above = self._rows[-1] if self._rows else None
         if above is None or above.line != line.number - 1 or not is_api_name(above.name) or not text.isalnum():
             return False

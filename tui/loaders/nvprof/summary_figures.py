@@ -325,7 +325,7 @@ def _are_two_words(before: str, after: str) -> bool:
 
 
 def with_underscores(name: str, known: Sequence[str]) -> str:
-    """Restore underscores that text extraction replaced with blanks, where that is certain.
+    """Restore underscores that text extraction replaced with blanks, if that is certain.
 
     A blank between two words of a C++ name stands either beside a keyword (``unsigned int``) or after the return type
     of a function. Anywhere else it was an underscore: within brackets, in a name without parameters, before a word

@@ -138,8 +138,8 @@ class BulkRows:
 
     index: Positions
     """The line of each row in the chunk."""
-    start: Positions
-    duration: Positions
+    start_ns: Positions
+    duration_ns: Positions
     correlation: Positions
     is_api: Mask
     code: npt.NDArray[np.int32]
@@ -262,7 +262,7 @@ class TraceBulkReader(ABC):
         for is_api, store in ((False, self._table.gpu), (True, self._table.api)):
             chosen = np.flatnonzero(plain & (rows.is_api == is_api))
             if len(chosen):
-                columns = (rows.index + first_line, rows.start, rows.duration, rows.correlation, rows.code)
+                columns = (rows.index + first_line, rows.start_ns, rows.duration_ns, rows.correlation, rows.code)
                 store.add_many(*(columns if len(chosen) == len(plain) else (column[chosen] for column in columns)))
 
 

@@ -346,7 +346,7 @@ _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class RowError(ValueError):
-    """A row of which too little is left; the text says why."""
+    """A row that is too damaged; the text says why."""
 
 
 def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
@@ -380,7 +380,7 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
 
 
 def fits_by_kinds(layout: TextLayout, text: str) -> bool:
-    """Whether a line has a cell of the right kind for every column, wherever they stand."""
+    """Whether a line has a cell of the right kind for every column, at any position."""
     return _by_kinds(layout.columns, r"[ \t]{2,}").fullmatch(text.rstrip()) is not None
 
 

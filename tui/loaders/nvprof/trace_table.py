@@ -270,16 +270,16 @@ class RowStore:
         self._looked_at = 0
         self.count = 0
 
-    def add(self, line: int, start: int, duration: int | None, correlation: int | None, code: int) -> None:
+    def add(self, line: int, start_ns: int, duration_ns: int | None, correlation: int | None, code: int) -> None:
         """Add one row."""
-        duration = UNKNOWN if duration is None else duration
-        self._waiting.append((line, start, duration, UNKNOWN if correlation is None else correlation, code))
+        duration_ns = UNKNOWN if duration_ns is None else duration_ns
+        self._waiting.append((line, start_ns, duration_ns, UNKNOWN if correlation is None else correlation, code))
         self.count += 1
 
-    def add_many(self, line: Ints, start: Ints, duration: Ints, correlation: Ints, code: Codes) -> None:
+    def add_many(self, line: Ints, start_ns: Ints, duration_ns: Ints, correlation: Ints, code: Codes) -> None:
         """Add rows whose lines may be between those of rows added one by one since the last call."""
         self.count += len(line)
-        part = _typed((line, start, duration, correlation, code))
+        part = _typed((line, start_ns, duration_ns, correlation, code))
         if self._waiting:
             part = [np.concatenate(pair) for pair in zip(self._take_waiting(), part, strict=True)]
             order = np.argsort(part[0], kind="stable")
@@ -301,15 +301,17 @@ class RowStore:
     def take_all(self) -> tuple[pl.DataFrame, Codes]:
         """All rows (line, start_ns, duration_ns, correlation) and their codes; empties the store."""
         self._parts.append(self._take_waiting())
-        line, start, duration, correlation, code = (
+        line, start_ns, duration_ns, correlation, code = (
             np.concatenate([part[position] for part in self._parts]) for position in range(len(_ROW_TYPES))
         )
         self._parts.clear()
         self.count = self._looked_at = 0
-        rows = pl.DataFrame({"line": line, "start_ns": start, "duration_ns": duration, "correlation": correlation})
+        rows = pl.DataFrame(
+            {"line": line, "start_ns": start_ns, "duration_ns": duration_ns, "correlation": correlation}
+        )
         with_unknown = [
             name
-            for name, values in (("duration_ns", duration), ("correlation", correlation))
+            for name, values in (("duration_ns", duration_ns), ("correlation", correlation))
             if (values == UNKNOWN).any()
         ]
         return rows.with_columns(pl.when(pl.col(name) != UNKNOWN).then(name) for name in with_unknown), code
@@ -393,12 +395,12 @@ class TraceTable:
         new = self.gpu.new_rows()
         if not new:
             return
-        start, duration, code = (np.concatenate([part[position] for part in new]) for position in (1, 2, 4))
+        start_ns, duration_ns, code = (np.concatenate([part[position] for part in new]) for position in (1, 2, 4))
         self._flush_cells()
         self._flush_columns()
         names = pl.concat([cells["name"] for cells in self._cells]).gather(code)
-        lengths = np.where(duration == UNKNOWN, 0, duration)
-        rows = pl.DataFrame({"name": names, "start_ns": start, "duration_ns": lengths})
+        lengths = np.where(duration_ns == UNKNOWN, 0, duration_ns)
+        rows = pl.DataFrame({"name": names, "start_ns": start_ns, "duration_ns": lengths})
         self._collector.preview.add(sum_by_name(rows), clock=self.session.number)
 
     def finish(self) -> None:

@@ -28,7 +28,7 @@ _LOG_MAGIC: Final = bytes.fromhex("377f06")
 """The magic numbers of a write-ahead log; without one SQLite ignores the log."""
 
 _LOCK_SECONDS: Final = 1.0
-"""How long to wait for a writer to finish."""
+"""The longest time to wait for a writer."""
 _COPY_ATTEMPTS: Final = 3
 
 _ALLOWED: Final = frozenset(
