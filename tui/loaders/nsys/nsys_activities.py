@@ -268,9 +268,12 @@ def waits(tables: Tables, calls: pl.DataFrame) -> pl.DataFrame:
     records = tables.frame(EVENT_RECORDS, {**place, **event}).select(
         process_of("globalPid"), *event, awaited_call="correlationId", awaited="streamId"
     )
-    names = calls.select("process", "correlation", "name").unique(["process", "correlation"], keep="first")
+    call, own_call = ["process", "correlation"], ["process", "correlationId"]
+    waiting = calls.select(*call, "name").join(rows, left_on=call, right_on=own_call, how="semi")
+    rows = rows.join(
+        waiting.unique(call, keep="first", maintain_order=True), left_on=own_call, right_on=call, how="left"
+    )
     has_turns = tables.has(EVENT_RECORDS, "eventSyncId")
-    rows = rows.join(names, left_on=["process", "correlationId"], right_on=["process", "correlation"], how="left")
     if has_turns:
         key = ["process", "eventId", "eventSyncId"]
         rows = rows.join(records.unique(key, keep="last"), on=key, how="left")
