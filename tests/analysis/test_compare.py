@@ -400,6 +400,10 @@ def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None
     assert verdict is not None
     assert (verdict.figure.name, verdict.fails) == ("median_iteration_ns", False)
     assert [figure.name for figure in verdict.others] == ["gpu_ns"]
+    # Where copies of one side are not known, kernels are what both have.
+    kernels = judged([Figure("gpu_ns", "GPU time", ColumnKind.DURATION, 90, None), time("kernel_ns", 80, 88)], 5.0)
+    assert kernels is not None
+    assert (kernels.figure.name, kernels.fails) == ("kernel_ns", True)
 
 
 def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> None:

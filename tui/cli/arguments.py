@@ -235,7 +235,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
         type=_per_cent,
         metavar="PERCENT",
         help="exit with 1 if the median iteration of B is longer by more than this percentage (5%% or 5); without "
-        "iterations the span is compared, without start times the GPU time; exit with 2 if none is recorded. The "
+        "iterations the span is compared, without start times GPU or kernel time; exit with 2 if none is recorded. The "
         "noise of iterations, other longer times and the largest increases are reported, not judged",
     )
     _selection(parser)

@@ -33,6 +33,7 @@ from tui.analysis.compare.headline import (
     unknown_sentences,
     verdict_sentence,
 )
+from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import brief_duration, count, duration, format_value, signed
 from tui.labels import distinct_symbols
@@ -148,7 +149,9 @@ def _changed_most(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]
     for spec, rows in tables:
         if spec.name in _GROWING:
             delta = rows["delta_ns"]
-            for row in rows.filter(delta < 0 if is_faster else delta > 0).head(1).iter_rows(named=True):
+            changed = rows.filter(delta < 0 if is_faster else delta > 0)
+            # Ops without a name say nothing; kernels do.
+            for row in changed.filter(pl.col(spec.pinned).cast(pl.String) != UNKNOWN).head(1).iter_rows(named=True):
                 name = shorten_symbol(plain(row[spec.pinned]), MAX_NAME)
                 share = f"{format_value(ColumnKind.PERCENT, abs(row['delta_pct'] or 0))} {'less' * is_faster or 'more'}"
                 what = row.get("kind") or _GROWING[spec.name]

@@ -392,7 +392,7 @@ def _listed(figures: list[Figure]) -> str:
 
 
 OF_ITERATIONS: Final = "median_iteration_ns"
-JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns")
+JUDGED: Final = (OF_ITERATIONS, "span_ns", "gpu_ns", "kernel_ns")
 """Figures that decide whether a profile is slower, the best first."""
 MIN_SPREAD: Final = 4
 """The minimum number of iterations for a middle half."""
