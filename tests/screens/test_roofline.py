@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from tests.analysis.frames import kernel, profile
 from tests.screens.opening import app_of, opened, press, sample
 from tests.snapshots import screen_text
 from tui.analysis.roofline import op_work_by_shape
 from tui.screens.linked_tables import LinkedTables
-from tui.screens.roofline import RooflinePlot, RooflineScreen
+from tui.screens.roofline import RooflinePlot, RooflineScreen, what_if
 
 
 async def test_the_plot_the_table_and_the_calls() -> None:
@@ -27,6 +28,22 @@ async def test_the_plot_the_table_and_the_calls() -> None:
         assert "At 70% of the roof" in details
         assert "an iteration" in details
         assert screen.query_one(LinkedTables).pane(1).model.shown_frame().height == top["calls"]
+
+
+def test_float32_without_a_known_kernel_has_the_share_of_both_peaks() -> None:
+    shapes = {"input_shapes": "[[1024, 512], [512, 256]]", "input_types": '["float32", "float32"]'}
+    made = profile(
+        ops=[{"op": 0, "name": "aten::mm", "pid": 9, "tid": 1, "start_ns": 0, "duration_ns": 9, **shapes}],
+        activities=[kernel("mystery", 20_000, op=0, op_join="launch", device=0)],
+        devices=[{"session": 0, "device": 0, "name": "NVIDIA H200"}],
+    )
+    (row,) = op_work_by_shape(made).rows(named=True)
+    # 268 MFLOP in 20 µs are 13.4 TFLOP/s, of 66.9 and 494.7.
+    assert (row["roof_pct"], row["peak"]) == (None, None)
+    assert what_if(made, row) == [
+        ("Of the fp32 peak", "20.1%", "kernel's type unknown"),
+        ("Of the tf32 peak", "2.7%", "kernel's type unknown"),
+    ]
 
 
 async def test_a_short_screen_keeps_one_line_of_the_plot() -> None:

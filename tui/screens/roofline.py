@@ -122,7 +122,7 @@ class RooflineScreen(ViewScreen):
         if pane.spec is not ROOFLINE:
             return first
         lines = [("Formula", row["formula"] or "", "inferred")]
-        lines += _what_if(self.profile, row)
+        lines += what_if(self.profile, row)
         for peaks in {one.name: one for one in peaks_by_device(self.profile).values()}.values():
             peak = peaks.flops_per_s.get(row["peak"] or "")
             if peak is not None:
@@ -132,7 +132,7 @@ class RooflineScreen(ViewScreen):
         return below(first, [("How it is inferred", lines)])
 
 
-def _what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
+def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:
     """What the calls would save at `ROOF_SHARE` of the roof; of float32 whose peak is not known, both shares."""
     iterations = calls_of_shape(profile, row)["iteration"].drop_nulls().n_unique()
     if row["roof_pct"] is not None:
