@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from tests.corpus import shared_file
 from tui.analysis.ops.op_trees import group_ops
+from tui.analysis.ops.ops_by_name import ops
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
+from tui.screens.ops_and_kernels import kernels_of_selected_op
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -55,6 +57,18 @@ def test_scopes_are_the_tree_of_group_ops() -> None:
         (3, "gemm", 250, 1),
         (3, "relu", 50, 5),
     ]
+
+
+def test_innermost_scopes_are_ops_with_their_kernels() -> None:
+    profile = read(TREE)
+
+    assert ops(profile).select("op", "op_type", "launches", "gpu_self_ns", "op_source").rows() == [
+        ("matmul", "gemm", 2, 400, "nvtx"),
+        ("(unattributed: totals only)", None, None, 300, None),
+    ]
+    chosen = next(ops(profile).iter_rows(named=True))
+    held = kernels_of_selected_op(profile, {"ops": chosen})
+    assert held.select(pl.col("name").cast(str), "total_ns").rows() == [("gemm", 400)]
 
 
 def test_kernels_and_scopes() -> None:

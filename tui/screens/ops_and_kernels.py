@@ -10,7 +10,7 @@ from textual import on
 
 from tui.analysis.capabilities import missing, why_none
 from tui.analysis.estimated_savings import estimated_savings
-from tui.analysis.kernels import LAUNCHES
+from tui.analysis.kernels import LAUNCHES, kernels
 from tui.analysis.needs import GPU_WORK
 from tui.analysis.ops.groupings import GROUPINGS, Grouping
 from tui.analysis.ops.op_attribution import recorded_sessions
@@ -21,7 +21,7 @@ from tui.analysis.ops.op_instances import (
     launches_of_recorded_op,
     op_calls,
 )
-from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_of_op
+from tui.analysis.ops.ops_by_name import OP_KERNELS, has_recorded_ops, kernels_in_scopes, kernels_of_op
 from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
 from tui.analysis.roofline import RATES, has_rates, ops_with_rates_spec, spec_with_rates
 from tui.fitting import clip_middle
@@ -73,8 +73,20 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
     row = above.get("ops")
     if row is not None and is_recorded(row):
         rows = kernels_of_recorded_op(profile, **selection(row))
-        # Of totals it is not known which kernels are an op's.
-        return rows if row["session"] in recorded_sessions(profile).to_list() else rows.clear()
+        if row["session"] in recorded_sessions(profile).to_list():
+            return rows
+        # Of totals it is not known which kernels are an op's; Proton's are listed below its scopes.
+        held = kernels_in_scopes(profile).filter(session=row["session"], op=row["op"])
+        known = kernels(profile).select("session", "name", "kind", "short_name", "uses_tensor_core")
+        return pl.concat(
+            [
+                rows.clear(),
+                held.join(known, on=["session", "name"], how="left", maintain_order="left")
+                .rename({"calls": "launches"} if "launches" in rows.columns else {})
+                .select(pl.selectors.by_name(*rows.columns, require_all=False)),
+            ],
+            how="diagonal_relaxed",
+        )
     if row is None:
         rows = kernels_of_op(profile, session=-1, op_type="", direction=None)
     else:

@@ -405,7 +405,7 @@ FRAMES_SHOWN: Final = 6
 
 _WHERE_FROM: Final = {
     "recorded": "recorded by the profiler",
-    "nvtx": "an NVTX range of the program",
+    "nvtx": "a range or scope of the program",
     "inferred": "inferred from the names of kernels",
 }
 

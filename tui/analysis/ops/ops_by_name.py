@@ -135,15 +135,51 @@ _NOT_OPS: Final = r"^ProfilerStep|^\[memory\]$"
 """Rows of PyTorch's tables that are steps, or stand for memory outside of ops."""
 
 
+def kernels_in_scopes(profile: Profile) -> pl.DataFrame:
+    """Totals of kernels by the innermost scope of Proton around them: session, op, name, calls, total_ns."""
+    of_proton = profile["sessions"].filter(pl.col("format").cast(pl.String) == "proton")["session"]
+    in_scope = (pl.col("section").cast(pl.String) == "nvtx") & pl.col("range").is_not_null()
+    return (
+        profile["summary"]
+        .filter(in_scope, pl.col("session").is_in(of_proton.implode()))
+        .group_by("session", "range", "name", maintain_order=True)
+        .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
+        .with_columns(op=pl.col("range").cast(pl.String).str.split(" / ").list.last())
+        .group_by("session", "op", "name", maintain_order=True)
+        .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
+    )
+
+
+def _scopes(profile: Profile) -> pl.DataFrame:
+    """The innermost scopes of Proton as ops; the type of each is that of the kernel with the most time."""
+    held = kernels_in_scopes(profile)
+    types = classify(held["name"].unique(), op_rules().rules).select("name", "op_type", "direction")
+    return (
+        held.join(types, on="name", how="left", maintain_order="left")
+        .sort("total_ns", descending=True, nulls_last=True, maintain_order=True)
+        .group_by("session", "op", maintain_order=True)
+        .agg(
+            pl.col("op_type", "direction").first(),
+            total("calls").alias("launches"),
+            pl.len().cast(pl.Int64).alias("kernels"),
+            total("total_ns").alias("gpu_self_ns"),
+        )
+        .with_columns(op_source=pl.lit("nvtx"))
+    )
+
+
 @once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
 def printed_ops(profile: Profile) -> pl.DataFrame:
     """Ops of which the input holds totals alone, as PyTorch's tables do, with the columns of `recorded_ops`.
 
     GPU self time counts a kernel in the op that launched it, so the self times add up to the GPU time; where they are
     less than the kernels of the table, a row without an op has the rest. A range that the table lists for the GPU once
-    more, without CPU time, repeats kernels and is left out.
+    more, without CPU time, repeats kernels and is left out. Of Proton's profiles the innermost scopes are the ops.
     """
-    if not (profile["summary"]["section"] == "op").any():  # quick: this is asked of each run of a log by itself
+    has_scopes = (profile["sessions"]["format"] == "proton").any()
+    if (
+        not has_scopes and not (profile["summary"]["section"] == "op").any()
+    ):  # quick: this is asked of each run of a log by itself
         return pl.DataFrame(schema=RECORDED)
     time = {name: pl.col(name).fill_null(0) != 0 for name in ("total_ns", "cpu_self_ns", "gpu_self_ns", "gpu_total_ns")}
     on_cpu = time["total_ns"] | time["cpu_self_ns"]
@@ -173,10 +209,12 @@ def printed_ops(profile: Profile) -> pl.DataFrame:
     ops = rows.join(classes, on="name", how="left", maintain_order="left").with_columns(
         op=pl.col("name"),
         timed_calls=pl.when(pl.col("gpu_self_ns").is_not_null()).then("calls"),
-        group=types.replace_strict(rules.groups, default=types, return_dtype=pl.String),
         gpu_avg_ns=average(pl.col("gpu_self_ns"), pl.col("calls")),
         cpu_avg_ns=average(pl.col("cpu_total_ns"), pl.col("calls")),
         op_source=pl.lit("recorded"),
+    )
+    ops = pl.concat([ops, _scopes(profile)], how="diagonal_relaxed").with_columns(
+        group=types.replace_strict(rules.groups, default=types, return_dtype=pl.String)
     )
     of_kernels = kernels(profile).group_by("session").agg(kernels_ns=total("total_ns"), line=pl.col("line").min())
     rest = (
