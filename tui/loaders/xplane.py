@@ -153,7 +153,7 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
                 is_python = pl.col("name").cast(pl.String).str.starts_with(_PYTHON).fill_null(False)
                 own = rows.filter(~is_python)
                 python_calls += rows.height - own.height
-                found["host"].append(own)
+                found["host"].append(own.select(*_OF_HOST))
     said = [
         (severity, str(text))
         for number, severity in ((_SPACE_ERRORS, "error"), (_SPACE_WARNINGS, "warning"))
@@ -166,7 +166,7 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
     joined = {
         "gpu": pl.concat([on_gpu, *found["gpu"]]).with_columns(_op_of_annotation()),
         "derived_lines": pl.concat([on_gpu.select(*_OF_DERIVED), *found["derived_lines"]]),
-        "host": pl.concat([empty, *found.pop("host")]).sort("start_ns", maintain_order=True),
+        "host": _sorted_host(pl.concat([empty.select(*_OF_HOST), *found.pop("host")])),
     }
     others = pl.concat([on_gpu.select("name", "thread", "start_ns", "duration_ns"), *found["other"]])
     return Space(
@@ -177,6 +177,13 @@ def read_space(wire: WireReader, keep_going: Callable[[int], bool]) -> Space:
         said,
         origin_ns,
     )
+
+
+def _sorted_host(rows: pl.DataFrame) -> pl.DataFrame:
+    """Events of the CPU by start; columns without values are added last, where they take no memory."""
+    if not rows["start_ns"].is_sorted():
+        rows = rows.sort("start_ns", maintain_order=True)
+    return rows.with_columns(pid=pl.lit(None, pl.Int64), line=pl.lit(None, pl.UInt32))
 
 
 def _op_of_annotation() -> pl.Expr:
@@ -196,6 +203,11 @@ _SCHEMA: Final = {
     **dict.fromkeys(_NUMBERS, pl.Int64),
     "line": pl.UInt32,
 }
+_OF_HOST: Final = (
+    *("name", "tid", "start_ns", "duration_ns", "correlation", "step"),
+    *("memcpy_details", "memset_details"),
+)
+"""What is needed of events of the CPU, of which there are most."""
 _OF_DERIVED: Final = ("name", "start_ns", "duration_ns", "group", "line", "device", "thread")
 _DEVICES: Final = {
     "device": pl.Int32,
