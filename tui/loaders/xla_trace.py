@@ -267,22 +267,14 @@ def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, 
 
 def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Add the times of the CPU event that encloses the launch and has the name of the op."""
-    events = host.select(
-        pl.col("row").alias("around"), pl.col("name").alias("around_name"), pl.col("parent").alias("next")
-    )
-    climbing = ops.select("hlo_op", "around").with_columns(pl.lit(None, pl.UInt32).alias("own"))
+    # A row number is a position: what is there is gathered, without a table of all rows as for a join.
+    around, own = ops["around"], pl.repeat(None, ops.height, dtype=pl.UInt32, eager=True)
     for _ in range(_LEVELS):
-        climbing = (
-            climbing.join(events, on="around", how="left", maintain_order="left")
-            .with_columns(
-                pl.when(pl.col("around_name").cast(pl.String) == pl.col("hlo_op").cast(pl.String))
-                .then("around")
-                .alias("here")
-            )
-            .select("hlo_op", pl.coalesce("own", "here").alias("own"), pl.col("next").alias("around"))
-        )
-    times = host.select(pl.col("row").alias("own"), "start_ns", "duration_ns", "pid", "tid")
-    return ops.with_columns(climbing["own"]).join(times, on="own", how="left", maintain_order="left")
+        has_name = (host["name"].gather(around).cast(pl.String) == ops["hlo_op"].cast(pl.String)).fill_null(False)
+        own = pl.select(pl.coalesce(own, pl.when(has_name).then(around))).to_series()
+        around = host["parent"].gather(around)
+    times = (host[name].gather(own) for name in ("start_ns", "duration_ns", "pid", "tid"))
+    return ops.with_columns(own.alias("own"), *times)
 
 
 def _ops_of_model(ops: pl.DataFrame) -> pl.DataFrame:
