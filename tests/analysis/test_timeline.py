@@ -443,7 +443,7 @@ def test_tracks_are_means_over_cells() -> None:
         ],
     )
     found = tracks(made, shown_lanes(made))
-    assert [track.name for track in found] == ["GPU utilization", "copies, peak 3.73 GiB/s", "allocated, peak 3.91 KiB"]
+    assert [track.name for track in found] == ["GPU utilization", "copy peak 3.73 GiB/s", "allocated, peak 3.91 KiB"]
     edges = np.array([0, 100, 200, 400])
     assert [track.shares(edges).tolist() for track in found] == [
         [0.5, 1.0, 0.0],

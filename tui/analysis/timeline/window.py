@@ -322,7 +322,7 @@ def _copies(profile: Profile, shown: Shown) -> Iterator[Track]:
     order = np.argsort(moments, kind="stable")
     levels = np.maximum(np.cumsum(np.concatenate((rates, -rates))[order]), 0.0)
     shares, most = _levels_over_time(moments[order], levels)
-    yield Track(f"copies, peak {brief_rate(most * 1e9)}", ItemKind.COPY, shares)
+    yield Track(f"copy peak {brief_rate(most * 1e9)}", ItemKind.COPY, shares)
 
 
 def _memory(profile: Profile, shown: Shown) -> Iterator[Track]:
