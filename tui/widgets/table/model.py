@@ -290,6 +290,9 @@ class TableModel:
         if self.spec.cursor_on is None or self.state.sort is not None or self.state.filter:
             return 0
         column, value = self.spec.cursor_on
+        if column not in rows.frame.columns:
+            # The rows are still being computed.
+            return 0
         return next(iter((rows.shown()[column].cast(pl.String) == value).arg_true()), 0)
 
     def show_rows(self, rows: TableRows, *, cursor_row: int = 0) -> None:
