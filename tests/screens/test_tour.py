@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 LOG, TORCH = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz"
 ROWS: Final = {
     LOG: {
-        "op-types": 18, "group-ops": 11, "ops-and-kernels": 23, "kernels-by-iteration": 6, "kernels-by-op": 6,
+        "op-types": 18, "group-ops": 33, "ops-and-kernels": 23, "kernels-by-iteration": 6, "kernels-by-op": 6,
         "iterations": 6, "gpus": 1, "expert-systems": 9, "api-calls": 5, "kernels": 80, "memory": 2, "notes": 0,
         "issues": 0, "sql": 74, "critical-path": 5,
     },
     TORCH: {
-        "op-types": 16, "group-ops": 7, "ops-and-kernels": 76, "kernels-by-iteration": 6, "kernels-by-op": 6,
+        "op-types": 16, "group-ops": 34, "ops-and-kernels": 76, "kernels-by-iteration": 6, "kernels-by-op": 6,
         "iterations": 6, "gpus": 1, "expert-systems": 11, "api-calls": 17, "kernels": 80, "memory": 2, "ranges": 11,
         "roofline": 163, "critical-path": 5, "notes": 0, "issues": 0, "sql": 74,
     },

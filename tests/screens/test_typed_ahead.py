@@ -248,4 +248,4 @@ async def test_who_leaves_the_dashboard_does_not_wait_for_its_lines() -> None:
         await pilot.press("j")
         is_worked_out.set()
         await settled(pilot)
-        assert pilot.app.screen.query(FrameTable).first().model.cursor_row == 1
+        assert pilot.app.screen.query(FrameTable).first().model.cursor_row == 2
