@@ -6,6 +6,7 @@ import gc
 import gzip
 import io
 import json
+import pickle
 import subprocess
 import sys
 from functools import partial
@@ -22,6 +23,7 @@ from tui.loaders.chrome_trace import decoder
 from tui.loaders.chrome_trace.decoder import DecoderPool, DecoderProcess, DecodeTask, PackingDecoder
 from tui.loaders.chrome_trace.read_trace import read_trace
 from tui.loaders.input_file import InputFile
+from tui.loaders.kineto.events import FLOWS, SPLIT, WANTED
 from tui.loaders.worker_process import WorkerLostError
 
 if TYPE_CHECKING:
@@ -71,6 +73,10 @@ def test_a_worker_decodes_as_it_is_done_here() -> None:
         }
     finally:
         worker.process.close()
+
+
+def test_a_worker_imports_nothing_of_the_format() -> None:
+    assert b"kineto" not in pickle.dumps(DecodeTask(WANTED, SPLIT, FLOWS))
 
 
 @pytest.mark.usefixtures("small_blocks")

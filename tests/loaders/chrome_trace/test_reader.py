@@ -240,6 +240,16 @@ def test_the_wanted_arguments_make_the_columns() -> None:
     assert len(ARGS) == 5
 
 
+def test_arguments_of_other_types_after_many_that_are_alike() -> None:
+    args: list[dict[str, object]] = [{"correlation": number} for number in range(1000)]
+    args[500] = {"correlation": "7", "grid": [3, 2]}
+    args[700] = {"unknown": 1}
+    trace = read(json.dumps({"traceEvents": [kernel(ts=10 + n, args=one) for n, one in enumerate(args)]}))
+    expected = [*range(500), 7, *range(501, 700), None, *range(701, 1000)]
+    assert trace.complete["correlation"].to_list() == expected
+    assert trace.complete["grid_x"].drop_nulls().to_list() == [3]
+
+
 def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.loaders.chrome_trace.read_trace._WATCHED_ROWS", 1)
     monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 300)
