@@ -101,6 +101,34 @@ def test_a_report() -> None:
     assert profile["sessions"].select("pid", "host", "tool").rows() == [(77, "box", "Nsight Compute")]
 
 
+def test_stall_samples_by_instruction() -> None:
+    at = (1 << 47) + 0x100
+    stalled = "smsp__pcsamp_warps_issue_stalled_"
+    names = [f"{stalled}wait", f"{stalled}lg_throttle", f"{stalled}wait_not_issued"]
+    samples = {0: {at: 0, at + 16: 3}, 1: {at: 1, at + 32: 9}, 2: {at: 7}}
+    metrics = b"".join(
+        field(13, field(1, number) + b"".join(
+            field(3, field(1, field(5, address)) + field(2, field(5, count))) for address, count in counts.items()
+        ))
+        for number, counts in samples.items()
+    )  # fmt: skip
+    kernel = field(1, 77) + field(6, "f") + field(10, shape(1, 1, 1)) + field(11, shape(128, 1, 1)) + metrics
+    header = field(1, 1) + field(2, 1) + field(4, b"".join(field(1, name) for name in names))
+    profile = read(b"NVR\0" + sized(field(1, 7)) + block(header, b"a source", kernel))
+    assert profile["tool_figures"].select("section", "name", "value").rows() == [
+        ("stall samples, launch 0: f", "+0x0020 lg_throttle", 9.0),
+        ("stall samples, launch 0: f", "+0x0010 wait", 3.0),
+        ("stall samples, launch 0: f", "+0x0000 lg_throttle", 1.0),
+    ]
+
+
+def test_stall_samples_of_a_real_report_add_up_to_its_totals() -> None:
+    profile = load_one(shared_file("corpus2/ncu_rep/mlp_2025.ncu-rep"))
+    stalls = profile["tool_figures"].filter(pl.col("section").str.starts_with("stall samples"))
+    totals = profile["metrics"].filter(pl.col("metric").cast(str) == "smsp__pcsamp_sample_count")
+    assert stalls["value"].sum() == totals["avg"].sum() > 0
+
+
 def test_a_report_that_is_cut_keeps_what_is_whole() -> None:
     second = REPORT.index(sized(result("g", (4, 2, 1), 500, 8)))
     profile = read(REPORT[: second + 20])

@@ -25,6 +25,7 @@ from tui.loaders.ncu.ncu_launches import TOOL, add_launches, base_unit, shaped
 from tui.loaders.protobuf_wire import FieldKind, WireReader
 from tui.loaders.raw_input import read_bytes
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,9 +51,15 @@ _DOUBLE: Final = struct.Struct("<d")
 _SOURCES, _RESULTS, _SESSION, _TEXTS, _PAYLOAD = 1, 2, 3, 4, 5
 # Fields of a result.
 _PROCESS, _MANGLED, _FUNCTION, _DEMANGLED, _GRID, _BLOCK, _METRICS, _SECTIONS, _RULES = 1, 5, 6, 7, 10, 11, 13, 17, 19
+# Field of a metric: its values by instruction, each an address and a value.
+_INSTANCES = 3
 # Fields of a session.
 _HOST, _DEVICES = 3, 6
 
+_STALL: Final = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+)(?<!_not_issued)")
+"""Samples of warps by the reason that they wait for, with a value for each instruction."""
+_MOST_STALLS: Final = 1000
+"""The most rows of stall samples of a kernel; those with the most samples are shown."""
 _RULE_TYPES: Final = {1: "INF", 2: "WRN", 3: "ERR", 4: "OPT"}
 _LONGEST_RULE: Final = 4000
 _UNITS: Final = (
@@ -99,6 +106,7 @@ class NcuReportLoader:
             session.facts.update(tool=TOOL, host=reading.host)
             rows = _rows(results, reading)
             add_launches(shaped(rows), collector)
+            _add_stalls(results, collector)
             reason = "kernels were replayed one by one: their times are measured alone, and count in no total of a run"
             collector.issue("info", None, "", reason)
         if reading.damage:
@@ -106,6 +114,22 @@ class NcuReportLoader:
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=source.cut_short)
+
+
+def _add_stalls(results: list[_KernelResult], collector: Collector) -> None:
+    """Add the stall samples of each instruction, most first; addresses count from the first instruction listed."""
+    for number, result in enumerate(results):
+        if not result.stalls:
+            continue
+        base = min(address for address, _, _ in result.stalls)
+        most = sorted((one for one in result.stalls if one[2] > 0), key=lambda one: (-one[2], one[0]))
+        section = f"stall samples, launch {number}: {short_name(result.kernel)}"
+        for address, reason, samples in most[:_MOST_STALLS]:
+            name = f"+0x{address - base:04x} {reason}"
+            collector.add("tool_figures", {"tool": TOOL, "section": section, "name": name, "value": samples})
+        if len(most) > _MOST_STALLS:
+            left_out = f"stall samples with the fewest samples were left out: {len(most) - _MOST_STALLS:,} rows"
+            collector.issue("info", None, result.kernel, left_out)
 
 
 @dataclass(slots=True)
@@ -122,6 +146,8 @@ class _KernelResult:
     """The section that shows a metric, by its name."""
     rules: list[tuple[str, str, str, str, float | None]] = field(default_factory=list)
     """Section, name, type, text and estimated speedup (percent)."""
+    stalls: list[tuple[int, str, int]] = field(default_factory=list)
+    """Address of an instruction, stall reason, and samples."""
 
 
 class _ReportReader:
@@ -189,14 +215,17 @@ class _ReportReader:
 
     def _result(self, fields: Fields) -> _KernelResult:
         kernel = self._text(fields, _DEMANGLED) or self._text(fields, _FUNCTION) or self._text(fields, _MANGLED)
-        metrics = []
+        metrics, stalls = [], []
         for metric in self._spans(fields, _METRICS):
-            value = self._value(metric)
+            number, value = metric.ints.get(1, 0), self._value(metric)
             if value is not None:
-                metrics.append((metric.ints.get(1, 0), value))
+                metrics.append((number, value))
+            if 0 <= number < len(self.texts) and (reason := _STALL.fullmatch(self.texts[number])):
+                stalls += [(address, reason[1], samples) for address, samples in self._by_instruction(metric)]
         result = _KernelResult(
             fields.ints.get(_PROCESS, 0), kernel, self._shape(fields, _GRID), self._shape(fields, _BLOCK), metrics
         )
+        result.stalls = stalls
         for section in self._spans(fields, _SECTIONS):
             title = self._text(section, 2) or self._text(section, 1)
             for table in self._spans(section, 4):
@@ -205,6 +234,15 @@ class _ReportReader:
         for rule in self._spans(fields, _RULES):
             self._rule(rule, result)
         return result
+
+    def _by_instruction(self, metric: Fields) -> list[tuple[int, int]]:
+        """The addresses of instructions with a value of a metric, and the value."""
+        found = []
+        for instance in self._spans(metric, _INSTANCES):
+            pair = [next((part.ints.get(5) for part in self._spans(instance, number)), None) for number in (1, 2)]
+            if pair[0] is not None and pair[1] is not None:
+                found.append((pair[0] % (1 << 64), pair[1]))
+        return found
 
     def _shape(self, fields: Fields, number: int) -> str | None:
         for shape in self._spans(fields, number):
