@@ -194,7 +194,7 @@ def iteration_marks(profile: Profile, *, session: int) -> list[tuple[int, int]]:
     return list(own.select("iteration", "cpu_start_ns").iter_rows())
 
 
-ALLOCATED_BY: Final = replace(columns("call_site")[0], absent="call stack not recorded")
+ALLOCATED_BY: Final = replace(columns("call_site")[0], absent="Python line not recorded")
 MEMORY_PEAK: Final = TableSpec(
     "memory_peak",
     "At the peak",

@@ -323,7 +323,7 @@ def direction(row: Row) -> str:
 
 
 def _known_sites_first(profile: Profile, _above: Mapping[str, Row]) -> pl.DataFrame:
-    """Single allocations; those without a call stack last."""
+    """Single allocations; those without a line of Python last."""
     return memory_allocations(profile).sort(pl.col("call_site").is_null(), maintain_order=True)
 
 
@@ -484,7 +484,7 @@ class MemoryScreen(ViewScreen):
         "Allocator: PyTorch's own memory events. The curve is allocated memory over time, on the CPU clock.\n"
         "At the peak: what was alive when most memory was active, by call stack.\n"
         "Segments: what the allocator holds at the end, with its free blocks.\n"
-        "Lifetimes: allocations, largest first; those without a recorded call stack last."
+        "Lifetimes: allocations, largest first; those without a recorded line of Python last."
     )
 
     action_next_part, action_previous_part = next_tab, previous_tab
