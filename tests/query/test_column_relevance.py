@@ -6,12 +6,12 @@ from tui.model.columns import columns
 from tui.model.table_spec import UNINFORMATIVE_PRIORITY, TableSpec
 from tui.query.facts import SESSION_PRIORITY, informative_columns, prioritized
 
-SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "device", "session"), key=("name",))
+SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
 
 
 def rows(**more: object) -> pl.DataFrame:
     made = {"name": ["a", "b"], "calls": [1, 2], "kind": ["kernel", "kernel"], "throughput": [None, None]}
-    return pl.DataFrame({**made, "device": [0, 0], "session": [0, 0], **more})
+    return pl.DataFrame({**made, "session": [0, 0], **more})
 
 
 def priorities(frame: pl.DataFrame) -> dict[str, int]:
@@ -25,7 +25,6 @@ def test_unknown_columns_and_constant_context_are_uninformative() -> None:
     assert {name for name, priority in priorities(rows()).items() if priority == UNINFORMATIVE_PRIORITY} == {
         "kind",
         "throughput",
-        "device",
         "session",
     }
 

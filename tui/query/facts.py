@@ -204,7 +204,7 @@ def sum_of(values: pl.Series) -> int | float | None:
     return total if isinstance(total, (int, float)) else None
 
 
-CONTEXT_COLUMNS: Final = frozenset({"session", "kind", "device"})
+CONTEXT_COLUMNS: Final = frozenset({"session", "kind"})
 """Columns that distinguish rows where they differ, and are uninformative where they are the same in all rows."""
 
 SESSION_NAME_COLUMN: Final = "who"

@@ -58,7 +58,7 @@ ITERATION_LAUNCHES: Final = TableSpec(
     "Launches in order of time",
     (
         *columns("name", "start_ns", "duration_ns"),
-        replace(COLUMNS["device"], priority=3),
+        replace(COLUMNS["device"], priority=6),
         replace(COLUMNS["stream"], priority=3),
         *columns("grid", "block"),
         replace(COLUMNS["uses_tensor_core"], priority=3),
