@@ -13,7 +13,7 @@ from tui.analysis import copies
 from tui.analysis import dashboard as dashboard_
 from tui.analysis import kernels as kernels_
 from tui.analysis import launch_calls as launch_delays
-from tui.analysis.dashboard import parts
+from tui.analysis.dashboard import dashboard_parts
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpu_time import breakdown as breakdown_
 from tui.analysis.gpu_time import breakdown as low_use_
@@ -133,7 +133,7 @@ def dashboard(path: str) -> Measured:
 
 def whole_dashboard(path: str) -> Measured:
     """All panels of the Dashboard."""
-    return _measured(path, lambda profile: list(parts(profile)))
+    return _measured(path, lambda profile: list(dashboard_parts(profile)))
 
 
 def time_figures(path: str) -> Measured:

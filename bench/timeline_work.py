@@ -11,14 +11,14 @@ import numpy as np
 
 from bench.generate_profile import read_frames
 from tui.analysis.timeline.drawing import lane_cells
-from tui.analysis.timeline.lookup import find_name, name_of, next_gap
+from tui.analysis.timeline.lookup import find_name, item_name, next_gap
 from tui.analysis.timeline.shown import shown_lanes
 from tui.analysis.timeline.window import whole_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.analysis.timeline.shown import Shown
+    from tui.analysis.timeline.shown import ShownLanes
     from tui.analysis.timeline.window import Window
     from tui.model.profile import Profile
 
@@ -54,7 +54,7 @@ def _painted(path: str, part: Callable[[Window], Window]) -> Measured:
     began = time.perf_counter()
     for _ in range(PAINTS):
         for lane in shown.lanes:
-            lane_cells(lane, window.edges(), partial(name_of, profile, lane))
+            lane_cells(lane, window.edges(), partial(item_name, profile, lane))
         window = window.moved_to(window.first_ns + window.cell_ns)
     return profile["activities"].height, (time.perf_counter() - began) / PAINTS
 
@@ -74,7 +74,7 @@ def paint_close(path: str) -> Measured:
     return _painted(path, lambda window: window.zoomed(1000, window.end_ns // 2))
 
 
-def _measured(path: str, work: Callable[[Profile, Shown], object]) -> Measured:
+def _measured(path: str, work: Callable[[Profile, ShownLanes], object]) -> Measured:
     profile = read_frames(Path(path).parent)
     shown = shown_lanes(profile)
     began = time.perf_counter()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.widgets.app_services import LIMIT, TMUX_HINT, Clipboard, sequences
+from tui.widgets.app_services import LIMIT, TMUX_HINT, Clipboard, clipboard_sequences
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -28,7 +28,7 @@ def test_tmux_gets_both_forms_and_the_hint_once(tmp_path: Path) -> None:
 
 def test_screen_gets_strings_that_it_lets_through() -> None:
     encoded = base64.b64encode(b"k" * 3000).decode()
-    wrapped = sequences(encoded, "screen")
+    wrapped = clipboard_sequences(encoded, "screen")
     parts = wrapped.split("\x1bP")
     assert parts[0] == ""
     assert all(part.endswith("\x1b\\") and len(part) <= 256 for part in parts[1:])

@@ -62,7 +62,7 @@ def open_profiles(
     )
     from tui.analysis.capabilities import views
     from tui.analysis.devices import peak_option
-    from tui.analysis.iterations.chosen_iterations import aggregated
+    from tui.analysis.iterations.chosen_iterations import select_iterations
     from tui.analysis.iterations.iteration_table import with_iterations
     from tui.analysis.ops.op_costs import recorded_ops
     from tui.cache.cache import Cache
@@ -86,7 +86,7 @@ def open_profiles(
         # Computed in this thread, so that the screen does not wait for it.
         profile = with_iterations(profile)
         shown = profile if session is None else profile.only_session(session)
-        shown = shown if aggregation is None else aggregated(shown, aggregation)
+        shown = shown if aggregation is None else select_iterations(shown, aggregation)
     except ProftuiError as error:
         return OpenedProfiles(None, (error,))
     restored = found is not None and shown is profile and restore_ops(shown, found.results)
@@ -113,9 +113,9 @@ def _validate_user_files(profile: Profile) -> None:
     from tui.data.user_files import stamp
 
     for path, read in (
-        (ops.user_rules_path(), ops.op_rules),
+        (ops.op_type_rules_path(), ops.op_rules),
         (user_phases_path(), phase_rules),
-        (tensor_cores.user_rules_path(), tensor_cores.tensor_core_rules),
+        (tensor_cores.tensor_core_rules_path(), tensor_cores.tensor_core_rules),
         (classes.classes_path(), classes.kernel_classes),
         (rule.user_limits_path(), lambda: rule.limits(rule.stamp())),
     ):

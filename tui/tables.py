@@ -177,7 +177,7 @@ TABLES: Final = (
         "critical_path:CRITICAL_PATHS",
         ("critical-path",),
         needs="START_TIMES",
-        spec_function="critical_path:spec_of",
+        spec_function="critical_path:critical_paths_spec",
     ),
     Table(
         "critical_path",

@@ -13,7 +13,7 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tests.corpus import recording_file
 from tests.profiles import load_one
 from tui.analysis.iterations.candidate_keys import candidate_keys
-from tui.analysis.iterations.chosen_iterations import aggregated, words
+from tui.analysis.iterations.chosen_iterations import iterations_in_words, select_iterations
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources, with_iterations
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation, aggregation
@@ -53,7 +53,7 @@ def counts(made: Any) -> dict[str, int]:
 
 def test_a_range_of_found_iterations_keeps_what_belongs_to_them_and_the_numbers_of_ops() -> None:
     made = training(4)
-    part = aggregated(made, Aggregation(1, 2))
+    part = select_iterations(made, Aggregation(1, 2))
     # The first op of each step begins 1 ns before its launch, and so in the step before.
     assert counts(part) == {"activities": 8, "api_calls": 10, "ops": 8, "ranges": 2}
     assert part["activities"]["iteration"].to_list() == [1] * 4 + [2] * 4
@@ -63,15 +63,15 @@ def test_a_range_of_found_iterations_keeps_what_belongs_to_them_and_the_numbers_
     assert iterations(part)["time_pct"].to_list() == [50.0, 50.0]
     same = ["start_ns", "duration_ns", "kernels_launched", "gpu_ns", "busy_ns", "idle_ns"]
     assert iterations(part).select(same).equals(iterations(made)[1:3].select(same))
-    assert (words(part), words(made)) == ("iterations 1:2", "")
+    assert (iterations_in_words(part), iterations_in_words(made)) == ("iterations 1:2", "")
     assert kernels(part)["calls"].sum() == 8
 
 
 def test_all_iterations_are_everything_with_what_was_left_over() -> None:
     made = training(3, left=2)
-    assert counts(aggregated(made, Aggregation())) == counts(made)
-    assert aggregated(made, Aggregation(0, None))["activities"].height == 12
-    assert aggregated(made, Aggregation(None, 1))["activities"].height == 8
+    assert counts(select_iterations(made, Aggregation())) == counts(made)
+    assert select_iterations(made, Aggregation(0, None))["activities"].height == 12
+    assert select_iterations(made, Aggregation(None, 1))["activities"].height == 8
 
 
 def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
@@ -93,18 +93,18 @@ def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
             {"name": "sync", "start_ns": 495, "duration_ns": 2},
         ],
     )
-    part = aggregated(made, Aggregation(4, 4))
+    part = select_iterations(made, Aggregation(4, 4))
     assert counts(part) == {"activities": 1, "api_calls": 2, "ops": 0, "ranges": 2}
     assert part["api_calls"]["start_ns"].to_list() == [420, 480]
     assert part["ranges"]["name"].to_list() == ["ProfilerStep#4", "forward"]
     assert sources(part) == {0: "recorded"}
     with pytest.raises(ProftuiError, match="there is no iteration 0 to 2 here; iterations: 3 to 5"):
-        aggregated(made, Aggregation(0, 2))
+        select_iterations(made, Aggregation(0, 2))
 
 
 def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
     made = training(3, summary=[printed("gpu", "gemm", 3, 90)])
-    part = aggregated(made, Aggregation(1, 1))
+    part = select_iterations(made, Aggregation(1, 1))
     assert part["summary"].is_empty()
     assert part["issues"].select("session", "severity", "reason").rows() == [
         (
@@ -118,20 +118,20 @@ def test_summaries_of_the_input_are_left_out_with_an_issue() -> None:
 
 def test_a_run_that_does_not_repeat_is_iteration_0_whole() -> None:
     made = profile(activities=[kernel("a", 5, start_ns=0)], summary=[printed("gpu", "a", 1, 5)])
-    part = aggregated(made, Aggregation(0, 0))
+    part = select_iterations(made, Aggregation(0, 0))
     assert (part["activities"].height, part["summary"].height, part["issues"].height) == (1, 1, 0)
     with pytest.raises(
         ProftuiError,
         match=r"there is no iteration 1 here; the only one is 0 \(whole run: no pattern can repeat in 1 launch\)",
     ):
-        aggregated(made, Aggregation(1, 1))
+        select_iterations(made, Aggregation(1, 1))
 
 
 def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
     made = profile(
         activities=[kernel("a", 5, start_ns=0, iteration=7), kernel("a", 5, start_ns=0, session=1)],
     )
-    part = aggregated(made, Aggregation(7, 7))
+    part = select_iterations(made, Aggregation(7, 7))
     assert part["activities"]["session"].to_list() == [0]
     assert part["issues"]["reason"].to_list() == ["no iteration 7 in this session: left out"]
     assert part["sessions"].height == 2
@@ -148,12 +148,12 @@ def test_sessions_without_the_iteration_are_left_out_with_an_issue() -> None:
     ],
 )
 def test_a_range_beyond_the_iterations_lists_existing_ones(wanted: Aggregation, said: str) -> None:
-    assert words(aggregated(training(3), wanted)) == said
+    assert iterations_in_words(select_iterations(training(3), wanted)) == said
 
 
 def test_an_input_without_times_has_no_iterations_to_choose() -> None:
     with pytest.raises(ProftuiError, match="there are none: work has no start times"):
-        aggregated(profile(activities=[kernel("a", 5)]), Aggregation(0, 1))
+        select_iterations(profile(activities=[kernel("a", 5)]), Aggregation(0, 1))
 
 
 @given(st.integers(3, 6), st.integers(0, 3), st.integers(0, 5), st.integers(0, 5))
@@ -161,11 +161,11 @@ def test_the_same_choice_twice_changes_nothing_and_parts_add_up(steps: int, left
     made = training(steps, left=left)
     first, last = sorted((min(one, steps - 1), min(other, steps - 1)))
     wanted = Aggregation(first, last)
-    once = aggregated(made, wanted)
-    twice = aggregated(once, wanted)
+    once = select_iterations(made, wanted)
+    twice = select_iterations(once, wanted)
     assert all(twice[name].equals(once[name]) for name in FRAMES)
     assert iterations(twice).equals(iterations(once))
-    parts = [aggregated(made, Aggregation(number, number)) for number in range(first, last + 1)]
+    parts = [select_iterations(made, Aggregation(number, number)) for number in range(first, last + 1)]
     for name in ("activities", "api_calls", "ops"):
         assert sum(part[name].height for part in parts) == once[name].height
     assert sum(part["activities"]["duration_ns"].sum() for part in parts) == once["activities"]["duration_ns"].sum()
@@ -206,10 +206,10 @@ def test_what_comes_after_the_last_key_is_no_iteration() -> None:
     assert reasons(with_iterations(made, "relu")) == {
         0: "key: kernel relu ends 2 iterations; the 2 launches before are left of one that began before the recording"
     }
-    part = aggregated(made, Aggregation(1, 1, "relu"))
+    part = select_iterations(made, Aggregation(1, 1, "relu"))
     assert part["activities"]["name"].to_list() == ["gemm<2>", "softmax", "gemm", "relu"]
-    assert words(part) == "iteration 1 by the key relu"
-    assert aggregated(part, Aggregation(1, 1, "relu"))["activities"].equals(part["activities"])
+    assert iterations_in_words(part) == "iteration 1 by the key relu"
+    assert select_iterations(part, Aggregation(1, 1, "relu"))["activities"].equals(part["activities"])
 
 
 def test_a_range_and_a_call_are_keys_as_well_and_replace_what_is_recorded() -> None:

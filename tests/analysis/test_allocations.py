@@ -14,10 +14,10 @@ from tui.analysis.allocator import (
     allocations,
     allocator_iterations,
     allocators,
-    iteration_marks,
+    iteration_starts,
     memory_curve,
 )
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.model.aggregation import aggregation
 
@@ -79,13 +79,13 @@ def test_intervals_between_iterations_are_separate_without_totals() -> None:
 
 
 def test_iterations_that_were_chosen_keep_their_own_allocations() -> None:
-    chosen = aggregated(run([1] * 30), aggregation("1", None))
+    chosen = select_iterations(run([1] * 30), aggregation("1", None))
     assert chosen["memory_events"]["start_ns"].to_list() == list(range(10, 20))
     assert allocations(chosen)["iteration"].unique().to_list() == [1]
 
 
 def test_marks_are_where_iterations_begin() -> None:
-    assert iteration_marks(run([1] * 30), session=0) == [(0, 0), (1, 10), (2, 20)]
+    assert iteration_starts(run([1] * 30), session=0) == [(0, 0), (1, 10), (2, 20)]
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=40), st.integers(1, 12))

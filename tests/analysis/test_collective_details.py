@@ -10,8 +10,8 @@ from tests.analysis.frames import kernel, profile
 from tests.analysis.test_rank_waits import ALLREDUCE, DAY_ONE, MS, job
 from tests.corpus import recording_file
 from tests.profiles import load
-from tui.analysis.collective_details import collective_sizes, collectives_with_causes, no_sizes
-from tui.analysis.collectives import collective_ranks, matched
+from tui.analysis.collective_details import collective_sizes, collectives_with_causes, why_no_sizes
+from tui.analysis.collectives import collective_ranks, matched_times
 from tui.analysis.iterations.iteration_table import with_iterations
 
 
@@ -43,7 +43,7 @@ def ranks_of(rows: list[tuple[int, int, str]], **more: Any) -> Any:
 def test_sequence_numbers_match_where_counts_differ() -> None:
     numbers = [(0, 0, 7), (0, 2, 8), (0, 4, 9), (1, 2, 8), (1, 4, 9)]
     found = ranks_of([(session, start, said("allreduce", 4, 4, seq=seq)) for session, start, seq in numbers])
-    assert matched(found).select("turn", "session", "start_ns").rows() == [
+    assert matched_times(found).select("turn", "session", "start_ns").rows() == [
         (8, 0, 2 * MS),
         (8, 1, 2 * MS),
         (9, 0, 4 * MS),
@@ -51,7 +51,7 @@ def test_sequence_numbers_match_where_counts_differ() -> None:
     ]
     assert collective_ranks(found).height == 4
     without = ranks_of([(session, start, said("allreduce", 4, 4)) for session, start, _ in numbers])
-    assert matched(without).is_empty()
+    assert matched_times(without).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,11 @@ def test_bandwidth_is_that_of_nccl_tests(name: str, sent: int, received: int, me
 
 
 def test_without_sizes_the_reason_is_said() -> None:
-    assert no_sizes(job([[0, MS]])).startswith("message sizes are not recorded")
-    assert no_sizes(profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith("message sizes are not recorded")
-    assert no_sizes(profile(activities=[kernel("k", 5, start_ns=0)])) == "no kernels of NCCL or RCCL"
+    assert why_no_sizes(job([[0, MS]])).startswith("message sizes are not recorded")
+    assert why_no_sizes(profile(activities=[kernel(ALLREDUCE, 5, start_ns=0)])).startswith(
+        "message sizes are not recorded"
+    )
+    assert why_no_sizes(profile(activities=[kernel("k", 5, start_ns=0)])) == "no kernels of NCCL or RCCL"
 
 
 def test_the_cause_of_the_last_rank_is_named() -> None:

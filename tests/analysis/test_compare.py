@@ -21,10 +21,10 @@ from tui.analysis.compare.changes import (
     changed_kernels,
     changed_op_types,
     changed_ops,
-    family,
+    kernel_family,
     op_family,
 )
-from tui.analysis.compare.headline import Figure, headline, judged, verdict_sentence
+from tui.analysis.compare.headline import Figure, headline, judge, verdict_sentence
 from tui.analysis.compare.sides import sides
 from tui.analysis.iterations.iteration_table import iterations
 from tui.model.columns import ColumnKind
@@ -84,7 +84,7 @@ def test_a_profile_does_not_differ_from_itself() -> None:
         assert rows["change"].unique().to_list() == [""]
     assert all(figure.delta == 0 for figure in headline(same))
     assert set(changed_findings(same)["change"]) <= {""}
-    verdict = judged(headline(same), 0.0)
+    verdict = judge(headline(same), 0.0)
     assert verdict is not None
     assert (verdict.figure.name, verdict.fails, verdict.others) == ("median_iteration_ns", False, ())
 
@@ -108,17 +108,17 @@ def test_what_is_new_and_what_is_gone() -> None:
 def test_a_step_that_takes_longer_is_slower() -> None:
     whole = profile(TRACE)
     times = iterations(whole).drop_nulls("iteration").select("iteration", "duration_ns")
-    from tui.analysis.iterations.chosen_iterations import aggregated
+    from tui.analysis.iterations.chosen_iterations import select_iterations
     from tui.model.aggregation import Aggregation
 
     by_time = times.sort("duration_ns")["iteration"].to_list()
-    fast, slow = (aggregated(whole, Aggregation(one, one)) for one in (by_time[0], by_time[-1]))
-    verdict = judged(headline(sides(fast, slow, ("fast", "slow"))), 5.0)
+    fast, slow = (select_iterations(whole, Aggregation(one, one)) for one in (by_time[0], by_time[-1]))
+    verdict = judge(headline(sides(fast, slow, ("fast", "slow"))), 5.0)
     assert verdict is not None
     assert verdict.figure.baseline == times["duration_ns"].min()
     assert verdict.figure.candidate == times["duration_ns"].max()
     assert verdict.fails
-    other_way = judged(headline(sides(slow, fast, ("slow", "fast"))), 5.0)
+    other_way = judge(headline(sides(slow, fast, ("slow", "fast"))), 5.0)
     assert other_way is not None
     assert not other_way.fails
 
@@ -133,12 +133,12 @@ def test_a_step_that_takes_longer_is_slower() -> None:
     ],
 )
 def test_names_of_one_family(one: str, other: str) -> None:
-    assert family(one) == family(other)
+    assert kernel_family(one) == kernel_family(other)
 
 
 def test_names_of_two_families() -> None:
-    assert family("ampere_sgemm_128x64_nn") != family("ampere_sgemm_128x64_nt")
-    assert family("volta_h884gemm_64x64") != family("volta_s884gemm_64x64")
+    assert kernel_family("ampere_sgemm_128x64_nn") != kernel_family("ampere_sgemm_128x64_nt")
+    assert kernel_family("volta_h884gemm_64x64") != kernel_family("volta_s884gemm_64x64")
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert figures["gpu_ns"].baseline == pytest.approx(31_599_732.67, abs=0.01)
     assert figures["gpu_ns"].candidate == pytest.approx(15_874_738.6, abs=0.01)
     assert figures["gpu_ns"].delta_pct == pytest.approx(-49.76, abs=0.01)
-    verdict = judged(headline(compared), 5.0)
+    verdict = judge(headline(compared), 5.0)
     assert verdict is not None
     assert verdict.fails
     assert verdict.figure.delta_pct == pytest.approx(23.44, abs=0.01)
@@ -381,7 +381,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     )
     same = sides(now, now, ("amp", "amp"))
     assert verdict_sentence(same, headline(same)) == "NO CHANGE 0% (median iteration, 41 ms to 41 ms)."
-    unchanged = judged(headline(same), 5.0)
+    unchanged = judge(headline(same), 5.0)
     assert unchanged is not None
     assert unchanged.outcome == "NO CHANGE"
 
@@ -396,12 +396,12 @@ def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None
         time("gpu_ns", 50, 60),
         Figure("launches", "Launches", ColumnKind.COUNT, 1, 9),
     ]
-    verdict = judged(figures, 5.0)
+    verdict = judge(figures, 5.0)
     assert verdict is not None
     assert (verdict.figure.name, verdict.fails) == ("median_iteration_ns", False)
     assert [figure.name for figure in verdict.others] == ["gpu_ns"]
     # Where copies of one side are not known, kernels are what both have.
-    kernels = judged([Figure("gpu_ns", "GPU time", ColumnKind.DURATION, 90, None), time("kernel_ns", 80, 88)], 5.0)
+    kernels = judge([Figure("gpu_ns", "GPU time", ColumnKind.DURATION, 90, None), time("kernel_ns", 80, 88)], 5.0)
     assert kernels is not None
     assert (kernels.figure.name, kernels.fails) == ("kernel_ns", True)
 

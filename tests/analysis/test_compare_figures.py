@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.analysis.frames import Row, copy, kernel, printed
 from tests.analysis.frames import profile as made
 from tui.analysis.compare.changes import changed_kernels
-from tui.analysis.compare.headline import Figure, IterationSpread, headline, spread, unknown_sentences
+from tui.analysis.compare.headline import Figure, IterationSpread, headline, iteration_spread, unknown_sentences
 from tui.analysis.compare.sides import Sides, sides
 
 if TYPE_CHECKING:
@@ -185,17 +185,17 @@ def steps(*milliseconds: int) -> Profile:
 def test_spread_of_iterations() -> None:
     both = sides(steps(10, 11, 12, 13, 90), steps(12, 13, 14), ("a", "b"))
     assert both.per_iteration
-    assert spread(both.a) == IterationSpread(5, 11_000_000, 13_000_000)
-    assert spread(both.b) == IterationSpread(3, None, None)
-    assert spread(sides(steps(10, 11, 12, 13, 14, 90), steps(12), ("a", "b")).a) == IterationSpread(
+    assert iteration_spread(both.a) == IterationSpread(5, 11_000_000, 13_000_000)
+    assert iteration_spread(both.b) == IterationSpread(3, None, None)
+    assert iteration_spread(sides(steps(10, 11, 12, 13, 14, 90), steps(12), ("a", "b")).a) == IterationSpread(
         6, 11_250_000, 13_750_000
     )
     for other, overlaps in (
         (IterationSpread(5, 13_000_000, 20_000_000), True),
         (IterationSpread(5, 13_000_001, 20_000_000), False),
     ):
-        assert spread(both.a).overlaps(other) is other.overlaps(spread(both.a)) is overlaps
-    assert not spread(both.a).overlaps(spread(both.b))
+        assert iteration_spread(both.a).overlaps(other) is other.overlaps(iteration_spread(both.a)) is overlaps
+    assert not iteration_spread(both.a).overlaps(iteration_spread(both.b))
 
 
 def test_what_a_side_may_have_had_all_the_same_is_neither_new_nor_gone() -> None:

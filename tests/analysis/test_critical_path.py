@@ -17,21 +17,21 @@ from tests.corpus import corpus_file, recording_file, shared_file
 from tests.profiles import load
 from tui.analysis.critical_path import (
     CRITICAL_PATHS,
-    Window,
+    IterationPeriod,
     critical_paths,
-    frame_of,
-    left_out,
+    critical_paths_spec,
+    left_out_note,
+    median_iteration,
+    missing_launches_note,
     path_segments,
-    paths,
-    representative,
-    spec_of,
-    walk,
+    paths_by_iteration,
+    segments_frame,
+    walk_back,
     why_no_path,
-    without_calls,
 )
-from tui.analysis.critical_path_slack import Graph, _saved, critical_path, earliest
+from tui.analysis.critical_path_slack import Graph, _saved, critical_path, earliest_times
 from tui.analysis.critical_path_trace import COLUMN_OF_KIND, Start, base_profile, traces
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.model.aggregation import Aggregation
 
@@ -83,10 +83,10 @@ def path(found: Profile) -> list[tuple[str, str | None, float, float]]:
 def assert_graphs_hold(found: Profile) -> None:
     """Recomputed with the recorded times, every moment falls where it was recorded."""
     whole = base_profile(found)
-    for window, segments in paths(whole).values():
+    for window, segments in paths_by_iteration(whole).values():
         graph = Graph(traces(whole), window, sorted({window.session, *(one.on_session for one in segments)}))
         assert len(graph.order()) == len(graph.times)
-        at = earliest(graph, np.array([[passes] for *_, passes in graph.edges]))
+        at = earliest_times(graph, np.array([[passes] for *_, passes in graph.edges]))
         assert at[:, 0].tolist() == graph.times
 
 
@@ -130,7 +130,7 @@ def test_a_path_covers_its_iteration() -> None:
     assert row["path_cpu_op_ns"] == 18 * US
     assert row["path_gpu_pct"] == 65
     assert row["path_other_rank_ns"] == 0
-    assert representative(found) == (0, 0)
+    assert median_iteration(found) == (0, 0)
     assert_graphs_hold(found)
 
 
@@ -251,7 +251,7 @@ def test_a_copy_that_its_call_waits_for() -> None:
 def test_without_launches_the_path_stays_on_the_gpu() -> None:
     found = made(activities=[work("a", 0, 10, 1, iteration=None), work("b", 12, 10, 2, iteration=None)])
     assert path(found) == [("kernel", "a", 0, 10), ("kernel gap", "b", 10, 2), ("kernel", "b", 12, 10)]
-    assert without_calls(found).startswith("launches are not recorded, so that the path stays on the GPU")
+    assert missing_launches_note(found).startswith("launches are not recorded, so that the path stays on the GPU")
     none = made(activities=[kernel("a", 5)])
     assert critical_path(none).is_empty()
     assert path_segments(none).is_empty()
@@ -318,16 +318,16 @@ def test_of_a_very_large_profile_only_what_is_around_an_iteration_is_looked_at(m
     monkeypatch.setattr(tui.analysis.critical_path_trace, "MOST_ACTIVITIES", 5)
     found = eight_iterations()
     assert critical_paths(found)["iteration"].to_list() == [3]
-    assert left_out(found) == (
+    assert left_out_note(found) == (
         "iteration 3 is that of median duration; for 7 other iterations: --iterations, or :iterations"
     )
     assert base_profile(found)["activities"].height == 4
     assert why_no_path(found) == ""
-    chosen = aggregated(found, Aggregation(first=5, last=5))
+    chosen = select_iterations(found, Aggregation(first=5, last=5))
     assert (critical_paths(chosen).row(0, named=True), critical_path(chosen).rows()) == expected
-    assert left_out(chosen) == ""
-    assert spec_of(found).title == f"Critical path by iteration ({left_out(found)})"
-    assert spec_of(chosen).title == CRITICAL_PATHS.title
+    assert left_out_note(chosen) == ""
+    assert critical_paths_spec(found).title == f"Critical path by iteration ({left_out_note(found)})"
+    assert critical_paths_spec(chosen).title == CRITICAL_PATHS.title
 
 
 def test_an_iteration_that_is_too_large_itself_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,7 +372,9 @@ def test_paths_of_recordings_cover_their_iterations(name: str) -> None:
 
 
 def test_an_iteration_without_recorded_times_saves_nothing() -> None:
-    graph: Any = SimpleNamespace(times=[0], edges=[], sink=0, window=Window(0, 0, 0, 100, None), order=lambda: [0])
+    graph: Any = SimpleNamespace(
+        times=[0], edges=[], sink=0, window=IterationPeriod(0, 0, 0, 100, None), order=lambda: [0]
+    )
     nothing = pl.DataFrame(schema={"path_kind": pl.String, "name": pl.String, "path_ns": pl.Int64})
     pieces = nothing.with_columns(edge=pl.lit(0), piece_ns=pl.lit(0))
     assert _saved(graph, pieces, nothing).is_empty()
@@ -385,8 +387,8 @@ def path_between(name: str, begin: int, end: int) -> list[tuple[int, str]]:
     whole = base_profile(found)
     (trace,) = traces(whole).values()
     last = trace.end.index(end * US)
-    segments = walk({0: trace}, 0, begin * US, end * US, last, US)[::-1]
-    rows = frame_of(whole, [(Window(0, 0, begin * US, end * US, last), segments)])
+    segments = walk_back({0: trace}, 0, begin * US, end * US, last, US)[::-1]
+    rows = segments_frame(whole, [(IterationPeriod(0, 0, begin * US, end * US, last), segments)])
     return [(start // US - begin, kind) for start, kind in rows.select("start_ns", "path_kind").iter_rows()]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.durations import SlowPart, log_bins, spread, variants
+from tui.analysis.durations import SlowPart, duration_spread, log_bins, variants
 from tui.analysis.kernels import kernels
 
 
@@ -24,7 +24,7 @@ def test_slow_launches_and_where_they_are() -> None:
         kernel("k", None, iteration=9),
     ]
     found = profile(activities=rows)
-    result = spread(found["activities"])
+    result = duration_spread(found["activities"])
     assert result is not None
     assert (result.launches, result.min_ns, result.median_ns, result.max_ns) == (10, 100, 100, 400)
     assert (result.slow, result.slow_ns) == (3, 400 + 200 + 151 - 300)
@@ -35,13 +35,13 @@ def test_slow_launches_and_where_they_are() -> None:
 
 
 def test_steady_launches_have_no_slow_ones() -> None:
-    result = spread(profile(activities=[kernel("k", 7) for _ in range(5)])["activities"])
+    result = duration_spread(profile(activities=[kernel("k", 7) for _ in range(5)])["activities"])
     assert result is not None
     assert (result.slow, result.slow_ns, result.slow_iterations, result.slow_streams) == (0, 0, (), ())
 
 
 def test_without_durations_there_is_no_spread() -> None:
-    assert spread(profile(activities=[kernel("k", None)])["activities"]) is None
+    assert duration_spread(profile(activities=[kernel("k", None)])["activities"]) is None
 
 
 def test_variants_by_grid_block_and_shapes() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.iterations.iteration_table import with_iterations
-from tui.analysis.ops.flame import FLAME, GROUPINGS, exported_flame, flame, flame_by, matching, with_growth
+from tui.analysis.ops.flame import FLAME, GROUPINGS, exported_flame, flame, flame_by, matching_nodes, with_growth
 from tui.analysis.ops.op_trees import group_ops
 
 
@@ -47,10 +47,10 @@ def test_exact_nodes_found_names_and_growth() -> None:
     assert {column.name for column in FLAME.columns} <= set(rows.columns)
     assert "parent" not in exported_flame(profile).columns
     # What lies in another match counts once.
-    found, gpu_ns = matching(rows, "conv")
+    found, gpu_ns = matching_nodes(rows, "conv")
     assert gpu_ns == 730_138_777
     assert found.sum() > 5
-    assert matching(rows, "CONV")[1] == matching(rows, "")[1] == 0
+    assert matching_nodes(rows, "CONV")[1] == matching_nodes(rows, "")[1] == 0
     grown = with_growth(rows, rows.with_columns(pl.col("gpu_ns") * 2), (1, 4))
     assert grown["growth_pct"].unique().to_list() == [100.0]
     assert grown["growth_ns"][0] == 753_580_086 // 2

@@ -18,7 +18,7 @@ from tui.analysis.found_profiles import (
     first_figures,
     formats_frame,
     lists_profiles,
-    preview_lines,
+    profile_preview,
     profiles_frame,
     with_figures,
 )
@@ -77,7 +77,7 @@ def test_source_code_and_texts_about_profiles_are_none(tmp_path: Path) -> None:
     damaged = looked["cut.json"]
     assert damaged is not None
     assert damaged.figures is None
-    lines = preview_lines(damaged, 200, 9, is_looked=True)
+    lines = profile_preview(damaged, 200, 9, is_looked=True)
     assert lines[-1].startswith("Cannot be read: ")
 
 
@@ -117,7 +117,7 @@ def test_first_figures_and_their_preview() -> None:
     )  # fmt: skip
     assert [(one.calls, one.total_ns) for one in figures.top][:2] == [(2, 281_640_000), (2, 260_020_000)]
     one = FoundProfile(path, "nvprof-text", 10_053, 0, figures=figures)
-    lines = preview_lines(one, 42, 20, is_looked=True)
+    lines = profile_preview(one, 42, 20, is_looked=True)
     assert lines[:5] == [
         "caffe_conv1.nvprof.log",
         "GPU       Tesla K40c",
@@ -126,9 +126,12 @@ def test_first_figures_and_their_preview() -> None:
         "32 launches",
     ]
     assert lines[7] == "cudnn_dgrad_sm3…_64x16x64x16x16     260 ms"
-    assert len(preview_lines(one, 42, 4, is_looked=True)) == 4
+    assert len(profile_preview(one, 42, 4, is_looked=True)) == 4
     large = FoundProfile("/x/big.json", "pytorch-trace", 5 << 30, 0)
-    assert preview_lines(large, 42, 9, is_looked=True)[1:] == ["pytorch-trace, 5 GiB", "Not read yet: enter opens it."]
+    assert profile_preview(large, 42, 9, is_looked=True)[1:] == [
+        "pytorch-trace, 5 GiB",
+        "Not read yet: enter opens it.",
+    ]
 
 
 def test_which_folders_list_their_profiles(folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.iterations.times import GPU_USES, USES, BarRows, chart_rows, iterations_with_uses, scale_ns
 from tui.analysis.iterations.work import iteration_work
@@ -49,12 +49,12 @@ def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
 
 def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> None:
     made = with_iterations(two_steps())
-    chosen = aggregated(made, Aggregation(6, 6))
+    chosen = select_iterations(made, Aggregation(6, 6))
     for function in (iterations_with_uses, iteration_work):
         shares = [name for name in function(made).columns if name not in ("time_pct", "aggregated")]
         of_all = function(made).filter(pl.col("iteration") == 6).select(shares)
         assert of_all.equals(function(chosen).select(shares))
-        assert of_all.equals(function(aggregated(chosen, Aggregation(6, 6))).select(shares))
+        assert of_all.equals(function(select_iterations(chosen, Aggregation(6, 6))).select(shares))
     # The last kernel of the first step ends after the second one has begun on the CPU: it counts for the first.
     assert iterations_with_uses(chosen).select("busy_ns", "tensor_core_ns").rows() == [(10, 10)]
     assert iteration_work(chosen)["kernel_pct"].to_list() == [pytest.approx(100 * 10 / 85 / 2)]

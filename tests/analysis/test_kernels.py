@@ -14,7 +14,7 @@ from tests.profiles import load_one
 from tui.analysis.api_calls import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
 from tui.analysis.ops.op_instances import KERNELS_OF_OP, kernels_of_recorded_op
-from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
+from tui.analysis.ops.ops_by_name import OP_KERNELS, OPS, RECORDED_OPS, all_ops_by_name, kernels_of_op, ops
 
 if TYPE_CHECKING:
     from tui.model.table_spec import TableSpec
@@ -150,7 +150,7 @@ def test_an_empty_profile_has_empty_tables_with_their_columns() -> None:
         (API, api(empty)),
         (API_INSTANCES, api_instances(empty, session=0, name="cudaFree")),
         (OPS, ops(empty)),
-        (RECORDED_OPS, by_name(empty)),
+        (RECORDED_OPS, all_ops_by_name(empty)),
         (KERNELS_OF_OP, kernels_of_recorded_op(empty, session=0, op="f")),
         (OP_KERNELS, kernels_of_op(empty, session=0, op_type="gemm", direction=None)),
     )

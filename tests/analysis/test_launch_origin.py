@@ -4,7 +4,7 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tui.analysis.activities import activity_row
-from tui.analysis.hardware_metrics import Measured, measured_metrics
+from tui.analysis.hardware_metrics import MeasuredLaunch, measured_metrics
 from tui.analysis.kernels import launches
 from tui.analysis.launch_calls import launch_origin
 
@@ -78,7 +78,7 @@ def metric(name: str, value: float, unit: str | None = "%", **more: object) -> d
     }
 
 
-def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> Measured | None:
+def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> MeasuredLaunch | None:
     made = profile(
         sessions=[
             {"session": 0, "format": "nsys-sqlite", "source": "run.sqlite"},

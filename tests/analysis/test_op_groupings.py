@@ -208,7 +208,7 @@ def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, mon
         '[[rule]]\nop_type = "fancy"\ndirection = "bprop"\npattern = "^two"\n'
         '[groups]\nfancy = ["fancy backward"]\n'
     )
-    monkeypatch.setattr(op_type_rules, "user_rules_path", lambda: own)
+    monkeypatch.setattr(op_type_rules, "op_type_rules_path", lambda: own)
     made = profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
     assert inferred_ops(made)["op"].to_list() == ["fancy backward", "fancy backward"]
     tree = next(tree for tree in TREES if tree.name == "type").tree(made)

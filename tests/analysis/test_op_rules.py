@@ -13,7 +13,7 @@ from tui.analysis import cached_results
 from tui.analysis.cached_results import results_to_cache
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.ops import op_type_rules as op_rules
-from tui.analysis.ops.op_type_rules import NAME_LIMIT, UNKNOWN, OpTypeRule, classify, parse_rules
+from tui.analysis.ops.op_type_rules import NAME_LIMIT, UNKNOWN, OpTypeRule, classify, parse_op_type_rules
 from tui.analysis.ops.ops_by_name import op_name, ops
 from tui.data import user_files
 from tui.model.errors import ProftuiError
@@ -123,7 +123,7 @@ def test_every_op_type_of_the_rules_has_a_group() -> None:
 @pytest.fixture
 def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "op_types.toml"
-    monkeypatch.setattr(op_rules, "user_rules_path", lambda: path)
+    monkeypatch.setattr(op_rules, "op_type_rules_path", lambda: path)
     return path
 
 
@@ -229,7 +229,7 @@ def test_a_binary_file_is_an_error_with_a_sentence(user_file: Path) -> None:
 
 
 def test_rules_without_groups_are_fine() -> None:
-    rules = parse_rules('[[rule]]\nop_type = "x"\npattern = "a"\n', "mine.toml")
+    rules = parse_op_type_rules('[[rule]]\nop_type = "x"\npattern = "a"\n', "mine.toml")
     assert (rules.rules, dict(rules.groups)) == ((OpTypeRule("x", "", "a", ""),), {})
 
 
@@ -266,7 +266,7 @@ def locked_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(op_rules, "user_rules_path", lambda: locked_folder / "op_types.toml")
+    monkeypatch.setattr(op_rules, "op_type_rules_path", lambda: locked_folder / "op_types.toml")
     monkeypatch.setattr(cached_results, "user_path", lambda name: locked_folder / "proftui" / name)
     assert user_files.stamp(locked_folder / "op_types.toml") is None
     made = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)], ops=[{"op": 0, "name": "aten::mm"}])

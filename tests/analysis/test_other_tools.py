@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.analysis.frames import kernel, printed, profile
-from tui.analysis.capabilities import OK, how_to_record, missing, recordable, views, why_none
+from tui.analysis.capabilities import OK, how_to_record, missing_needs, recordable_needs, views, why_none
 from tui.analysis.copies import copies, transfers
 from tui.analysis.dashboard import dashboard
 from tui.analysis.devices import tools_to_record
@@ -120,22 +120,22 @@ def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
     assert views(pytorch)["iterations"] == (
         "no start times: record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
     )
-    asked = {need.name: need.record for need in recordable(pytorch)}
+    asked = {need.name: need.record for need in recordable_needs(pytorch)}
     assert asked[SHAPES.name] == "torch.profiler.profile(record_shapes=True)"
     assert "with_stack=True" in asked[STACKS.name]
     assert asked[METRICS.name].startswith("ncu ")
-    assert not any(need.record.startswith("nvprof") for need in missing(pytorch))
+    assert not any(need.record.startswith("nvprof") for need in missing_needs(pytorch))
 
     nsys = profile(sessions=[RUN], activities=[kernel("k", 5, start_ns=0)])
     assert how_to_record(nsys, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
     rocprof = profile(sessions=[{"session": 0, "format": "rocprof-csv"}])
     assert how_to_record(rocprof, START_TIMES).startswith("record with rocprofv3 ")
-    assert not any("nvprof" in need.record for need in recordable(rocprof))
+    assert not any("nvprof" in need.record for need in recordable_needs(rocprof))
     amd = profile(sessions=[{"session": 0, "format": "pytorch-trace"}], devices=[], api_calls=[{"name": "hipMalloc"}])
     assert how_to_record(amd, METRICS).startswith("record with rocprofv3 ")
 
     nvprof = profile(sessions=[{"session": 0, "format": "nvprof-text"}])
-    assert {need.name for need in recordable(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
+    assert {need.name for need in recordable_needs(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
 
 
 def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
@@ -143,7 +143,7 @@ def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
     h200, v100 = (profile(sessions=[log], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100"))
     assert how_to_record(h200, METRICS) == "record with ncu --set full --csv --page raw ./app"
     assert how_to_record(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
-    assert not any("nvprof" in need.record for need in recordable(h200))
+    assert not any("nvprof" in need.record for need in recordable_needs(h200))
     assert how_to_record(v100, METRICS) == "record with nvprof --metrics all"
     result = profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
     assert tools_to_record(result) == (Tool.NSYS,)
@@ -175,8 +175,8 @@ def test_copies_in_summaries_are_recognized_in_the_terms_of_every_tool() -> None
     assert transfers(found).select("copy_kind", "total_ns").rows() == directions
     assert copies(profile(summary=[printed("gpu", "[CUDA memcpy elsewhere]", 1, 5)]))["copy_kind"].to_list() == [None]
     for name in names:
-        assert COPIES not in missing(profile(summary=[printed("gpu", name, 1, 5)]))
-    assert COPIES in missing(profile(summary=[printed("gpu", "copy_kernel", 1, 5)]))
+        assert COPIES not in missing_needs(profile(summary=[printed("gpu", name, 1, 5)]))
+    assert COPIES in missing_needs(profile(summary=[printed("gpu", "copy_kernel", 1, 5)]))
 
 
 def test_single_copies_go_where_their_names_say() -> None:

@@ -12,7 +12,7 @@ from tests.corpus import recording_file
 from tests.profiles import load_one
 from tui.analysis.gpu_time.breakdown import utilization
 from tui.analysis.gpus import gpus
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import OUTSIDE_WORDS, iterations
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.kernels import kernels
@@ -20,7 +20,7 @@ from tui.analysis.ranges import (
     RANGE_INSTANCES,
     RANGES,
     RANGES_MEANWHILE,
-    instances_of,
+    instances_of_range,
     range_instances,
     ranges_by_depth,
     ranges_by_name,
@@ -105,7 +105,7 @@ def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_laun
         (None, "open"): (1, None, None, None),
         (None, "nobody's"): (1, 100, None, None),
     }
-    steps = instances_of(TWO_THREADS, session=0, domain=None, name="step")
+    steps = instances_of_range(TWO_THREADS, session=0, domain=None, name="step")
     assert steps.select("number", "start_ns", "range_gpu_ns", "range_kernels").rows() == [
         (0, 0, 110, 2),
         (2, 50, 5, 0),
@@ -372,7 +372,7 @@ def test_the_steps_of_a_recording_that_replays_graphs_take_as_long_as_the_gpu_do
     ]
     assert iteration_times(read)["runs_ahead"].to_list() == [True]
     # Of these alone the wall time is theirs, not from the first step on the CPU on.
-    shown = aggregated(read, Aggregation(3, 5))
+    shown = select_iterations(read, Aggregation(3, 5))
     busy = utilization(shown).row(0, named=True)
     assert busy["wall_ns"] == 4_771_079 + 4_786_982 + 4_777_158
     assert busy["busy_pct"] == pytest.approx(80.23, abs=0.01)

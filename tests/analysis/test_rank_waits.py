@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests.analysis.frames import kernel, profile
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.collectives import (
-    clocks,
+    clock_alignment,
     collective_kinds,
     collective_ranks,
     collectives,
-    in_collectives,
-    matched,
     matched_collectives,
+    matched_times,
     stragglers,
     unmatched_note,
+    wait_and_transfer_times,
     waits_of_ranks,
 )
 from tui.analysis.iterations.iteration_table import with_iterations
@@ -91,8 +91,8 @@ def job(
 
 def test_the_last_to_arrive_waits_for_nobody() -> None:
     made = job([[0, 3 * MS], [5 * MS, 1 * MS]])
-    assert clocks(made).agree == {0, 1}
-    assert clocks(made).sentence == "clocks agree: ranks leave collectives within 0 ns of each other"
+    assert clock_alignment(made).agree == {0, 1}
+    assert clock_alignment(made).sentence == "clocks agree: ranks leave collectives within 0 ns of each other"
     rows = collective_ranks(made).select("iteration", "who", "arrival_ns", "comm_wait_ns", "comm_transfer_ns").rows()
     assert rows == [
         (0, "rank 1", 3 * MS, 0, MS),
@@ -116,7 +116,7 @@ def test_the_last_to_arrive_waits_for_nobody() -> None:
 )
 def test_wait_and_transfer_are_the_time_in_collectives(arrivals: list[list[int]], transfer_ns: int) -> None:
     made = job(arrivals, transfer_ns)
-    rows = in_collectives(made)
+    rows = wait_and_transfer_times(made)
     assert rows.height == len(arrivals) * len(arrivals[0])
     assert (rows["comm_wait_ns"] + rows["comm_transfer_ns"]).to_list() == rows["duration_ns"].to_list()
     assert (rows["comm_transfer_ns"] == transfer_ns).all()
@@ -137,11 +137,11 @@ def test_clocks_that_are_off_are_found_out_by_the_ends() -> None:
         pl.when(pl.col("rank") == 1).then(pl.col("origin_ns") + 2 * MS).otherwise("origin_ns").alias("origin_ns")
     )
     off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
-    assert clocks(off).agree == frozenset()
-    assert clocks(off).sentence == (
+    assert clock_alignment(off).agree == frozenset()
+    assert clock_alignment(off).sentence == (
         "clocks differ by about 2 ms: ranks leave the same collective that far from each other"
     )
-    assert in_collectives(off)["comm_wait_ns"].null_count() == 6
+    assert wait_and_transfer_times(off)["comm_wait_ns"].null_count() == 6
     assert matched_collectives(off)["last_rank"].to_list() == ["rank 0", "rank 1", "rank 0"]
     assert waits_of_ranks(off)["comm_unmatched_ns"].to_list() == [None, None]
     assert stragglers(off).by_session.height == 2, "lengths tell the straggler without clocks"
@@ -153,30 +153,30 @@ def test_one_clock_that_differs_is_named_and_its_collectives_are_left_out() -> N
         pl.when(pl.col("rank") == 2).then(pl.col("origin_ns") + 8 * MS).otherwise("origin_ns").alias("origin_ns")
     )
     off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
-    assert clocks(off).agree == {0, 1}
-    assert clocks(off).sentence.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 8 ms")
-    assert clocks(off).apart_ns == 8 * MS
-    assert in_collectives(off)["comm_wait_ns"].null_count() == 6
+    assert clock_alignment(off).agree == {0, 1}
+    assert clock_alignment(off).sentence.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 8 ms")
+    assert clock_alignment(off).apart_ns == 8 * MS
+    assert wait_and_transfer_times(off)["comm_wait_ns"].null_count() == 6
 
 
 def test_files_without_the_time_of_day_have_no_common_clock() -> None:
     made = job([[0, 3 * MS]], origins=[None, None])
-    assert clocks(made).sentence == (
+    assert clock_alignment(made).sentence == (
         "clocks are not comparable: 2 of 2 files do not record the wall-clock time of their time zero"
     )
-    assert in_collectives(made)["comm_wait_ns"].to_list() == [None, None]
+    assert wait_and_transfer_times(made)["comm_wait_ns"].to_list() == [None, None]
 
 
 def test_sessions_of_one_file_have_one_clock() -> None:
     made = job([[0, 3 * MS]], origins=[None, None], source="job.sqlite")
-    assert clocks(made).agree == {0, 1}
-    assert in_collectives(made)["comm_wait_ns"].to_list() == [3 * MS, 0]
+    assert clock_alignment(made).agree == {0, 1}
+    assert wait_and_transfer_times(made)["comm_wait_ns"].to_list() == [3 * MS, 0]
 
 
 def test_a_broadcast_may_be_left_before_the_last_has_come() -> None:
     made = job([[0, 3 * MS]], name=BROADCAST)
-    assert clocks(made).agree == frozenset()
-    assert "the ranks share no collective that all of them leave together" in clocks(made).sentence
+    assert clock_alignment(made).agree == frozenset()
+    assert "the ranks share no collective that all of them leave together" in clock_alignment(made).sentence
     assert collective_kinds(made)["comm_wait_ns"].to_list() == [None]
 
 
@@ -196,7 +196,7 @@ def test_groups_are_matched_by_themselves() -> None:
             kernel(ALLREDUCE, 3 * MS, start_ns=20 * MS, arguments=group("dp", 0, 1, 2, 3), **work)
         )
     made = with_iterations(profile(**rows))
-    found = matched(made).group_by("communicator").agg(pl.col("turn").max(), pl.col("session").unique().sort())
+    found = matched_times(made).group_by("communicator").agg(pl.col("turn").max(), pl.col("session").unique().sort())
     assert found.sort("communicator").rows() == [
         ("dp [0, 1, 2, 3]", 0, [0, 1, 2, 3]),
         ("tp [0, 1]", 0, [0, 1]),
@@ -213,7 +213,7 @@ def test_what_is_of_another_kind_on_another_rank_is_not_the_same() -> None:
         pl.when((pl.col("session") == 1) & (pl.col("iteration") == 1)).then(other).otherwise("name").alias("name")
     )
     mixed = with_iterations(type(made)({**made.frames, "activities": swapped}, made.sources))
-    assert matched(mixed).select("iteration", "collective").rows() == [(0, "allreduce"), (0, "allreduce")]
+    assert matched_times(mixed).select("iteration", "collective").rows() == [(0, "allreduce"), (0, "allreduce")]
 
 
 def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
@@ -234,7 +234,7 @@ def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
     made = job([[0, 3 * MS]])
     sessions = made["sessions"].with_columns(pl.lit(8, made["sessions"].schema["world_size"]).alias("world_size"))
     part = with_iterations(type(made)({**made.frames, "sessions": sessions}, made.sources))
-    assert clocks(part).sentence == (
+    assert clock_alignment(part).sentence == (
         "clocks agree: ranks leave collectives within 0 ns of each other; "
         "2 of 8 ranks of a process group are open: waiting for the other ranks counts as transfer"
     )
@@ -244,7 +244,7 @@ def test_an_iteration_missing_on_a_rank_of_the_group_is_unmatched() -> None:
     made = job([[0, 3 * MS], [0, MS]])
     without = made["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
     short = with_iterations(type(made)({**made.frames, "activities": without}, made.sources))
-    assert matched(short)["iteration"].unique().to_list() == [0]
+    assert matched_times(short)["iteration"].unique().to_list() == [0]
     assert waits_of_ranks(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
     assert unmatched_note(short) == (
         "unmatched: 1 communication kernel (2 ms): number or kind differs between ranks in their iteration"
@@ -265,12 +265,12 @@ def test_one_rank_alone_has_no_collectives_to_compare() -> None:
     made = job([[0, 3 * MS]]).only_session(0)
     assert collective_kinds(made).is_empty()
     assert matched_collectives(made).is_empty()
-    assert "fewer than two ranks" in clocks(made).sentence
+    assert "fewer than two ranks" in clock_alignment(made).sentence
 
 
 def test_the_recording_of_two_ranks() -> None:
     ddp = with_iterations(load_one(str(SAMPLES / "ddp_ranks")))
-    assert clocks(ddp).apart_ns == 13_625
+    assert clock_alignment(ddp).apart_ns == 13_625
     rows = waits_of_ranks(ddp).drop("comm_wait_pct").rows()
     assert rows == [
         (0, 77_800_466, 64_471_122, 9_161_846, 4_167_498),
@@ -279,5 +279,5 @@ def test_the_recording_of_two_ranks() -> None:
     first = matched_collectives(ddp).row(0, named=True)
     assert (first["iteration"], first["turn"], first["last_rank"], first["late_ns"]) == (4, 0, "rank 1", 14_892_806)
     assert ranks(ddp)["comm_wait_ns"].to_list() == [53_479, 64_471_122]
-    whole = in_collectives(ddp)
+    whole = wait_and_transfer_times(ddp)
     assert (whole["comm_wait_ns"] + whole["comm_transfer_ns"]).equals(whole["duration_ns"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import recording_file
 from tests.profiles import load
-from tui.analysis.collectives import collectives, matched, matched_collectives, stragglers
+from tui.analysis.collectives import collectives, matched_collectives, matched_times, stragglers
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpus import gpus
 from tui.analysis.iterations.iteration_table import with_iterations
@@ -94,7 +94,7 @@ def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
     sent = run(
         [[1 * MS, 1 * MS], [3 * MS, 4 * MS]], name="ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     )
-    assert matched(sent).height == 4
+    assert matched_times(sent).height == 4
     verdict = straggler_verdict(sent)
     assert verdict.session is None
     assert verdict.sentence == (
@@ -121,7 +121,7 @@ def test_others_that_are_not_open_may_come_later_still() -> None:
 
 def test_an_iteration_with_other_collectives_on_one_rank_is_left_out() -> None:
     made = run([[3 * MS, 4 * MS], [1 * MS]])
-    assert matched(made)["iteration"].unique().to_list() == [0]
+    assert matched_times(made)["iteration"].unique().to_list() == [0]
     assert stragglers(made).iterations == 1
 
 

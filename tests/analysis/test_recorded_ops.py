@@ -16,7 +16,7 @@ from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.groupings import by_shapes
 from tui.analysis.ops.op_attribution import PASSES, classified_work, op_tree, work_by_op
-from tui.analysis.ops.op_costs import by_name as recorded_by_name
+from tui.analysis.ops.op_costs import costs_by_name as recorded_by_name
 from tui.analysis.ops.op_costs import op_instances, op_overheads, recorded_ops, self_times
 from tui.analysis.ops.op_instances import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
 from tui.analysis.ops.op_trees import by_caller, by_path, by_type
@@ -24,13 +24,13 @@ from tui.analysis.ops.op_types import kinds_of_work, op_type_summary, op_types
 from tui.analysis.ops.ops_by_name import (
     OPS,
     RECORDED_OPS,
-    by_name,
+    all_ops_by_name,
     inferred_ops,
     kernels_with_ops,
     ops,
     ops_spec,
 )
-from tui.analysis.ops.ops_by_name import by_name as ops_by_name
+from tui.analysis.ops.ops_by_name import all_ops_by_name as ops_by_name
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile, merge_profiles
 
@@ -182,7 +182,7 @@ def test_what_is_not_known_is_null() -> None:
         ("f", 1, None, None, None, None),
     ]
     empty = profile(api_calls=[call("cudaMalloc", 0, 5)])
-    assert (recorded_ops(empty).height, ops(empty).height, by_name(empty).height) == (0, 0, 0)
+    assert (recorded_ops(empty).height, ops(empty).height, all_ops_by_name(empty).height) == (0, 0, 0)
     assert (kinds_of_work(empty).height, op_types(empty).height, kernels_with_ops(empty).height) == (0, 0, 0)
 
 
@@ -219,7 +219,7 @@ def two_sessions() -> Profile:
 def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
     found = two_sessions()
     assert ops_spec(found) is RECORDED_OPS
-    assert by_name(found).select("session", "op", "gpu_self_ns", "time_pct", "op_source").rows() == [
+    assert all_ops_by_name(found).select("session", "op", "gpu_self_ns", "time_pct", "op_source").rows() == [
         (2, "(unattributed: totals only)", 90, 100.0, None),
         (0, "aten::mm", 70, 70.0, "recorded"),
         (1, "gemm", 60, 60.0, "inferred"),
@@ -227,7 +227,7 @@ def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
         (0, "f", 30, 30.0, "recorded"),
         (2, "g", None, None, "recorded"),
     ]
-    assert ops(found).rows() == by_name(found).rows()
+    assert ops(found).rows() == all_ops_by_name(found).rows()
     assert inferred_ops(found)["session"].unique().to_list() == [1]
     alone = found.only_session(1)
     assert ops_spec(alone) is OPS
@@ -235,7 +235,7 @@ def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
     # A session by itself says the same, though its ops do not begin at 0.
     for session in (0, 2):
         assert ops(found.only_session(session)).rows() == ops(found).filter(pl.col("session") == session).rows()
-    totals = by_name(found).group_by("session").agg(pl.col("gpu_self_ns").sum()).sort("session").rows()
+    totals = all_ops_by_name(found).group_by("session").agg(pl.col("gpu_self_ns").sum()).sort("session").rows()
     assert totals == [(0, 100), (1, 100), (2, 90)]
 
 
@@ -269,7 +269,7 @@ def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
         ("(unattributed: launch not recorded)", 1, None, 1, None),
     ]
     # The name of the range says nothing, so it is what its kernels are.
-    assert by_name(found).select("op", "op_type", "group").rows() == [
+    assert all_ops_by_name(found).select("op", "op_type", "group").rows() == [
         ("aten::layer_norm", "layer norm", "normalization, memory"),
         ("training step", "reduction", "reduction"),
         ("(unattributed: launch not recorded)", "gemm", "gemm"),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.profiles import SAMPLES, load_one
 from tui.analysis.compare.headline import Outcome
-from tui.analysis.compare.run_times import GPU, ITERATION, RUN, SCHEMA, compared, run_times
+from tui.analysis.compare.run_times import GPU, ITERATION, RUN, SCHEMA, compare_runs, run_times
 from tui.analysis.iterations.iteration_table import iterations, with_iterations
 from tui.analysis.kernels import kernels
 
@@ -60,8 +60,8 @@ def runs(
 def test_equal_code_passes_and_a_kernel_slower_by_8_percent_fails(seed: int) -> None:
     random = np.random.default_rng(seed)
     before = runs(random)
-    equal = compared(before, runs(random))
-    slower = compared(before, runs(random, slow="attention"))
+    equal = compare_runs(before, runs(random))
+    slower = compare_runs(before, runs(random, slow="attention"))
     assert equal is not None
     assert slower is not None
     assert equal.slower(5) == ()
@@ -78,8 +78,8 @@ def test_intervals_hold_what_they_say_where_kernels_differ_from_run_to_run() -> 
     of_equal, found, undecided = 0, 0, 0
     for _ in range(40):
         before = runs(random, noise=0.01)
-        equal = compared(before, runs(random, noise=0.01))
-        slower = compared(before, runs(random, noise=0.01, slow="attention"))
+        equal = compare_runs(before, runs(random, noise=0.01))
+        slower = compare_runs(before, runs(random, noise=0.01, slow="attention"))
         assert equal is not None
         assert slower is not None
         assert equal.slower(5) == ()
@@ -94,7 +94,7 @@ def test_intervals_hold_what_they_say_where_kernels_differ_from_run_to_run() -> 
 def test_a_machine_with_slow_and_fast_runs_does_not_fail_equal_code() -> None:
     random = np.random.default_rng(7)
     for _ in range(2):
-        found = compared(runs(random, host=0.6), runs(random, host=0.6))
+        found = compare_runs(runs(random, host=0.6), runs(random, host=0.6))
         assert found is not None
         assert found.slower(5) == ()
 
@@ -102,8 +102,8 @@ def test_a_machine_with_slow_and_fast_runs_does_not_fail_equal_code() -> None:
 def test_the_interval_is_the_same_each_time_and_holds_both_noises() -> None:
     random = np.random.default_rng(3)
     before, now = runs(random), runs(random)
-    first = compared(before, now)
-    assert first == compared(before, now)
+    first = compare_runs(before, now)
+    assert first == compare_runs(before, now)
     assert first is not None
     assert first.runs == (3, 3)
     assert first.samples == (90, 90)
@@ -112,7 +112,7 @@ def test_the_interval_is_the_same_each_time_and_holds_both_noises() -> None:
     assert (of_iteration.what, of_gpu.what) == (ITERATION, GPU)
     width = [one.change_pct.high - one.change_pct.low for one in (of_iteration, of_gpu)]
     assert width[0] > width[1], "the CPU's part varies more"
-    assert compared(before.head(0), now) is None
+    assert compare_runs(before.head(0), now) is None
 
 
 def test_work_that_moved_to_another_kernel_is_no_regression() -> None:
@@ -126,11 +126,11 @@ def test_work_that_moved_to_another_kernel_is_no_regression() -> None:
         .otherwise("time_ns")
         .alias("time_ns")
     )
-    found = compared(before, faster)
+    found = compare_runs(before, faster)
     assert found is not None
     assert found.slower(5) == ()
     assert found.outcome(5) is Outcome.PASS
-    gone = compared(before, now.filter(pl.col("name").ne_missing("gemm")))
+    gone = compare_runs(before, now.filter(pl.col("name").ne_missing("gemm")))
     assert gone is not None
     assert gone.unmatched == (("gemm",), ())
 
@@ -146,7 +146,7 @@ def test_the_times_of_a_run_are_those_of_its_views() -> None:
     assert whole.filter(pl.col("name").is_not_null())["time_ns"].sum() == kernels(profile)["total_ns"].sum()
     summary = run_times(load_one(str(SAMPLES / "gpt_summary.nvprof.log")), 0, "log")
     assert summary["iteration"].null_count() == summary.height, "a summary has no iterations"
-    found = compared(summary, summary)
+    found = compare_runs(summary, summary)
     assert found is not None
     assert not found.per_iteration
     assert found.outcome(5) is Outcome.NO_CHANGE
@@ -158,7 +158,7 @@ def test_times_of_zero_have_no_change_in_percent() -> None:
     whole = runs(np.random.default_rng(0), 1)
     for is_zero in (pl.lit(value=True), pl.int_range(pl.len()) % 2 == 0):
         zero = whole.with_columns(pl.when(is_zero).then(0).otherwise("time_ns").alias("time_ns"))
-        found, back = compared(zero, whole), compared(whole, zero)
+        found, back = compare_runs(zero, whole), compare_runs(whole, zero)
         assert found is not None
         assert back is not None
         assert found.totals[0].change_pct.high == np.inf

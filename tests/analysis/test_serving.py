@@ -10,7 +10,7 @@ from tests.analysis.expert.profiles import MS, run, step
 from tests.analysis.frames import profile
 from tests.corpus import shared_file
 from tui.analysis.dashboard import dashboard
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.iterations.serving import phases, steps_of_server
 from tui.analysis.iterations.times import ITERATIONS_WITH_USES, iterations_spec, iterations_with_uses
@@ -79,12 +79,12 @@ def test_sums_by_phase() -> None:
 
 def test_every_view_can_show_one_phase() -> None:
     whole = with_iterations(serving(*STEPS))
-    decode = aggregated(whole, aggregation("phase=decode", None))
+    decode = select_iterations(whole, aggregation("phase=decode", None))
     assert decode["activities"]["iteration"].to_list() == [1, 2]
     assert decode["ranges"]["name"].to_list() == ["step[DECODE bs=2]"] * 2
-    assert aggregated(whole, aggregation("2: phase=decode", None))["activities"]["iteration"].to_list() == [2]
+    assert select_iterations(whole, aggregation("2: phase=decode", None))["activities"]["iteration"].to_list() == [2]
     with pytest.raises(ProftuiError, match="there is no prefill step in iterations 1:"):
-        aggregated(whole, Aggregation(1, None, phase="prefill"))
+        select_iterations(whole, Aggregation(1, None, phase="prefill"))
     assert iterations_with_uses(whole, Aggregation(phase="decode"))["aggregated"].to_list() == [
         False,
         True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.analysis.frames import kernel, profile
 from tui.analysis.capabilities import views
-from tui.analysis.issues import EVENTS, NO_LINE, TABLES, no_text, where_from
+from tui.analysis.issues import EVENTS, NO_LINE, TABLES, source_of_row, why_no_text
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -26,24 +26,24 @@ def of(source: str, line: int | None) -> Profile:
 
 def test_the_source_of_an_event_is_its_line_and_a_command() -> None:
     made = of("/data/run's.json.gz", 1234)
-    assert where_from(made, {"session": 0, "line": 1234, "activity": 0}) == (
+    assert source_of_row(made, {"session": 0, "line": 1234, "activity": 0}) == (
         "line 1,234 of run's.json.gz; to see it: zcat 'run'\"'\"'s.json.gz' | sed -n 1234,+12p"
     )
-    assert no_text(made) == EVENTS == views(made)["log"]
+    assert why_no_text(made) == EVENTS == views(made)["log"]
 
 
 def test_the_source_of_a_database_row_is_its_number() -> None:
     made = of("run.sqlite", None)
-    assert where_from(made, {"session": 0, "activity": 7}) == (
+    assert source_of_row(made, {"session": 0, "activity": 7}) == (
         "run.sqlite has tables, not lines: GPU work 7, in input order"
     )
-    assert where_from(made, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
-    assert no_text(made) == TABLES == views(made)["log"]
+    assert source_of_row(made, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
+    assert why_no_text(made) == TABLES == views(made)["log"]
 
 
 def test_a_text_is_shown_by_the_log() -> None:
     made = replace(of("run.log", 2), texts={"run.log": Text()})
-    assert no_text(made) == ""
-    assert where_from(made, {"session": 0, "line": 2}) == ""
-    assert where_from(made, {"session": 0, "line": None}) == NO_LINE
+    assert why_no_text(made) == ""
+    assert source_of_row(made, {"session": 0, "line": 2}) == ""
+    assert source_of_row(made, {"session": 0, "line": None}) == NO_LINE
     assert views(made)["log"] == "ok"

@@ -142,7 +142,7 @@ def test_the_gpu_that_the_user_names_decides_everywhere() -> None:
 def test_rules_of_the_user_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "tensor_cores.toml"
     own.write_text("[[rule]]\nverdict = 'yes'\npattern = '^my_mma'\nreason = 'I wrote it'\n")
-    monkeypatch.setattr(tensor_core_use, "user_rules_path", lambda: own)
+    monkeypatch.setattr(tensor_core_use, "tensor_core_rules_path", lambda: own)
     assert verdict(kernel("my_mma_kernel", 1), name="Tesla T4") == (True, "I wrote it")
     assert verdict(kernel(HALF, 1), name="Tesla T4") == (True, BY_NAME)
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import corpus_file
-from tui.analysis.tensor_core_use import parse_rules, tensor_core_rules, tensor_cores_by_name
+from tui.analysis.tensor_core_use import parse_tensor_core_rules, tensor_core_rules, tensor_cores_by_name
 from tui.model.errors import ProftuiError
 
 YES = (
@@ -90,4 +90,4 @@ def test_op_types_without_tensor_cores_are_op_types() -> None:
 )
 def test_a_users_rules_are_checked(text: str, words: str) -> None:
     with pytest.raises(ProftuiError, match=words):
-        parse_rules(text, "own.toml")
+        parse_tensor_core_rules(text, "own.toml")

@@ -22,19 +22,19 @@ from tui.analysis.timeline.drawing import GLYPHS, NOTHING, Signs, bins, lane_cel
 from tui.analysis.timeline.lanes import BLOCK, FIRST, GAP_BLOCK, ItemKind, Lane, LaneKind, flattened, lanes
 from tui.analysis.timeline.lookup import (
     TimeInterval,
-    between,
     find_name,
     gap_at,
+    item_name,
+    items_of_rows,
+    lane_activity,
     linked_rows,
-    longest_gaps,
+    longest_lane_gaps,
     main_item,
-    name_of,
-    names_at,
+    names_in_slice,
     next_gap,
-    places_of,
     top_of_gpus,
 )
-from tui.analysis.timeline.shown import fitting_lanes, label, shown_lanes, timeline_lanes, title
+from tui.analysis.timeline.shown import fitting_lanes, lane_label, lane_title, shown_lanes, timeline_lanes
 from tui.analysis.timeline.window import ruler, tracks, whole_window
 from tui.text import to_ascii
 from tui.widgets.timeline.view import lane_heights
@@ -80,7 +80,7 @@ def lane_of(given: Profile, kind: LaneKind, stream: int | None = None) -> Lane:
 
 def test_lanes_are_gpus_with_their_streams_then_threads_from_the_outermost_in() -> None:
     found = lanes(run())
-    assert [title(lane) for lane in found] == [
+    assert [lane_title(lane) for lane in found] == [
         "GPU 0",
         "GPU 0 stream 7",
         "GPU 0 stream 20",
@@ -89,7 +89,7 @@ def test_lanes_are_gpus_with_their_streams_then_threads_from_the_outermost_in() 
         "thread 4 ops 2",
         "thread 4 API calls",
     ]
-    assert [label(lane, above) for above, lane in zip([None, *found], found, strict=False)] == [
+    assert [lane_label(lane, above) for above, lane in zip([None, *found], found, strict=False)] == [
         "GPU 0",
         "  stream 7",
         "  stream 20",
@@ -133,7 +133,7 @@ def test_a_partly_busy_cell_is_lighter_and_a_wide_one_shows_its_name() -> None:
     made = run()
     stream = lane_of(made, LaneKind.STREAM, 7)
     edges = np.arange(140, 280, 10)
-    drawn = lane_cells(stream, edges, lambda item: name_of(made, stream, item))
+    drawn = lane_cells(stream, edges, lambda item: item_name(made, stream, item))
     assert "".join(drawn.texts) == " ▐sm90…blas▓ "
     assert np.flatnonzero(drawn.solid).tolist() == list(range(2, 11))
     light = lane_cells(stream, np.array([0, 1000, 2000]))
@@ -198,15 +198,19 @@ def test_item_under_the_cursor() -> None:
     assert main_item(stream, 100, 200) == 1
     assert main_item(stream, 100, 145) == 0
     assert main_item(stream, 300, 900) is None
-    assert names_at(made, stream, 100, 300).rows() == [(GEMM, 1, 100), ("[CUDA memcpy HtoD]", 1, 40), ("relu", 1, 10)]
-    assert between(stream, 100, 260).busy_ns == 150
-    assert between(stream, 100, 260).begun == 3
+    assert names_in_slice(made, stream, 100, 300).rows() == [
+        (GEMM, 1, 100),
+        ("[CUDA memcpy HtoD]", 1, 40),
+        ("relu", 1, 10),
+    ]
+    assert lane_activity(stream, 100, 260).busy_ns == 150
+    assert lane_activity(stream, 100, 260).begun == 3
 
 
 def test_gaps_follow_each_other_and_the_longest_come_first() -> None:
     stream = lane_of(run(), LaneKind.STREAM, 7)
-    assert longest_gaps(stream, 5) == [TimeInterval(260, 900), TimeInterval(140, 150)]
-    assert longest_gaps(stream, 1) == [TimeInterval(260, 900)]
+    assert longest_lane_gaps(stream, 5) == [TimeInterval(260, 900), TimeInterval(140, 150)]
+    assert longest_lane_gaps(stream, 1) == [TimeInterval(260, 900)]
     assert next_gap(stream, 0, 1, least_ns=1) == TimeInterval(140, 150)
     assert next_gap(stream, 0, 1, least_ns=11) == TimeInterval(260, 900)
     assert next_gap(stream, 140, 1, least_ns=1) == TimeInterval(260, 900)
@@ -275,10 +279,10 @@ def test_a_launch_leads_to_its_call_and_back() -> None:
     gpu = lane_of(made, LaneKind.GPU)
     frame, rows = linked_rows(made, gpu, 1)
     assert (frame, rows) == ("api_calls", [1])
-    ((place, item),) = places_of(made, found, frame, rows)
-    assert name_of(made, found[place], item) == "cudaLaunchKernel"
+    ((place, item),) = items_of_rows(made, found, frame, rows)
+    assert item_name(made, found[place], item) == "cudaLaunchKernel"
     frame, rows = linked_rows(made, found[place], item)
-    assert [(title(found[place]), item) for place, item in places_of(made, found, frame, rows)] == [
+    assert [(lane_title(found[place]), item) for place, item in items_of_rows(made, found, frame, rows)] == [
         ("GPU 0 stream 7", 1),
         ("GPU 0", 1),
     ]
@@ -289,7 +293,7 @@ def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
     shown = shown_lanes(made)
     hits = find_name(made, shown, "memcpy")
     assert hits.starts.tolist() == [10, 100, 200]
-    assert [title(shown.lanes[place]) for place in hits.lanes] == [
+    assert [lane_title(shown.lanes[place]) for place in hits.lanes] == [
         "thread 4 API calls",
         "GPU 0 stream 7",
         "GPU 0 stream 20",
@@ -332,7 +336,10 @@ def test_sessions_stand_together_only_where_their_clocks_compare(
 def test_the_deepest_lanes_give_way_first() -> None:
     found = lanes(run())
     assert fitting_lanes(found, 7) == list(range(7))
-    assert [title(found[place]) for place in fitting_lanes(found, 6)][-2:] == ["thread 4 ops", "thread 4 API calls"]
+    assert [lane_title(found[place]) for place in fitting_lanes(found, 6)][-2:] == [
+        "thread 4 ops",
+        "thread 4 API calls",
+    ]
     assert len(fitting_lanes(found, 1)) == 6
 
 

@@ -10,7 +10,7 @@ from tui.analysis.gpus import streams
 from tui.analysis.iterations.iteration_table import with_iterations
 from tui.analysis.timeline.drawing import bins, lane_cells
 from tui.analysis.timeline.lanes import ItemKind, lanes
-from tui.analysis.timeline.lookup import find_name, longest_gaps, names_around
+from tui.analysis.timeline.lookup import find_name, longest_lane_gaps, names_around
 from tui.analysis.timeline.shown import iteration_marks, shown_lanes, timeline_lanes
 from tui.analysis.timeline.window import whole_window
 
@@ -63,7 +63,7 @@ def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:
         ]
     )
     gpu = lanes(made)[0]
-    assert [names_around(made, gpu, gap) for gap in longest_gaps(gpu, 9)] == [("short", "next")]
+    assert [names_around(made, gpu, gap) for gap in longest_lane_gaps(gpu, 9)] == [("short", "next")]
     assert gaps(made).select("before", "after").rows() == [("short", "next")]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cache.keeping import again, entries, keep, same, sample_paths
 from tests.screens.opening import SAMPLES, opened, until
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.app import loading
 from tui.cache import frame_files, secure_files
 from tui.cache.cache import Cache
@@ -50,7 +50,7 @@ def test_frames_of_mapped_columns_can_be_worked_with(monkeypatch: pytest.MonkeyP
         assert profile["activities"].sort(one).equals(fresh["activities"].sort(one))
     grouped = [p["activities"].group_by("name").agg(pl.col("duration_ns").sum()).sort("name") for p in (profile, fresh)]
     assert grouped[0].equals(grouped[1])
-    shown = [aggregated(p, Aggregation(1, 2)) for p in (profile, fresh)]
+    shown = [select_iterations(p, Aggregation(1, 2)) for p in (profile, fresh)]
     assert shown[0]["activities"].equals(shown[1]["activities"])
 
 

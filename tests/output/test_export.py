@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 from tui.cli.arguments import BINARY_FORMATS, EXPORT_FORMATS
 from tui.model.errors import ProftuiError
 from tui.output import documents, export
-from tui.output.documents import missing
+from tui.output.documents import missing_package
 from tui.output.export import About, for_clipboard, for_terminal, format_of, formula_warning, markdown_table, write
 from tui.output.json_document import JsonTable
 
@@ -282,10 +282,10 @@ def test_excel_has_rows_and_metadata_on_separate_sheets(frame: pl.DataFrame) -> 
 
 
 def test_a_missing_package_is_reported_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [missing(name) for name in EXPORT_FORMATS] == [""] * len(EXPORT_FORMATS)
+    assert [missing_package(name) for name in EXPORT_FORMATS] == [""] * len(EXPORT_FORMATS)
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    assert missing("pdf") == "PDF files need the package reportlab; pip install 'proftui[pdf]'"
-    assert missing("csv") == ""
+    assert missing_package("pdf") == "PDF files need the package reportlab; pip install 'proftui[pdf]'"
+    assert missing_package("csv") == ""
 
 
 def test_what_is_no_number_in_json_is_null() -> None:

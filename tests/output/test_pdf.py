@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tui.model.columns import columns
 from tui.model.errors import ProftuiError
 from tui.output import documents
-from tui.output.documents import GAP, LINE_LETTERS, PAGE_LINES, laid_out, letters
+from tui.output.documents import GAP, LINE_LETTERS, PAGE_LINES, lay_out_pages, letters
 from tui.output.export import About, write
-from tui.output.text_table import written
+from tui.output.text_table import write_columns
 
 ABOUT = About(
     "run (1).nvprof.log",
@@ -72,7 +72,9 @@ def test_header_units_and_hostile_names() -> None:
 
 def test_long_names_are_wrapped_and_whole() -> None:
     name = "".join(f"{number:04}" for number in range(120))
-    (page,) = laid_out(written(columns("name", "calls"), pl.DataFrame({"name": [name, "b"], "calls": [1, 2]})))
+    (page,) = lay_out_pages(
+        write_columns(columns("name", "calls"), pl.DataFrame({"name": [name, "b"], "calls": [1, 2]}))
+    )
     assert "".join(line[: documents.NAME_WIDEST].strip() for line in page.lines[:-1]).startswith(name)
     assert page.lines[0].endswith(" 1")
     assert page.shaded == (*[False] * 7, True)
@@ -87,7 +89,7 @@ def test_columns_that_do_not_fit_follow_with_the_name_repeated() -> None:
 
 
 def test_many_rows_go_over_pages_with_their_heading() -> None:
-    pages = laid_out(written(columns("calls"), pl.DataFrame({"calls": list(range(PAGE_LINES * 2 + 1))})))
+    pages = lay_out_pages(write_columns(columns("calls"), pl.DataFrame({"calls": list(range(PAGE_LINES * 2 + 1))})))
     assert [len(page.lines) for page in pages] == [PAGE_LINES, PAGE_LINES, 1]
     assert {page.headings.strip() for page in pages} == {"Calls"}
 
@@ -96,7 +98,7 @@ def test_many_rows_go_over_pages_with_their_heading() -> None:
 def test_no_line_is_wider_than_the_page(names: list[str], repeated: int) -> None:
     frame = pl.DataFrame({"name": names, **{f"other {place}": names for place in range(repeated)}})
     known = [documents._known(name, dtype) for name, dtype in frame.schema.items()]
-    for page in laid_out(written(known, frame)):
+    for page in lay_out_pages(write_columns(known, frame)):
         assert len(page.headings) <= LINE_LETTERS
         assert all(len(line) <= LINE_LETTERS for line in page.lines)
         assert len(page.lines) <= PAGE_LINES

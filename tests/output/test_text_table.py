@@ -13,7 +13,7 @@ from tui.fitting import cell_width
 from tui.model.columns import columns
 from tui.model.table_spec import TableState
 from tui.output.report import Style, table_lines
-from tui.output.text_table import laid_out, written
+from tui.output.text_table import lay_out_table, write_columns
 from tui.query.facts import ColumnFacts
 from tui.text import to_ascii
 from tui.widgets.table.cells import CellWriter
@@ -33,7 +33,7 @@ ROWS = pl.DataFrame(
 
 
 def test_numbers_are_aligned_and_the_name_comes_last() -> None:
-    table = laid_out(written(COLUMNS, ROWS), name="name", width=100)
+    table = lay_out_table(write_columns(COLUMNS, ROWS), name="name", width=100)
     assert table.lines == (
         "Total ms   Time%  Calls  Avg µs  Max µs  Kind    Name",
         "  353.98  >99.99  1,200  294.98  300.00  kernel  cudnn::detail::dgrad_engine<float, int=128>",
@@ -43,23 +43,23 @@ def test_numbers_are_aligned_and_the_name_comes_last() -> None:
 
 
 def test_columns_go_by_priority_where_room_is_short() -> None:
-    table = laid_out(written(COLUMNS, ROWS), name="name", width=50)
+    table = lay_out_table(write_columns(COLUMNS, ROWS), name="name", width=50)
     assert table.lines[0] == "Total ms   Time%  Calls  Name"
     assert table.lines[1] == "  353.98  >99.99  1,200  detail::dgrad_engine"
     assert table.left_out == ("Avg µs", "Max µs", "Kind")
 
 
 def test_columns_stay_as_long_as_they_fit_to_the_cell() -> None:
-    made = written(COLUMNS, ROWS.with_columns(pl.Series("name", ["gemm", "relu"])))
-    whole = laid_out(made, name="name", width=200)
+    made = write_columns(COLUMNS, ROWS.with_columns(pl.Series("name", ["gemm", "relu"])))
+    whole = lay_out_table(made, name="name", width=200)
     width = max(map(cell_width, whole.lines))
     assert whole.lines[1].endswith("kernel  gemm")
-    assert (laid_out(made, name="name", width=width).lines, whole.left_out) == (whole.lines, ())
-    assert laid_out(made, name="name", width=width - 1).left_out == ("Kind",)
+    assert (lay_out_table(made, name="name", width=width).lines, whole.left_out) == (whole.lines, ())
+    assert lay_out_table(made, name="name", width=width - 1).left_out == ("Kind",)
 
 
 def test_ascii() -> None:
-    table = laid_out(written(COLUMNS, ROWS), name="name", width=60)
+    table = lay_out_table(write_columns(COLUMNS, ROWS), name="name", width=60)
     assert "?" not in to_ascii("".join(table.lines))
     assert "Avg us" in map(to_ascii, (*table.left_out, *table.lines[0].split("  ")))
 
@@ -67,14 +67,14 @@ def test_ascii() -> None:
 @given(st.integers(30, 200), st.lists(st.text("行aß<,>:", min_size=1, max_size=80), min_size=1, max_size=5))
 def test_no_line_is_wider_than_it_may_be(width: int, names: list[str]) -> None:
     rows = ROWS.sample(len(names), with_replacement=True).with_columns(pl.Series("name", names))
-    table = laid_out(written(COLUMNS, rows), name="name", width=width)
+    table = lay_out_table(write_columns(COLUMNS, rows), name="name", width=width)
     assert all(cell_width(line) <= width for line in table.lines)
     assert len(table.lines) == 1 + len(names)
 
 
 def test_a_name_that_is_no_symbol_comes_first() -> None:
     rows = pl.DataFrame({"op": ["convolution forward", "pooling"], "total_ns": [353_980_000, 1_440_000]})
-    assert laid_out(written(columns("op", "total_ns"), rows), name="op", width=80).lines == (
+    assert lay_out_table(write_columns(columns("op", "total_ns"), rows), name="op", width=80).lines == (
         "Op                   Total ms",
         "convolution forward    353.98",
         "pooling                  1.44",
@@ -83,7 +83,7 @@ def test_a_name_that_is_no_symbol_comes_first() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_table_without_rows_is_its_heading(width: int) -> None:
-    assert laid_out(written(COLUMNS, ROWS.clear()), name="name", width=width).lines == (
+    assert lay_out_table(write_columns(COLUMNS, ROWS.clear()), name="name", width=width).lines == (
         "Total ns  Time%  Calls  Avg ns  Max ns  Kind  Name",
     )
 
@@ -91,14 +91,17 @@ def test_a_table_without_rows_is_its_heading(width: int) -> None:
 def test_texts_have_the_room_that_the_name_does_not_need() -> None:
     why = "data loading not recorded: no op or range is named for it"
     rows = pl.DataFrame({"op": ["Dataloader"], "why_no_op": [why]})
-    table = {width: laid_out(written(columns("op", "why_no_op"), rows), name="op", width=width) for width in (80, 50)}
+    table = {
+        width: lay_out_table(write_columns(columns("op", "why_no_op"), rows), name="op", width=width)
+        for width in (80, 50)
+    }
     assert table[80].lines[1] == f"Dataloader  {why}"
     assert table[50].lines[1] == "Dataloader  data loading not recorded: no op or r…"
 
 
 def test_the_meaning_of_a_missing_value_is_stated() -> None:
     rows = pl.DataFrame({"name": ["gemm", "copy"], "iteration": [3, None], "duration_ns": [None, 7]})
-    texts = written(
+    texts = write_columns(
         (columns("name")[0], replace(columns("iteration")[0], absent="outside"), *columns("duration_ns")), rows
     )
     assert [text.cells for text in texts] == [["gemm", "copy"], ["3", "outside"], ["–", "7"]]
@@ -125,7 +128,7 @@ COMPARED = pl.DataFrame(
 
 
 def test_columns_that_are_compared_have_one_unit() -> None:
-    assert laid_out(written(columns(*COMPARED.columns), COMPARED), name="op", width=80).lines == (
+    assert lay_out_table(write_columns(columns(*COMPARED.columns), COMPARED), name="op", width=80).lines == (
         "Op    Baseline ms  Candidate ms  Baseline avg µs  Candidate avg µs",
         "gemm       0.0015         2.500            0.750            20.000",
         "copy            –       <0.0001                –             0.030",
@@ -133,7 +136,7 @@ def test_columns_that_are_compared_have_one_unit() -> None:
 
 
 def test_columns_that_are_compared_are_shown_together_or_not_at_all() -> None:
-    table = laid_out(written(columns(*COMPARED.columns), COMPARED), name="op", width=40)
+    table = lay_out_table(write_columns(columns(*COMPARED.columns), COMPARED), name="op", width=40)
     assert table.lines[0] == "Op    Baseline ms  Candidate ms"
     assert table.left_out == ("Baseline avg µs", "Candidate avg µs")
 
@@ -141,7 +144,7 @@ def test_columns_that_are_compared_are_shown_together_or_not_at_all() -> None:
 def test_names_that_a_plain_cut_makes_equal_are_distinguished_as_on_a_screen() -> None:
     names = [f"void at::native::vectorized_kernel<4, at::native::{f}Functor<float> >(int)" for f in ("Add", "Mul")]
     rows = pl.DataFrame({"name": names, "total_ns": [2, 1]})
-    lines = laid_out(written(columns("name", "total_ns"), rows), name="name", width=36).lines
+    lines = lay_out_table(write_columns(columns("name", "total_ns"), rows), name="name", width=36).lines
     shown = CellWriter(columns("name")[0], ColumnFacts(rows["name"]), TableState(), is_pinned=True)
     assert [line.split(maxsplit=1)[1] for line in lines[1:]] == [shown.fitted(name, 26) for name in names]
     assert ["Add" in line for line in lines[1:]] == [True, False]

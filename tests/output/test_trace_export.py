@@ -17,10 +17,10 @@ import pytest
 
 from tests.idle import PATIENCE_S
 from tests.profiles import SAMPLES, load_one
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.cli.main import main
 from tui.model.aggregation import Aggregation
-from tui.output.trace_export import WRITERS, Window
+from tui.output.trace_export import WRITERS, TimeRange
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -30,9 +30,9 @@ LOG: Final = str(SAMPLES / "resnet50_training.nvprof.log")
 NSYS: Final = str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz")
 
 
-def written(profile: Profile, name: str, window: Window | None = None) -> str:
+def written(profile: Profile, name: str, window: TimeRange | None = None) -> str:
     stream = io.BytesIO()
-    WRITERS[name](profile, window or Window(), stream)
+    WRITERS[name](profile, window or TimeRange(), stream)
     return stream.getvalue().decode()
 
 
@@ -84,11 +84,11 @@ def test_trace_events_hold_all_work_at_its_exact_time(file: str) -> None:
 
 def test_an_iteration_or_a_window_alone() -> None:
     profile = load_one(TORCH)
-    one = aggregated(profile, Aggregation(5, 5))
+    one = select_iterations(profile, Aggregation(5, 5))
     events = chrome_events(written(one, "chrome"))
     assert gpu_work(events) == recorded(one)
     assert len(gpu_work(events)) == 923
-    window = Window(50_000_000, 51_000_000)
+    window = TimeRange(50_000_000, 51_000_000)
     within = gpu_work(chrome_events(written(profile, "chrome", window)))
     assert within == [
         (name, start, length) for name, start, length in recorded(profile)
@@ -167,7 +167,7 @@ def perfetto(trace: Path, *queries: str) -> list[list[list[Any]]]:
 @pytest.mark.parametrize(("file", "iteration"), [(TORCH, None), (TORCH, 5), (LOG, 3), (NSYS, None)])
 def test_perfetto_reads_all_work_at_its_exact_time(file: str, iteration: int | None, tmp_path: Path) -> None:
     profile = load_one(file)
-    shown = profile if iteration is None else aggregated(profile, Aggregation(iteration, iteration))
+    shown = profile if iteration is None else select_iterations(profile, Aggregation(iteration, iteration))
     target = tmp_path / "trace.json"
     cut = [] if iteration is None else ["--iterations", str(iteration)]
     assert main(["export", file, "--format", "chrome", *cut, "-o", str(target)]) == 0

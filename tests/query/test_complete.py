@@ -5,7 +5,7 @@ import pytest
 
 from tests.query.tables import COLUMNS, FRAME
 from tui.query.compile import compile_query
-from tui.query.complete import Completion, Offer, complete, suggestion
+from tui.query.complete import Completion, Offer, best_completion, complete
 
 
 def offers(text: str, *, frame: pl.DataFrame = FRAME, limit: int = 20) -> list[Completion]:
@@ -93,7 +93,7 @@ def test_in_the_middle_of_a_query() -> None:
     ],
 )
 def test_suggestion(text: str, expected: str | None) -> None:
-    assert suggestion(text, columns=COLUMNS, frame=FRAME) == expected
+    assert best_completion(text, columns=COLUMNS, frame=FRAME) == expected
 
 
 @pytest.mark.parametrize("text", ["k", "kind=", "kind:", 'name="', "name:", "device=", "total>1", "rate>1", "tc=", "v"])

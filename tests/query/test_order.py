@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.query import apply, facts
-from tui.query.apply import places_of, sorted_rows
+from tui.query.apply import shown_positions, sorted_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COLUMNS = {
@@ -99,7 +99,7 @@ def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
     for sort in ((), (("a", True),), (("b", False), ("a", False)), (("a", True),)):
         shown = sorted_rows(frame, sort, some)
         numbers = range(30_000) if shown is None else shown.to_list()
-        found = places_of(frame, hits, shown)
+        found = shown_positions(frame, hits, shown)
         assert found.dtype == pl.UInt32
         assert found.to_list() == [place for place, row in enumerate(numbers) if row % step == 0]
 

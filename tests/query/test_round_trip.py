@@ -12,7 +12,7 @@ from tui.model.columns import Column, ColumnKind
 from tui.model.table_spec import TableState
 from tui.query.apply import apply
 from tui.query.compile import compile_query
-from tui.query.parse import equals_filter, narrowed, parse, plain_pattern, quoted, write
+from tui.query.parse import equals_filter, narrowed, parse, plain_pattern, query_text, quoted
 from tui.query.values import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -48,11 +48,11 @@ NODES = st.recursive(TERMS, _combined, max_leaves=8)
 
 @given(NODES)
 def test_a_written_tree_is_read_back(node: Node) -> None:
-    assert parse(write(node)) == node
+    assert parse(query_text(node)) == node
 
 
 def test_the_empty_query() -> None:
-    assert write(Everything()) == ""
+    assert query_text(Everything()) == ""
     assert parse("") == Everything()
 
 

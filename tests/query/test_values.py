@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tui.model.errors import did_you_mean
-from tui.query.values import Interval
+from tui.query.values import NumberRange
 
 NUMBERS = [1, 2, 3, None]
 
@@ -17,11 +17,11 @@ NUMBERS = [1, 2, 3, None]
 def test_an_open_bound_is_outside_and_a_closed_one_inside(dtype: pl.DataType) -> None:
     values = pl.Series(NUMBERS, dtype=dtype)
     one, two, three = map(Fraction, (1, 2, 3))
-    assert Interval(low=two).holds(values).to_list() == [False, True, True, False]
-    assert Interval(low=two, low_open=True).holds(values).to_list() == [False, False, True, False]
-    assert Interval(high=two).holds(values).to_list() == [True, True, False, False]
-    assert Interval(high=two, high_open=True).holds(values).to_list() == [True, False, False, False]
-    assert Interval(low=one, high=three, low_open=True, high_open=True).holds(values).to_list() == [
+    assert NumberRange(low=two).holds(values).to_list() == [False, True, True, False]
+    assert NumberRange(low=two, low_open=True).holds(values).to_list() == [False, False, True, False]
+    assert NumberRange(high=two).holds(values).to_list() == [True, True, False, False]
+    assert NumberRange(high=two, high_open=True).holds(values).to_list() == [True, False, False, False]
+    assert NumberRange(low=one, high=three, low_open=True, high_open=True).holds(values).to_list() == [
         False,
         True,
         False,
@@ -31,7 +31,7 @@ def test_an_open_bound_is_outside_and_a_closed_one_inside(dtype: pl.DataType) ->
 
 def test_nan_is_in_no_interval() -> None:
     values = pl.Series([float("nan"), None, 1.0, float("inf")])
-    assert Interval().holds(values).to_list() == [False, False, True, True]
+    assert NumberRange().holds(values).to_list() == [False, False, True, True]
 
 
 def test_two_letters_suggest_nothing() -> None:

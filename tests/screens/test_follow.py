@@ -17,7 +17,7 @@ from tests.profiles import SAMPLES
 from tests.pseudo_terminal import PROGRAM, Program
 from tests.screens.opening import press, until
 from tui.app import ProftuiApp, follow
-from tui.app.follow import News, Watch, lacks_end, stamps
+from tui.app.follow import FileChange, FileWatch, lacks_end, stamps
 from tui.options import OpenOptions
 from tui.screens.loading import LoadingScreen
 from tui.widgets.table.view import FrameTable
@@ -31,28 +31,28 @@ TRACE = gzip.decompress((SAMPLES / "mlp_modules.pt.trace.json.gz").read_bytes())
 def test_a_change_is_complete_when_all_that_changed_rests(tmp_path: Path) -> None:
     first, second, log = tmp_path / "a.pt.trace.json", tmp_path / "b.pt.trace.json", tmp_path / "run.log"
     first.write_text("{}\n")
-    watch = Watch([str(tmp_path)], settled_s=2, longest_s=30)
+    watch = FileWatch([str(tmp_path)], settled_s=2, longest_s=30)
     watch.mark_read(watch.look())
-    assert watch.news(watch.look(), 0) is News.NOTHING
+    assert watch.news(watch.look(), 0) is FileChange.NOTHING
     second.write_text('{"traceEvents": [')
-    assert watch.news(watch.look(), 1) is News.GROWING
-    assert watch.news(watch.look(), 60) is News.GROWING, "its end is missing, however long it rests"
+    assert watch.news(watch.look(), 1) is FileChange.GROWING
+    assert watch.news(watch.look(), 60) is FileChange.GROWING, "its end is missing, however long it rests"
     second.write_text('{"traceEvents": []}\n')
-    assert watch.news(watch.look(), 61) is News.GROWING
-    assert watch.news(watch.look(), 63) is News.COMPLETE
+    assert watch.news(watch.look(), 61) is FileChange.GROWING
+    assert watch.news(watch.look(), 63) is FileChange.COMPLETE
     watch.mark_read(watch.look())
-    assert watch.news(watch.look(), 64) is News.NOTHING
+    assert watch.news(watch.look(), 64) is FileChange.NOTHING
     for second_s in range(30):
         log.write_text("x" * second_s)
-        assert watch.news(watch.look(), 100 + second_s) is News.GROWING
+        assert watch.news(watch.look(), 100 + second_s) is FileChange.GROWING
     log.write_text("x" * 30)
-    assert watch.news(watch.look(), 130) is News.COMPLETE, "a log that never rests is read all the same"
+    assert watch.news(watch.look(), 130) is FileChange.COMPLETE, "a log that never rests is read all the same"
     watch.mark_read(watch.look())
     watch.rest(130, took_s=4)
     log.write_text("x")
-    assert watch.news(watch.look(), 131) is News.GROWING
-    assert watch.news(watch.look(), 165) is News.GROWING, "a tenth of the time goes into reading, not more"
-    assert watch.news(watch.look(), 166) is News.COMPLETE
+    assert watch.news(watch.look(), 131) is FileChange.GROWING
+    assert watch.news(watch.look(), 165) is FileChange.GROWING, "a tenth of the time goes into reading, not more"
+    assert watch.news(watch.look(), 166) is FileChange.COMPLETE
     assert lacks_end(str(tmp_path / "none.json")) is False
     assert stamps([str(tmp_path / "none")]) == {}
 

@@ -14,7 +14,7 @@ from tui.app import key_queue
 from tui.screens.compare import CompareDialog
 from tui.widgets.dialogs.export import ExportDialog
 from tui.widgets.dialogs.texts import NoteDialog
-from tui.widgets.input_bars import CommandBar, HasEntry
+from tui.widgets.input_bars import CommandBar, HasPendingEntry
 from tui.widgets.table.view import FrameTable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: 
     async with opened(LOG) as pilot:
         await press(pilot, "colon", *"kernels")
         line = pilot.app.focused
-        assert isinstance(line, HasEntry)
+        assert isinstance(line, HasPendingEntry)
         pilot.app.post_message(events.Key("enter", "\r"))
         pilot.app.post_message(events.Key("colon", ":"))
         await until(pilot, lambda: bool(passing) and bool(app_of(pilot).key_queue._queue), "the colon")

@@ -14,7 +14,7 @@ from tests.idle import Hold
 from tests.screens.opening import QUICK, app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.screens.test_sql import ask
 from tests.snapshots import screen_text
-from tui.analysis.timeline.shown import title
+from tui.analysis.timeline.shown import lane_title
 from tui.app import navigator
 from tui.app.notes import WITHOUT_NOTES
 from tui.screens import base
@@ -382,7 +382,7 @@ async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -
         assert isinstance(screen, TimelineScreen)
         view = screen.lanes
         assert view.shown is not None
-        place = next(place for place, found in enumerate(view.shown.lanes) if lane in title(found))
+        place = next(place for place, found in enumerate(view.shown.lanes) if lane in lane_title(found))
         view.put_on_item(place, 5)
         await settled(pilot)
         await write(pilot, "odd one")

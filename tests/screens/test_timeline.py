@@ -13,9 +13,9 @@ from tests.idle import Hold
 from tests.screens.made_profiles import opened_profile, training
 from tests.screens.opening import app_of, assert_at_sizes, opened, press, sample, settled, until
 from tests.snapshots import assert_screen, screen_text
-from tui.analysis.timeline.lookup import find_name, longest_gaps, name_of, names_around
-from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.window import exactly
+from tui.analysis.timeline.lookup import find_name, item_name, longest_lane_gaps, names_around
+from tui.analysis.timeline.shown import lane_title
+from tui.analysis.timeline.window import exact_time
 from tui.fitting import cell_width
 from tui.opening import open_profiles
 from tui.options import OpenOptions
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from textual.strip import Strip
 
     from tui.analysis.timeline.lookup import Hits
-    from tui.analysis.timeline.shown import Shown
+    from tui.analysis.timeline.shown import ShownLanes
     from tui.model.profile import Profile
     from tui.widgets.timeline.view import TimelineView
 
@@ -51,7 +51,7 @@ def here(pilot: Pilot[None]) -> tuple[str, str | None]:
     assert view.shown is not None
     assert view.profile is not None
     lane = view.shown.lanes[view.lane]
-    return title(lane), None if view.item is None else name_of(view.profile, lane, view.item)
+    return lane_title(lane), None if view.item is None else item_name(view.profile, lane, view.item)
 
 
 def line(pilot: Pilot[None], holds: str) -> str:
@@ -189,7 +189,7 @@ async def test_kernels_around_a_gap_have_their_whole_line_and_are_distinguished(
     async with opened(TRACE, size=(80, 24), view="timeline") as pilot:
         view = view_of(pilot)
         lane = view.shown.lanes[view.lane]
-        around = [names_around(view.profile, lane, gap) for gap in longest_gaps(lane, GAPS_LISTED)]
+        around = [names_around(view.profile, lane, gap) for gap in longest_lane_gaps(lane, GAPS_LISTED)]
         await press(pilot, "I")
         menu = app_of(pilot).screen.query_one(OptionList)
         listed = [str(option.prompt) for option in menu.options]
@@ -373,7 +373,7 @@ async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
         later = next(place for place, lane in enumerate(view.shown.lanes) if view.shown.shifts[lane.session])
         view.put_on_item(later, 0, closer=True)
         await settled(pilot)
-        assert f"at {exactly(view.cursor_ns)} · " in line(pilot, " · at ")
+        assert f"at {exact_time(view.cursor_ns)} · " in line(pilot, " · at ")
         # So does the mark of what a call of that rank launched, wherever its kernel lies.
         await press(pilot, "z")
         calls = next(
@@ -432,7 +432,7 @@ async def test_a_log_without_start_times_says_what_to_record() -> None:
 async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Hold()
 
-    def find_slowly(profile: Profile, shown: Shown, text: str, *, whole: bool) -> Hits:
+    def find_slowly(profile: Profile, shown: ShownLanes, text: str, *, whole: bool) -> Hits:
         if text == "gemm":
             held.wait()
         return find_name(profile, shown, text, whole=whole)

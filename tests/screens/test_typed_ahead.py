@@ -13,7 +13,7 @@ from tests.idle import Hold
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import screen_text
 from tui import opening
-from tui.analysis.dashboard import parts
+from tui.analysis.dashboard import dashboard_parts
 from tui.app import ProftuiApp
 from tui.opening import open_profiles
 from tui.options import OpenOptions
@@ -185,7 +185,7 @@ async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None
 
     def late(*given: Any, **how: Any) -> Iterator[Any]:
         assert is_worked_out.wait()
-        yield from parts(*given, **how)
+        yield from dashboard_parts(*given, **how)
 
     with patch.object(dashboard_screen, "parts", late):
         async with app.run_test(size=(80, 24)) as pilot:

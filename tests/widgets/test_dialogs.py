@@ -157,7 +157,7 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_is_not_installed_is_reported_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "missing", lambda name: "pip install it" if name == "pdf" else "")
+    monkeypatch.setattr(export, "missing_package", lambda name: "pip install it" if name == "pdf" else "")
     app = TableApp()
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("e", "h", "h", "h")

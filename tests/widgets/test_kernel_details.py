@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.durations import DurationSpread, SlowPart, spread, variants
+from tui.analysis.durations import DurationSpread, SlowPart, duration_spread, variants
 from tui.analysis.estimated_savings import Saving
 from tui.analysis.launch_config import ProfilingCommand
 from tui.analysis.occupancy import OccupancyAdvice
@@ -13,13 +13,13 @@ from tui.model.columns import columns
 from tui.model.table_spec import TableSpec
 from tui.widgets.details import (
     advice_lines,
-    below,
     gain_lines,
     next_lines,
     row_details,
     sections,
     slow_lines,
     variant_lines,
+    with_blocks,
 )
 
 
@@ -52,7 +52,7 @@ def test_gains_say_what_they_rest_on() -> None:
 
 def test_slow_launches() -> None:
     assert slow_lines(None) == []
-    assert slow_lines(spread(profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
+    assert slow_lines(duration_spread(profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
     parts = tuple(SlowPart(number, 10, 9 - number) for number in range(6))
     made = DurationSpread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
     assert slow_lines(made) == [
@@ -103,8 +103,8 @@ def test_a_rate_has_the_unit_of_its_title() -> None:
 
 def test_blocks_without_lines_leave_the_details_as_they_are() -> None:
     first = sections([("", [("name", "k", "")])])
-    assert below(first, [("Slow launches", [])]) is first
-    text = [line.plain for _, line in below(first, [("More", [("a", "b", "")])]).lines]
+    assert with_blocks(first, [("Slow launches", [])]) is first
+    text = [line.plain for _, line in with_blocks(first, [("More", [("a", "b", "")])]).lines]
     assert text == ["name  k", "", "More", "a  b"]
 
 

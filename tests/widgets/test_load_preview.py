@@ -6,7 +6,7 @@ import pytest
 
 from tui.fitting import cell_width
 from tui.loaders.base import LoadPreview, PreviewRow
-from tui.screens.loading import preview_lines
+from tui.screens.loading import load_preview_lines
 
 READ = LoadPreview(
     names=(
@@ -23,8 +23,8 @@ READ = LoadPreview(
 
 
 def test_the_lines() -> None:
-    assert preview_lines(READ, 0.421, 72, 10, is_past=True)[0] == "Partial results (first 42%)"
-    assert preview_lines(READ, 0.421, 72, 10) == [
+    assert load_preview_lines(READ, 0.421, 72, 10, is_past=True)[0] == "Partial results (first 42%)"
+    assert load_preview_lines(READ, 0.421, 72, 10) == [
         "Partial results (42% read)",
         "1,241 kernels and copies  10 s of GPU time  over 12 s  5,000 API calls",
         "GPU work                                         Calls       Time  Share",
@@ -39,7 +39,7 @@ def test_instances_of_one_template_are_distinguished() -> None:
         f"void at::native::elementwise_kernel<4, at::native::{what}Functor<float> >(int)" for what in ("Add", "Mul")
     ]
     read = LoadPreview(tuple(PreviewRow(name, 1, 1.0) for name in names), 2, 2, 2.0, None, ())
-    assert [line.split()[0] for line in preview_lines(read, None, 60, 10)[-2:]] == [
+    assert [line.split()[0] for line in load_preview_lines(read, None, 60, 10)[-2:]] == [
         "elementwise_kern…<AddFunctor>",
         "elementwise_kern…<MulFunctor>",
     ]
@@ -47,7 +47,7 @@ def test_instances_of_one_template_are_distinguished() -> None:
 
 def test_before_the_gpu_work_there_are_counts() -> None:
     read = LoadPreview((), 0, 0, 0.0, None, (("CPU ops", 12_345), ("API calls", 7)))
-    assert preview_lines(read, None, 80, 10) == [
+    assert load_preview_lines(read, None, 80, 10) == [
         "Partial results",
         "12,345 CPU ops  7 API calls  no GPU work yet",
     ]
@@ -56,6 +56,6 @@ def test_before_the_gpu_work_there_are_counts() -> None:
 @pytest.mark.parametrize("width", [0, 16, 30, 40, 60, 76, 106])
 @pytest.mark.parametrize("height", [-5, 0, 1, 2, 3, 4, 5, 20])
 def test_they_fit(width: int, height: int) -> None:
-    lines = preview_lines(READ, 1.0, width, height)
+    lines = load_preview_lines(READ, 1.0, width, height)
     assert len(lines) <= max(0, height)
     assert max(map(cell_width, lines), default=0) <= width

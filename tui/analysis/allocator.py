@@ -185,7 +185,7 @@ def memory_curve(
     return found
 
 
-def iteration_marks(profile: Profile, *, session: int) -> list[tuple[int, int]]:
+def iteration_starts(profile: Profile, *, session: int) -> list[tuple[int, int]]:
     """Number and start of each iteration of a session on the clock of its CPU."""
     steps = with_iterations(profile).steps
     if steps is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.durations import FIGURES, figures, figures_by, share, total
-from tui.analysis.kernels import BY_NAME, FIGURES_SHOWN, KERNEL_EXPORT, aggregated
+from tui.analysis.kernels import BY_NAME, FIGURES_SHOWN, KERNEL_EXPORT, summary_rows
 from tui.analysis.memo import once_per_profile
 from tui.cache.spill import filter_rows
 from tui.model.columns import columns
@@ -53,7 +53,7 @@ def api(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.lit(None, pl.Boolean).alias("uses_tensor_core"), share())
         .select("session", "name", *FIGURES, "timed_calls", "uses_tensor_core", "line", "time_pct")
     )
-    recorded = aggregated(profile, "api", without=calls["session"]).drop("kind")
+    recorded = summary_rows(profile, "api", without=calls["session"]).drop("kind")
     rows = pl.concat([single, recorded])
     return (
         rows.with_columns(pl.lit("api").cast(NAME).alias("kind"), pl.col("name").alias("short_name"))
@@ -96,7 +96,7 @@ def _codes() -> dict[str, Any]:
     return tomllib.loads(files("tui.data").joinpath("cuda_errors.toml").read_text("utf-8"))
 
 
-def failed() -> pl.Expr:
+def is_failed() -> pl.Expr:
     """Whether a call returned an error; work that is not ready yet is none."""
     return pl.col("result").is_not_null() & ~pl.col("result").is_in(_codes()["not_an_error"])
 
@@ -118,7 +118,7 @@ def api_errors(profile: Profile) -> pl.DataFrame:
     return (
         profile["api_calls"]
         .lazy()
-        .filter(failed())
+        .filter(is_failed())
         .group_by("session", pl.col("name").alias("function"), "result")
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
@@ -195,7 +195,7 @@ def api_threads(profile: Profile) -> pl.DataFrame:
     )
 
 
-def of_thread(pid: int | None, tid: int | None) -> pl.Expr:
+def is_of_thread(pid: int | None, tid: int | None) -> pl.Expr:
     """The calls of a thread."""
     return pl.col("pid").eq_missing(pl.lit(pid, pl.Int64)) & pl.col("tid").eq_missing(pl.lit(tid, pl.Int64))
 
@@ -205,7 +205,7 @@ def thread_functions(profile: Profile, *, session: int, pid: int | None, tid: in
     return (
         profile["api_calls"]
         .lazy()
-        .filter(pl.col("session") == session, of_thread(pid, tid))
+        .filter(pl.col("session") == session, is_of_thread(pid, tid))
         .group_by("session", "name")
         .agg(*figures(), pl.col("line").min())
         .with_columns(share(of=None))

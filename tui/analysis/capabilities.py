@@ -12,7 +12,7 @@ from tui.analysis import needs
 from tui.analysis.devices import AMD, session_vendor, tools_to_record
 from tui.analysis.durations import total
 from tui.analysis.grouping import unique_values
-from tui.analysis.issues import issue_counts, no_text
+from tui.analysis.issues import issue_counts, why_no_text
 from tui.analysis.iterations.iteration_table import iterations, reasons, sources
 from tui.analysis.memo import once_per_profile
 from tui.analysis.needs import (
@@ -65,7 +65,7 @@ _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 
 def views(profile: Profile) -> dict[str, str]:
     """For every view of the program ``ok``, or why it cannot be shown and what to record."""
-    lacks = {need: need for need in missing(profile)}
+    lacks = {need: need for need in missing_needs(profile)}
     if profile["activities"].height:
         # A GPU whose name is not known has its utilization all the same; the dashboard still asks for the name.
         lacks.pop(DEVICES, None)
@@ -88,11 +88,11 @@ def views(profile: Profile) -> dict[str, str]:
         need = getattr(needs, name) if name else None
         answers[view.name] = OK if need not in lacks else lacks[need].missing
     if not profile.texts:
-        answers["log"] = no_text(profile)
+        answers["log"] = why_no_text(profile)
     return answers
 
 
-def missing(profile: Profile) -> list[Need]:
+def missing_needs(profile: Profile) -> list[Need]:
     """What an input could hold and does not, in any of its sessions; each with the command of the input's own tool."""
     activities, summary = profile["activities"], profile["summary"]
     sections = set(summary["section"].unique().to_list())
@@ -125,9 +125,9 @@ def missing(profile: Profile) -> list[Need]:
     return [_of_tools(profile, need) for need, held in holds.items() if not held]
 
 
-def recordable(profile: Profile) -> list[Need]:
+def recordable_needs(profile: Profile) -> list[Need]:
     """What is missing and worth recording: what the input's own tool cannot hold at all is left out."""
-    tools, lacks = tools_to_record(profile), missing(profile)
+    tools, lacks = tools_to_record(profile), missing_needs(profile)
     # Where no API calls are there at all, single ones need no asking for.
     left_out = {API_TRACE} if API_WORK in lacks else set()
     return [

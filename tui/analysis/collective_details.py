@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.collectives import COLLECTIVES, TURN, collectives, in_collectives, matched_collectives
-from tui.analysis.critical_path import Segment, Window, frame_of, walk
+from tui.analysis.collectives import COLLECTIVES, TURN, collectives, matched_collectives, wait_and_transfer_times
+from tui.analysis.critical_path import IterationPeriod, Segment, segments_frame, walk_back
 from tui.analysis.critical_path_trace import base_profile, traces
 from tui.analysis.devices import peaks_by_device
 from tui.analysis.memo import once_per_profile
@@ -59,7 +59,7 @@ def collective_sizes(profile: Profile) -> pl.DataFrame:
         said.str.extract(r"(?i)dtype: ([^;]+)").alias("element_type"),
     )
     size = pl.col("element_type").str.to_lowercase().replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
-    transfers = in_collectives(profile).select("session", "activity", "comm_transfer_ns")
+    transfers = wait_and_transfer_times(profile).select("session", "activity", "comm_transfer_ns")
     n, kind = pl.col("group_size"), pl.col("collective")
     factor = (
         pl.when(kind.str.contains("(?i)all_?reduce"))
@@ -110,7 +110,7 @@ def _link(profile: Profile) -> float | None:
     return next(iter(links)) if len(links) == 1 else None
 
 
-def no_sizes(profile: Profile) -> str:
+def why_no_sizes(profile: Profile) -> str:
     """Why no message sizes are known; empty where they are."""
     if collectives(profile).is_empty():
         return "no kernels of NCCL or RCCL"
@@ -180,25 +180,25 @@ COLLECTIVES_WITH_CAUSES: Final = TableSpec(
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
 def _causes(profile: Profile) -> pl.DataFrame:
     """For each collective that a rank was late for what that rank did: `TURN`, late_cause, its kind and time."""
-    schema = dict(in_collectives(profile).select(TURN).schema)
+    schema = dict(wait_and_transfer_times(profile).select(TURN).schema)
     whole = base_profile(profile)
     found = traces(whole)
-    rows = in_collectives(profile).drop_nulls("arrival_ns")
+    rows = wait_and_transfer_times(profile).drop_nulls("arrival_ns")
     is_last = pl.col("arrival_ns") == pl.col("arrival_ns").max().over(TURN)
     late = rows.filter(pl.col("arrival_ns") > 0, is_last).unique(TURN, keep="first", maintain_order=True)
     rows_of = {session: dict(zip(one.row.tolist(), range(len(one.row)), strict=True)) for session, one in found.items()}
     numbers = whole["activities"].with_row_index("row").select("session", "activity", "row")
     keys: list[tuple[Any, ...]] = []
-    parts: list[tuple[Window, list[Segment]]] = []
+    parts: list[tuple[IterationPeriod, list[Segment]]] = []
     for row in late.join(numbers, on=("session", "activity"), how="inner", maintain_order="left").iter_rows(named=True):
         trace = found.get(row["session"])
         at = rows_of.get(row["session"], {}).get(row["row"])
         if trace is None or at is None:
             continue
-        window = Window(trace.session, len(parts), trace.start[at] - row["arrival_ns"], trace.start[at], at)
-        parts.append((window, walk(found, window.session, window.begin, window.end, at, 1)[::-1]))
+        window = IterationPeriod(trace.session, len(parts), trace.start[at] - row["arrival_ns"], trace.start[at], at)
+        parts.append((window, walk_back(found, window.session, window.begin, window.end, at, 1)[::-1]))
         keys.append(tuple(row[name] for name in TURN))
-    segments = frame_of(whole, parts)
+    segments = segments_frame(whole, parts)
     cause = (
         segments.group_by("iteration", "path_kind", "name")
         .agg(pl.col("duration_ns").sum().alias("late_cause_ns"))

@@ -81,13 +81,13 @@ def collectives(profile: Profile) -> pl.DataFrame:
     )
 
 
-def leave_together() -> pl.Expr:
+def is_synchronizing() -> pl.Expr:
     """Whether no rank can leave a collective before all have come; a broadcast, or what one sends another, some can."""
     return pl.col("collective").str.contains(_LEAVE_TOGETHER).fill_null(False)
 
 
 @once_per_profile("activities", "sessions")
-def matched(profile: Profile) -> pl.DataFrame:
+def matched_times(profile: Profile) -> pl.DataFrame:
     """Collectives that every rank of their group took part in: how long each rank was in them.
 
     Where all of a process group have sequence numbers, equal numbers match. Else the n-th collective of a process group
@@ -181,7 +181,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
         long_pct: Only collectives that take more than this share of a mean iteration on some rank count, and a rank
             arrived last where another one was in those of an iteration longer by more than that.
     """
-    rows = matched(profile).filter(leave_together())
+    rows = matched_times(profile).filter(is_synchronizing())
     times = iterations(profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
     mean = times.mean()
     least = long_pct / 100 * mean if isinstance(mean, float) else 0.0
@@ -201,7 +201,7 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
         .sort("times", "session", descending=[True, False])
     )
     unknown_reason = "" if rows.height else "no iteration has the same number of collectives on all ranks"
-    if matched(profile).height and not rows.height:
+    if matched_times(profile).height and not rows.height:
         unknown_reason = "the ranks share no all-reduce, all-gather, reduce-scatter, all-to-all or barrier"
     return Stragglers(last, often, by_step, _count(rows), _count(long), unknown_reason)
 
@@ -235,7 +235,7 @@ AGREE_PART: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class ClockAlignment:
     """What is known of the clocks of the ranks."""
 
     sentence: str
@@ -247,22 +247,22 @@ class Clocks:
 
 
 @once_per_profile("activities", "sessions")
-def clocks(profile: Profile) -> Clocks:
+def clock_alignment(profile: Profile) -> ClockAlignment:
     """Whether times of ranks can be compared.
 
     Times of one file have one clock; those of several are Unix times, where the input records them. Whether two clocks
     agree the collectives show: their ends.
     """
-    rows = with_times(profile)
+    rows = matched_start_times(profile)
     if collectives(profile)["session"].n_unique() < 2:
-        return Clocks("fewer than two ranks recorded kernels of NCCL or RCCL", frozenset())
+        return ClockAlignment("fewer than two ranks recorded kernels of NCCL or RCCL", frozenset())
     if rows.is_empty():
-        return Clocks(
+        return ClockAlignment(
             "no collective matched: no iteration has the same number of collectives on all ranks", frozenset()
         )
     unknown = rows.filter(pl.col("begin_ns").is_null())["session"].n_unique()
     if unknown:
-        return Clocks(
+        return ClockAlignment(
             f"clocks are not comparable: {count(unknown)} of {count(rows['session'].n_unique())} files do not record "
             "the wall-clock time of their time zero",
             frozenset(),
@@ -270,7 +270,7 @@ def clocks(profile: Profile) -> Clocks:
     # Of times since 1970 a float would keep a quarter of a microsecond: differences are taken before medians.
     end = pl.col("begin_ns") + pl.col("duration_ns")
     left = end - end.min().over(TURN)
-    together = rows.filter(leave_together()).with_columns(left.alias("left_ns"))
+    together = rows.filter(is_synchronizing()).with_columns(left.alias("left_ns"))
     ends = (
         together.with_columns((pl.col("left_ns") - pl.col("left_ns").median().over(TURN)).abs().alias("off_ns"))
         .group_by("session")
@@ -278,7 +278,7 @@ def clocks(profile: Profile) -> Clocks:
         .sort("session")
     )
     if ends.is_empty():
-        return Clocks(
+        return ClockAlignment(
             "clocks are not comparable: the ranks share no collective that all of them leave together", frozenset()
         )
     most = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
@@ -288,24 +288,24 @@ def clocks(profile: Profile) -> Clocks:
         note = f"clocks agree: ranks leave collectives within {brief_duration(spread)} of each other"
         if part := ongoing_ranks_note(profile):
             note += f"; {part}: waiting for the other ranks counts as transfer"
-        return Clocks(note, frozenset(rows["session"].unique()), spread)
+        return ClockAlignment(note, frozenset(rows["session"].unique()), spread)
     off = ends.height - good.height
     if good.height < 2:
         note = (
             f"clocks differ by about {brief_duration(spread)}: ranks leave the same collective that far from each other"
         )
-        return Clocks(note, frozenset(), spread)
+        return ClockAlignment(note, frozenset(), spread)
     furthest = int(float(ends["off_ns"].max()))  # type: ignore[arg-type]
     note = (
         f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others' by up to "
         f"{brief_duration(furthest)}: they leave the same collective that far from each other"
     )
-    return Clocks(note, frozenset(good["session"]), spread)
+    return ClockAlignment(note, frozenset(good["session"]), spread)
 
 
-def with_times(profile: Profile) -> pl.DataFrame:
-    """`matched` with begin_ns: the start by a clock that others may have, too; null where there is none."""
-    rows = matched(profile)
+def matched_start_times(profile: Profile) -> pl.DataFrame:
+    """`matched_times` with begin_ns: the start by a clock that others may have, too; null where there is none."""
+    rows = matched_times(profile)
     sessions = profile["sessions"].filter(pl.col("session").is_in(rows["session"].unique().implode()))
     shifts = sessions.select("session", pl.col("origin_ns").alias("shift_ns"))
     if sessions["source"].n_unique() == 1 and sessions["origin_ns"].null_count():
@@ -356,15 +356,16 @@ COLLECTIVE_RANKS: Final = TableSpec(
 
 
 @once_per_profile("activities", "sessions")
-def in_collectives(profile: Profile) -> pl.DataFrame:
-    """`matched` collectives, one row for each rank: how long it waited there, and how long it transferred.
+def wait_and_transfer_times(profile: Profile) -> pl.DataFrame:
+    """`matched_times` collectives, one row for each rank: how long it waited there, and how long it transferred.
 
-    Columns: those of `matched`, arrival_ns (start after the first rank's), comm_wait_ns (from its start to that of the
-    last rank, at most its duration), comm_transfer_ns (the rest of its duration). These are null where the clocks of
-    any of its ranks cannot be compared (`clocks`), and of what a rank may leave before the last has come.
+    Columns: those of `matched_times`, arrival_ns (start after the first rank's), comm_wait_ns (from its start to that
+    of the last rank, at most its duration), comm_transfer_ns (the rest of its duration). These are null where the
+    clocks of any of its ranks cannot be compared (`clock_alignment`), and of what a rank may leave before the last has
+    come.
     """
-    rows = with_times(profile)
-    good = pl.col("session").is_in(sorted(clocks(profile).agree)).all().over(TURN) & leave_together()
+    rows = matched_start_times(profile)
+    good = pl.col("session").is_in(sorted(clock_alignment(profile).agree)).all().over(TURN) & is_synchronizing()
     begin = pl.when(good).then("begin_ns")
     late = begin.max().over(TURN) - begin
     wait = pl.when(late.is_not_null()).then(pl.min_horizontal(late, "duration_ns"))
@@ -376,13 +377,13 @@ def in_collectives(profile: Profile) -> pl.DataFrame:
 
 
 def collective_ranks(profile: Profile, *, of: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """`in_collectives`, the last to arrive first, else the one that is in it shortest.
+    """`wait_and_transfer_times`, the last to arrive first, else the one that is in it shortest.
 
     Args:
         profile: All ranks.
         of: The iteration, communicator and turn of one collective; None: all.
     """
-    rows = in_collectives(profile)
+    rows = wait_and_transfer_times(profile)
     if of is not None:
         rows = rows.filter(pl.col(name) == of[name] for name in TURN)
     return (
@@ -408,7 +409,7 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
         pl.col("session").n_unique().cast(pl.Int64).alias("ranks"),
         pl.col("group_size").max(),
     )
-    matched = in_collectives(profile)
+    matched = wait_and_transfer_times(profile)
     counted = matched.group_by(by).agg(pl.struct(TURN).n_unique().cast(pl.Int64).alias("collectives"))
     sums = matched.drop_nulls("comm_wait_ns").group_by(by).agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
     return (
@@ -428,7 +429,7 @@ def unmatched_note(profile: Profile) -> str:
     rows = collectives(profile)
     if rows["session"].n_unique() < 2:
         return ""
-    left = rows.join(matched(profile), on=("session", "activity"), how="anti")
+    left = rows.join(matched_times(profile), on=("session", "activity"), how="anti")
     if left.is_empty():
         return ""
     outside = left["iteration"].is_null()
@@ -470,7 +471,7 @@ def matched_collectives(
         collective: The kind, where a communicator is given.
         communicator: Only those of this process group and kind; None: all.
     """
-    rows = in_collectives(profile)
+    rows = wait_and_transfer_times(profile)
     if communicator is not None:
         rows = rows.filter(pl.col("communicator") == communicator, pl.col("collective").eq_missing(collective))
     known = pl.col("comm_wait_ns").null_count() == 0
@@ -481,7 +482,7 @@ def matched_collectives(
         pl.col("group_size").max(),
         pl.len().cast(pl.Int64).alias("ranks"),
         pl.col("arrival_ns").max().alias("late_ns"),
-        pl.when(leave_together().all()).then(pl.when(known).then(by_clock).otherwise(by_length)).alias("last"),
+        pl.when(is_synchronizing().all()).then(pl.when(known).then(by_clock).otherwise(by_length)).alias("last"),
         *(pl.when(known).then(pl.col(name).sum()).alias(name) for name in ("comm_wait_ns", "comm_transfer_ns")),
         pl.col("longest_ns").first(),
         pl.col("shortest_ns").first(),
@@ -508,7 +509,7 @@ def waits_of_ranks(profile: Profile) -> pl.DataFrame:
     """
     own = collectives(profile).group_by("session").agg(pl.col("duration_ns").sum().alias("all_comm_ns"))
     sums = (
-        in_collectives(profile)
+        wait_and_transfer_times(profile)
         .drop_nulls("comm_wait_ns")
         .group_by("session")
         .agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())

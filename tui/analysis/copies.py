@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import share, total, whole
 from tui.analysis.grouping import partition_by_session
-from tui.analysis.kernels import aggregated, kernels
+from tui.analysis.kernels import kernels, summary_rows
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import ColumnKind, columns
 from tui.model.schema import NAME
@@ -111,7 +111,7 @@ _OF_ACTIVITY: Final = (
 
 
 @once_per_profile("activities", "devices", "sessions", "api_calls")
-def moves(profile: Profile) -> pl.DataFrame:
+def transfer_activities(profile: Profile) -> pl.DataFrame:
     """Every copy and memset, and every migration of unified memory whose direction is known, by session and start.
 
     Columns: those of ``activities``, copy_kind (`SET` for memsets), src_memory, dst_memory, known
@@ -150,14 +150,14 @@ def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None =
 
     Columns: session, activity, kind, name, start_ns, duration_ns, device, stream, iteration, correlation, line,
     size_bytes, copy_kind (`SET` for memsets), src_memory, dst_memory, rate (bytes per second: size / duration, null
-    where one of them is not known), is_impossible (as `moves`).
+    where one of them is not known), is_impossible (as `transfer_activities`).
 
     Args:
         profile: Where to look.
         which: Conditions on these columns; none: all of them.
         size_class: One of `SIZE_CLASSES`, or `NO_SIZE`; None: of any size.
     """
-    found = moves(profile).filter(*which) if which else moves(profile)
+    found = transfer_activities(profile).filter(*which) if which else transfer_activities(profile)
     if size_class is not None:
         found = found.filter(_of_class(size_class))
     return found.select(
@@ -187,7 +187,7 @@ def impossible_rates(profile: Profile) -> pl.DataFrame:
     """
     rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
     return (
-        moves(profile)
+        transfer_activities(profile)
         .filter(pl.col("impossible").fill_null(False))
         .with_columns(rate.alias("rate"), (rate / pl.col("limit")).alias("factor"))
         .select(
@@ -266,7 +266,7 @@ def copy_sums(profile: Profile) -> pl.DataFrame:
         )
     )
     recorded = (
-        aggregated(profile, "gpu", without=activities["session"])
+        summary_rows(profile, "gpu", without=activities["session"])
         .filter(pl.col("kind") == "memcpy")
         .with_columns(direction_of_name().alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
@@ -424,9 +424,9 @@ def transfers(profile: Profile) -> pl.DataFrame:
     """
     activities = profile["activities"]
     by = ("session", "device", "kind", "copy_kind", "src_memory", "dst_memory")
-    single = moves(profile).lazy().group_by(by).agg(*_transfer_sums(), pl.col("limit").first()).collect()
+    single = transfer_activities(profile).lazy().group_by(by).agg(*_transfer_sums(), pl.col("limit").first()).collect()
     recorded = (
-        aggregated(profile, "gpu", without=activities["session"])
+        summary_rows(profile, "gpu", without=activities["session"])
         .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
         .with_columns(
             pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(direction_of_name()).alias("copy_kind")
@@ -486,7 +486,7 @@ def transfer_sizes(profile: Profile) -> pl.DataFrame:
     )
     of_direction = pl.col("calls").sum().over("session", "copy_kind")
     return (
-        moves(profile)
+        transfer_activities(profile)
         .with_columns(pl.when(size >= 0).then(at).alias("class"))
         .group_by("session", "copy_kind", "class")
         .agg(*_transfer_sums())

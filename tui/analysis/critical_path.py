@@ -60,7 +60,7 @@ class Segment(NamedTuple):
 # --- what the paths are made of --------------------------------------------------------------------------------------
 
 
-def walk(
+def walk_back(
     all_traces: Mapping[int, Trace], session: int, begin: int, end: int, last: int | None, resolution: int
 ) -> list[Segment]:
     """The path of one iteration, its end first. Its segments cover the iteration without gap or overlap.
@@ -138,7 +138,7 @@ def walk(
     return path
 
 
-class Window(NamedTuple):
+class IterationPeriod(NamedTuple):
     """The time of an iteration, in the common clock."""
 
     session: int
@@ -149,7 +149,7 @@ class Window(NamedTuple):
     """Its activity that ends last."""
 
 
-def windows(profile: Profile) -> list[Window]:
+def iteration_periods(profile: Profile) -> list[IterationPeriod]:
     """The iterations of a profile of all of them, whose times are known."""
     found = traces(profile)
     assert profile.steps is not None, "base_profile fills it"
@@ -171,7 +171,7 @@ def windows(profile: Profile) -> list[Window]:
                 own = int(np.argmax(trace.end))
             if own is not None and trace.end[own] > begin + duration:
                 own = None
-            made.append(Window(trace.session, number, begin, begin + duration, own))
+            made.append(IterationPeriod(trace.session, number, begin, begin + duration, own))
     return made
 
 
@@ -193,7 +193,7 @@ _SEGMENTS: Final = pl.Schema(
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
-def paths(profile: Profile) -> dict[tuple[int, int], tuple[Window, list[Segment]]]:
+def paths_by_iteration(profile: Profile) -> dict[tuple[int, int], tuple[IterationPeriod, list[Segment]]]:
     """The path of each iteration by time, by session and iteration; time of the CPU is not cut into ops yet.
 
     Args:
@@ -202,13 +202,13 @@ def paths(profile: Profile) -> dict[tuple[int, int], tuple[Window, list[Segment]
     found = traces(profile)
     resolution = dict(profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(1)).iter_rows())
     made = {}
-    for one in windows(profile):
-        path = walk(found, one.session, one.begin, one.end, one.last, resolution[one.session])
+    for one in iteration_periods(profile):
+        path = walk_back(found, one.session, one.begin, one.end, one.last, resolution[one.session])
         made[one.session, one.iteration] = (one, path[::-1])
     return made
 
 
-def frame_of(profile: Profile, parts: Sequence[tuple[Window, Sequence[Segment]]]) -> pl.DataFrame:
+def segments_frame(profile: Profile, parts: Sequence[tuple[IterationPeriod, Sequence[Segment]]]) -> pl.DataFrame:
     """Segments with names, as `path_segments`; those of the CPU are cut where ops and calls begin and end."""
     flat = [segment for _, path in parts for segment in path]
     if not flat:
@@ -279,10 +279,10 @@ def frame_of(profile: Profile, parts: Sequence[tuple[Window, Sequence[Segment]]]
     )
 
 
-def shown_paths(profile: Profile) -> list[tuple[Window, list[Segment]]]:
+def shown_paths(profile: Profile) -> list[tuple[IterationPeriod, list[Segment]]]:
     """The paths of the iterations that are shown."""
     whole = base_profile(profile)
-    found = paths(whole)
+    found = paths_by_iteration(whole)
     if profile.steps is None or profile.all_iterations is None:
         return list(found.values())
     shown = profile.steps.select("session", "iteration").drop_nulls().unique(maintain_order=True)
@@ -297,14 +297,14 @@ def path_segments(profile: Profile) -> pl.DataFrame:
     on_session), duration_ns, on_session (where it ran: another rank's where a collective waited for it), activity,
     op, is_inferred.
     """
-    return frame_of(base_profile(profile), shown_paths(profile))
+    return segments_frame(base_profile(profile), shown_paths(profile))
 
 
-def segments_of(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
+def segments_of_iteration(profile: Profile, session: int, iteration: int) -> pl.DataFrame:
     """`path_segments` of one iteration."""
     whole = base_profile(profile)
-    found = paths(whole).get((session, iteration))
-    return frame_of(whole, [found] if found is not None else [])
+    found = paths_by_iteration(whole).get((session, iteration))
+    return segments_frame(whole, [found] if found is not None else [])
 
 
 @once_per_profile("activities", "api_calls", "ops", "sessions", "ranges")
@@ -351,7 +351,7 @@ def _covered(times: IntervalSet, begins: Sequence[int], ends: Sequence[int]) -> 
     return int((times.until(np.array(ends, np.int64)) - times.until(np.array(begins, np.int64))).sum())
 
 
-def left_out(profile: Profile) -> str:
+def left_out_note(profile: Profile) -> str:
     """Which iterations have no path because the profile is very large; empty where all have one."""
     whole = profile.all_iterations or profile
     return part_basis(profile).left_out if whole["activities"].height > MOST_ACTIVITIES else ""
@@ -359,10 +359,10 @@ def left_out(profile: Profile) -> str:
 
 def why_no_path(profile: Profile) -> str:
     """Why there is no critical path; empty where there is one."""
-    if left_out(profile) and base_profile(profile)["activities"].is_empty():
+    if left_out_note(profile) and base_profile(profile)["activities"].is_empty():
         return (
-            f"{left_out(profile)}: proftui export --format chrome --iterations writes some iterations to a file of "
-            "their own"
+            f"{left_out_note(profile)}: proftui export --format chrome --iterations writes some iterations to a file "
+            "of their own"
         )
     if profile["activities"].drop_nulls(["start_ns", "duration_ns"]).is_empty():
         return f"no start times of GPU work: {how_to_record(profile, START_TIMES)}"
@@ -371,14 +371,14 @@ def why_no_path(profile: Profile) -> str:
     return ""
 
 
-def without_calls(profile: Profile) -> str:
+def missing_launches_note(profile: Profile) -> str:
     """What is missing where launches are not recorded; empty where they are."""
     if profile["api_calls"].height:
         return ""
     return f"launches are not recorded, so that the path stays on the GPU: {how_to_record(profile, API_TRACE)}"
 
 
-def representative(profile: Profile, session: int | None = None) -> tuple[int, int] | None:
+def median_iteration(profile: Profile, session: int | None = None) -> tuple[int, int] | None:
     """The session and iteration whose duration is the median; None where there is none."""
     rows = critical_paths(profile)
     if session is not None:
@@ -398,9 +398,9 @@ MAIN_KINDS: Final = 3
 """So many kinds are as important as the share of GPU work."""
 
 
-def spec_of(profile: Profile) -> TableSpec:
+def critical_paths_spec(profile: Profile) -> TableSpec:
     """`main_kinds_first`, whose title says which iterations are left out."""
-    spec, others = main_kinds_first(profile), left_out(profile)
+    spec, others = main_kinds_first(profile), left_out_note(profile)
     return replace(spec, title=f"{spec.title} ({others})") if others else spec
 
 

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.critical_path import PATH_NAME, Window, paths, representative, segments_of
+from tui.analysis.critical_path import (
+    PATH_NAME,
+    IterationPeriod,
+    median_iteration,
+    paths_by_iteration,
+    segments_of_iteration,
+)
 from tui.analysis.critical_path_trace import GPU_WORK, TITLES, PathKind, Start, Trace, base_profile, cpu_items, traces
 from tui.correlation.nesting import NONE
 from tui.model.columns import Column, ColumnKind, columns
@@ -47,7 +53,7 @@ class Graph:
         involved: The sessions that its path runs through.
     """
 
-    def __init__(self, found: Mapping[int, Trace], window: Window, involved: list[int]) -> None:
+    def __init__(self, found: Mapping[int, Trace], window: IterationPeriod, involved: list[int]) -> None:
         self.window = window
         self.times: list[int] = [window.begin]
         """When each moment was recorded; the first is the begin of the iteration."""
@@ -225,7 +231,7 @@ class Graph:
         return ordered
 
 
-def earliest(graph: Graph, passes: Ints) -> Ints:
+def earliest_times(graph: Graph, passes: Ints) -> Ints:
     """When each moment comes at the earliest, where other times pass: a column for each case.
 
     Args:
@@ -244,7 +250,7 @@ def earliest(graph: Graph, passes: Ints) -> Ints:
     return at
 
 
-def latest(graph: Graph) -> Ints:
+def latest_times(graph: Graph) -> Ints:
     """When each moment may come at the latest for the iteration to end as it did; `_FOREVER` where nothing waits."""
     at = [_FOREVER] * len(graph.times)
     at[graph.sink] = graph.times[graph.sink]
@@ -272,19 +278,19 @@ def critical_path(profile: Profile, session: int | None = None, iteration: int |
         session: Whose iteration; None: the first that has a path.
         iteration: Its number; None: the one of median duration.
     """
-    chosen = representative(profile, session)
+    chosen = median_iteration(profile, session)
     if session is None or iteration is None:
         if chosen is None:
             return pl.DataFrame(schema=_SCHEMA)
         session, iteration = chosen
     whole = base_profile(profile)
-    found = paths(whole).get((session, iteration))
+    found = paths_by_iteration(whole).get((session, iteration))
     if found is None:
         return pl.DataFrame(schema=_SCHEMA)
     window, path = found
     graph = Graph(traces(whole), window, sorted({window.session, *(segment.on_session for segment in path)}))
     on_path = (
-        segments_of(profile, session, iteration)
+        segments_of_iteration(profile, session, iteration)
         .group_by(pl.col("path_kind").cast(pl.String), pl.col("name").cast(pl.String))
         .agg(pl.col("duration_ns").sum().alias("path_ns"), pl.len().cast(pl.Int64).alias("on_path"))
     )
@@ -354,7 +360,7 @@ _SCHEMA: Final = pl.Schema(
 def _pieces(profile: Profile, graph: Graph) -> pl.DataFrame:
     """What the edges are made of: edge, path_kind, name, piece_ns, slack_ns (null: unlimited), activity."""
     found = traces(profile)
-    until = latest(graph)
+    until = latest_times(graph)
     slack = np.array([until[second] - passes - graph.times[first] for first, second, passes in graph.edges], np.int64)
     passes = np.array([passes for _, _, passes in graph.edges], np.int64)
     unlimited = np.array([until[second] >= _FOREVER for _, second, _ in graph.edges], bool)
@@ -417,7 +423,7 @@ def _saved(graph: Graph, pieces: pl.DataFrame, on_path: pl.DataFrame) -> pl.Data
     # Work can begin shortly before that on its stream has ended: such an edge stays as it is.
     least = np.minimum(passes, 0)
     np.subtract.at(passes, where, np.maximum(shorter["piece_ns"].to_numpy(), 0) // 2)
-    ends = earliest(graph, np.maximum(passes, least))[graph.sink]
+    ends = earliest_times(graph, np.maximum(passes, least))[graph.sink]
     saved = graph.window.end - ends[: tried.height]
     return tried.select(key).with_columns(pl.Series("half_saves_ns", saved))
 

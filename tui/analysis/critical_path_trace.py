@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.collectives import TURN, clocks, leave_together, with_times
+from tui.analysis.collectives import TURN, clock_alignment, is_synchronizing, matched_start_times
 from tui.analysis.gpu_time.host_calls import ApiClass, api_classes
 from tui.analysis.gpu_time.interval_sets import IntervalSet, union_of
 from tui.analysis.gpu_time.timelines import WorkKind, classify_values, work_kinds
@@ -323,7 +323,7 @@ def traces(profile: Profile) -> dict[int, Trace]:
         profile: See `base_profile`.
     """
     origins = dict(profile["sessions"].select("session", "origin_ns").iter_rows())
-    agree = sorted(clocks(profile).agree) if profile["sessions"].height > 1 else []
+    agree = sorted(clock_alignment(profile).agree) if profile["sessions"].height > 1 else []
     known = [origins[session] or 0 for session in agree]
     shifts = {session: (origins[session] or 0) - min(known) for session in agree}
     made: dict[int, Trace] = {}
@@ -674,7 +674,7 @@ def _bursts(ops: pl.DataFrame, calls: pl.DataFrame, launching: Ints, shift: int)
 
 def _add_meetings(profile: Profile, made: Mapping[int, Trace], shifts: Mapping[int, int]) -> None:
     """Which rank joined each collective last, where clocks agree."""
-    rows = with_times(profile).filter(leave_together(), pl.col("session").is_in(list(shifts)))
+    rows = matched_start_times(profile).filter(is_synchronizing(), pl.col("session").is_in(list(shifts)))
     zero = min((profile["sessions"].filter(pl.col("session").is_in(list(shifts)))["origin_ns"].fill_null(0)).to_list())
     rows = rows.with_columns((pl.col("begin_ns") - zero).alias("begin_ns")).filter(
         pl.len().over(TURN) > 1, pl.col("begin_ns").is_not_null().all().over(TURN)

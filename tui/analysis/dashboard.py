@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import polars as pl
 
 from tui.analysis.api_calls import api
-from tui.analysis.capabilities import recordable
+from tui.analysis.capabilities import recordable_needs
 from tui.analysis.copies import copy_sums, throughput
 from tui.analysis.dashboard_facts import WHOLE_RUN, performance, system
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, share, timed_calls, total, whole
-from tui.analysis.expert.findings import HOT_KERNEL, counts, findings, leads, summary
+from tui.analysis.expert.findings import HOT_KERNEL, counts, findings, findings_summary, leads
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.gpu_time.breakdown import breakdown, busy_intervals, utilization
 from tui.analysis.gpu_time.idle_gaps import longest_gaps
@@ -29,7 +29,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.op_types import kinds_of_work
-from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops, sessions_of_printed_ops
+from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops, sessions_of_printed_ops
 from tui.analysis.sessions import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.tensor_core_efficiency import tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-class Use(StrEnum):
+class GpuTimeUse(StrEnum):
     """What GPU time goes into."""
 
     TENSOR_CORES = "Using tensor cores"
@@ -58,11 +58,11 @@ class Use(StrEnum):
     UNIFIED_MEMORY = "Unified memory"
 
 
-_KINDS = {"memcpy": str(Use.MEMCPY), "memset": str(Use.MEMSET), "um": str(Use.UNIFIED_MEMORY)}
+_KINDS = {"memcpy": str(GpuTimeUse.MEMCPY), "memset": str(GpuTimeUse.MEMSET), "um": str(GpuTimeUse.UNIFIED_MEMORY)}
 
 
 def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
-    """GPU time by use: use, calls, total_ns, time_pct, in the order of `Use`; those without time are left out.
+    """GPU time by use: use, calls, total_ns, time_pct, in the order of `GpuTimeUse`; those without time are left out.
 
     Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null where it is not known of all.
 
@@ -71,15 +71,17 @@ def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
         kernel_time: `tui.analysis.tensor_core_efficiency.tensor_core_time`.
     """
     uses, kind = pl.col("uses_tensor_core"), pl.col("kind").cast(pl.String)
-    use_of_kernel = pl.when(uses).then(pl.lit(str(Use.TENSOR_CORES))).otherwise(pl.lit(str(Use.OTHER_KERNELS)))
+    use_of_kernel = (
+        pl.when(uses).then(pl.lit(str(GpuTimeUse.TENSOR_CORES))).otherwise(pl.lit(str(GpuTimeUse.OTHER_KERNELS)))
+    )
     of_kernels = kernel_time.select(
-        pl.when(uses.is_null()).then(pl.lit(str(Use.UNKNOWN_KERNELS))).otherwise(use_of_kernel).alias("use"),
+        pl.when(uses.is_null()).then(pl.lit(str(GpuTimeUse.UNKNOWN_KERNELS))).otherwise(use_of_kernel).alias("use"),
         pl.col("launches").alias("calls"),
         "total_ns",
     )
     others = rows.filter(kind.is_in(list(_KINDS))).select(kind.replace_strict(_KINDS).alias("use"), "calls", "total_ns")
     found = pl.concat([of_kernels, others]).group_by("use").agg(whole("calls"), pl.col("total_ns").sum())
-    in_order = pl.DataFrame({"use": [str(use) for use in Use]})
+    in_order = pl.DataFrame({"use": [str(use) for use in GpuTimeUse]})
     shown = in_order.join(found, on="use", how="left", maintain_order="left").filter(pl.col("total_ns") > 0)
     return shown.with_columns(share(of=None))
 
@@ -93,7 +95,7 @@ REST: Final = "rest"
 _ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
 
 
-def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
+def sum_over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
     """Rows of the same name in several sessions as one, largest first; shares are of the sum of ``of``.
 
     Columns: ``by``, kernels and launches (where the rows have them), calls (null where it is of any of the rows),
@@ -122,25 +124,25 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
 
 
 def ops_over_sessions(profile: Profile) -> pl.DataFrame:
-    """Ops by GPU time over all sessions: `over_sessions`, with op_type, direction, group and op_source.
+    """Ops by GPU time over all sessions: `sum_over_sessions`, with op_type, direction, group and op_source.
 
     ``calls`` are of ops and null where none are recorded: there ``launches`` is how often the GPU did it, and
     ``avg_ns`` is of a launch where no op is recorded at all.
     """
     if not has_recorded_ops(profile):
-        inferred = over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
+        inferred = sum_over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
         return inferred.rename({"calls": "launches"}).with_columns(
             pl.lit(None, pl.Int64).alias("calls"), pl.lit(None, pl.Boolean).alias("tc_eligible")
         )
-    rows = by_name(profile).filter(pl.col("gpu_self_ns") > 0)
+    rows = all_ops_by_name(profile).filter(pl.col("gpu_self_ns") > 0)
     classes = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
     summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"))
-    return over_sessions(summed, "op", "op_source").join(
+    return sum_over_sessions(summed, "op", "op_source").join(
         classes, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
     )
 
 
-def split(kinds: pl.DataFrame) -> pl.DataFrame:
+def largest_groups(kinds: pl.DataFrame) -> pl.DataFrame:
     """The largest groups by name, and the rest as one row; what nothing claims is never in the rest."""
     groups = (
         kinds.with_columns(pl.col("group").cast(pl.String))
@@ -264,15 +266,15 @@ class Dashboard:
     @property
     def top_ops(self) -> pl.DataFrame:
         """The `TOP` ops with most GPU time."""
-        return top(self.ops)
+        return top_rows(self.ops)
 
     @property
     def top_kernels(self) -> pl.DataFrame:
         """The `TOP` kernels with most GPU time."""
-        return top(self.kernels)
+        return top_rows(self.kernels)
 
 
-def top(rows: pl.DataFrame, by: str = ORDERS[0]) -> pl.DataFrame:
+def top_rows(rows: pl.DataFrame, by: str = ORDERS[0]) -> pl.DataFrame:
     """The `TOP` rows of ops or kernels.
 
     Args:
@@ -300,14 +302,14 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     with_ops = pl.concat([recorded_sessions(profile), sessions_of_printed_ops(profile)])
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),
-        split=split(over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
+        split=largest_groups(sum_over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
         ops=ops_over_sessions(profile),
         ops_recorded=rows.filter(pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
         ops_inferred=inferred_ops(profile).filter(~pl.col("session").is_in(with_ops.implode()))["session"].n_unique(),
-        kernels=over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", of=rows),
+        kernels=sum_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", of=rows),
         gpu_uses=gpu_uses_of(rows, kernel_time),
         tensor_cores=use,
-        top_api=over_sessions(calls, "name").head(TOP),
+        top_api=sum_over_sessions(calls, "name").head(TOP),
         copies=copies_over_sessions(profile),
         devices=device_facts(profile, gpu=gpu).join(
             busy.select("session", "device", "busy_ns", "idle_ns", "busy_pct"),
@@ -319,7 +321,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         sessions=whole["sessions"],
         system=system(whole),
         issues=issue_counts(whole),
-        missing=tuple(recordable(whole)),
+        missing=tuple(recordable_needs(whole)),
         layers=profile["layers"].height,
         tool_headlines=headlines(whole),
         tool_rows=whole["tool_figures"].height + whole["tool_findings"].height,
@@ -445,7 +447,7 @@ class DashboardParts(NamedTuple):
     """`iteration_courses_with_uses`."""
 
 
-def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
+def dashboard_parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
     """The value of each of `DashboardParts`, one after another, computed in two threads.
 
     Args:
@@ -509,7 +511,7 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     numbers = counts(rows)
     first = leads(rows).head(TOP_FINDINGS)
     reasons = rows.filter(pl.col("state") == State.NOT_APPLICABLE.value)["reason"].drop_nulls()
-    return Advice(numbers, first, _guidance(rows, first, numbers), summary(rows), frozenset(reasons))
+    return Advice(numbers, first, _guidance(rows, first, numbers), findings_summary(rows), frozenset(reasons))
 
 
 def _how_busy(rows: pl.DataFrame) -> str:

@@ -99,7 +99,7 @@ def fact_of(name: str, label: str, value: Value, kind: ColumnKind, source: str, 
     return Fact(name, label, value, kind, source)
 
 
-def sum_of(name: str, label: str, values: pl.Series, kind: ColumnKind, source: str, need: Need) -> Fact:
+def sum_fact(name: str, label: str, values: pl.Series, kind: ColumnKind, source: str, need: Need) -> Fact:
     """The sum of what is known of some values; unknown where nothing is."""
     value = int(values.sum()) if values.len() > values.null_count() else None
     return fact_of(name, label, value, kind, source, need)
@@ -159,25 +159,25 @@ def performance(
         _wall_fact(profile, start_times),
         *_time_facts(busy, start_times, sessions=rows["session"].n_unique()),
         *_iteration_facts(profile, ITERATIONS.with_tools(tools)),
-        sum_of("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, gpu_work),
+        sum_fact("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, gpu_work),
         *_unlaunched_facts(profile),
     ]
     for kind, label in KINDS:
         part = rows.filter(pl.col("kind") == kind)["total_ns"]
         if part.len():
-            facts.append(sum_of(f"{kind}_ns", label, part, K.DURATION, gpu_source, gpu_work))
+            facts.append(sum_fact(f"{kind}_ns", label, part, K.DURATION, gpu_source, gpu_work))
     only_kernels = rows.filter(pl.col("kind") == "kernel")
-    facts.append(sum_of("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
+    facts.append(sum_fact("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
     graphs = rows.filter(pl.col("kind") == "graph")["calls"]
     if graphs.len():
-        facts.append(sum_of("graph_launches", "Graph launches", graphs, K.COUNT, gpu_source, gpu_work))
+        facts.append(sum_fact("graph_launches", "Graph launches", graphs, K.COUNT, gpu_source, gpu_work))
     names = only_kernels["name"].n_unique() if only_kernels.height else None
     facts.append(fact_of("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
     facts += _tensor_core_facts(use)
     facts += _roofline_facts(profile)
-    facts.append(sum_of("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
+    facts.append(sum_fact("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
     facts += _outside_fact(profile)
-    facts.append(sum_of("api_calls", "API calls", calls["calls"], K.COUNT, api_source, api_work))
+    facts.append(sum_fact("api_calls", "API calls", calls["calls"], K.COUNT, api_source, api_work))
     return tuple(facts)
 
 

@@ -301,7 +301,7 @@ VARIANT: Final = ("grid", "block", "input_shapes")
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class DurationBin:
     """Durations from one length to another."""
 
     from_ns: float
@@ -341,7 +341,7 @@ class DurationSpread:
     """Streams with slow launches, most of them first."""
 
 
-def log_bins(durations_ns: pl.Series, bins: int) -> tuple[Bin, ...]:
+def log_bins(durations_ns: pl.Series, bins: int) -> tuple[DurationBin, ...]:
     """How many durations fall into each of ``bins`` equal steps of a logarithmic scale.
 
     The scale runs from the shortest to the longest; durations of 0 count as 1 ns. One bin where all are the same.
@@ -354,17 +354,17 @@ def log_bins(durations_ns: pl.Series, bins: int) -> tuple[Bin, ...]:
         return ()
     low, high = float(known.min()), float(known.max())
     if low == high:
-        return (Bin(low, high, len(known)),)
+        return (DurationBin(low, high, len(known)),)
     edges = np.geomspace(low, high, bins + 1)
     edges[0], edges[-1] = low, high
     counts, _ = np.histogram(known, bins=edges)
     return tuple(
-        Bin(float(first), float(last), int(count))
+        DurationBin(float(first), float(last), int(count))
         for first, last, count in zip(edges[:-1], edges[1:], counts, strict=True)
     )
 
 
-def spread(launches: pl.DataFrame) -> DurationSpread | None:
+def duration_spread(launches: pl.DataFrame) -> DurationSpread | None:
     """The spread of the durations of launches; None where no duration is known.
 
     Median, p90 and p99 are those of `tui.analysis.durations.figures`.

@@ -380,8 +380,8 @@ def profiles_frame(found: Sequence[FoundProfile], folder: str, now: float | None
             "gpu": one.figures.gpu if one.figures else None,
             "duration_ns": one.figures.duration_ns if one.figures else None,
             "size_bytes": one.size,
-            "age": age(now - one.modified_ns / 1e9),
-            "opened": None if one.opened is None else age(now - one.opened),
+            "age": age_in_words(now - one.modified_ns / 1e9),
+            "opened": None if one.opened is None else age_in_words(now - one.opened),
             "notes": one.notes,
             "modified": datetime.fromtimestamp(one.modified_ns / 1e9).isoformat(" ", "minutes"),
         }
@@ -405,10 +405,10 @@ def _shown_path(path: str, top: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def age(seconds: float) -> str:
+def age_in_words(seconds: float) -> str:
     """How long ago something was.
 
-    >>> [age(s) for s in (-1, 30, 90, 7_300, 200_000, 3_000_000, 70_000_000)]
+    >>> [age_in_words(s) for s in (-1, 30, 90, 7_300, 200_000, 3_000_000, 70_000_000)]
     ['now', 'now', '1 min', '2 h', '2 d', '4 wk', '2 y']
     """
     if seconds < 60:
@@ -476,7 +476,7 @@ _FIGURE: Final = 10
 """Cells of a time in the preview."""
 
 
-def preview_lines(found: FoundProfile, width: int, height: int, *, is_looked: bool) -> list[str]:
+def profile_preview(found: FoundProfile, width: int, height: int, *, is_looked: bool) -> list[str]:
     """The first figures of a profile, at most so many lines of so many cells.
 
     Args:

@@ -308,7 +308,7 @@ def key_metrics_of(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredLaunch:
     """What was measured of launches of one kernel, grid and block."""
 
     source: str
@@ -325,7 +325,7 @@ class Measured:
     """How many further metrics there are."""
 
 
-def measured_metrics(profile: Profile, activity: int) -> Measured | None:
+def measured_metrics(profile: Profile, activity: int) -> MeasuredLaunch | None:
     """What Nsight Compute measured of launches like this one; None where it measured none.
 
     Raises:
@@ -357,7 +357,7 @@ def measured_metrics(profile: Profile, activity: int) -> Measured | None:
     values = list(_relevant(means))
     source = profile["sessions"].filter(pl.col("session") == session)["source"].item() or ""
     launches = max(means["invocations"].to_list(), default=0)
-    return Measured(source, session, launches, exact, tuple(values), means.height - len(values))
+    return MeasuredLaunch(source, session, launches, exact, tuple(values), means.height - len(values))
 
 
 def _relevant(means: pl.DataFrame) -> Iterator[tuple[str, float, str | None]]:

@@ -62,7 +62,7 @@ _ROWS: Final = (("activity", "GPU work"), ("op", "op"), ("number", "row"))
 _PACKED: Final = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat", ".zst": "zstdcat"}
 
 
-def no_text(profile: Profile) -> str:
+def why_no_text(profile: Profile) -> str:
     """Why the Log view has nothing to show, and what there is instead; empty where there is a text."""
     if profile.texts:
         return ""
@@ -74,7 +74,7 @@ def no_text(profile: Profile) -> str:
     return EVENTS if any(column.null_count() < column.len() for column in lines) else TABLES
 
 
-def where_from(profile: Profile, row: Mapping[str, Any]) -> str:
+def source_of_row(profile: Profile, row: Mapping[str, Any]) -> str:
     """Where a row comes from, in words; empty where the Log view can show its line.
 
     Args:
@@ -88,7 +88,7 @@ def where_from(profile: Profile, row: Mapping[str, Any]) -> str:
         name = PurePath(source).name
         command = _PACKED.get(PurePath(source).suffix, "cat")
         return f"line {line:,} of {name}; to see it: {command} {quote(name)} | sed -n {line},+12p"
-    if source is None or source in profile.texts or no_text(profile) == EVENTS:
+    if source is None or source in profile.texts or why_no_text(profile) == EVENTS:
         return NO_LINE
     numbered = [f"{what} {row[column]:,}" for column, what in _ROWS if isinstance(row.get(column), int)]
     what = f": {numbered[0]}, in input order" if numbered else ""

@@ -110,7 +110,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
     """
     activities = profile["activities"]
     single = activities_by_name(profile).with_columns(share())
-    printed = aggregated(profile, "gpu", without=activities["session"]).drop("uses_tensor_core")
+    printed = summary_rows(profile, "gpu", without=activities["session"]).drop("uses_tensor_core")
     rows = pl.concat([single, printed], how="diagonal")
     missing = _short_names(rows.filter(pl.col("short_name").is_null())["name"])
     return (
@@ -137,7 +137,7 @@ def _short_names(names: pl.Series) -> pl.DataFrame:
     )
 
 
-def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.DataFrame:
+def summary_rows(profile: Profile, section: str, *, without: pl.Series) -> pl.DataFrame:
     """The rows of a section of ``summary`` by session and name, for the sessions that are not in ``without``."""
     rows = profile["summary"].filter(
         pl.col("section") == section, ~pl.col("session").is_in(unique_values(without).implode())

@@ -30,13 +30,13 @@ _RANKED_TYPES: Final = (
 """From the type that gives way to the one that wins when PyTorch promotes the types of two tensors."""
 
 
-def work_of(call: Call) -> Work:
+def work_of_call(call: Call) -> Work:
     """FLOPs and bytes of a call.
 
     Raises:
         UnknownWorkError: There is no formula for the op, or an input of it is not recorded.
     """
-    model = model_of(call.name)
+    model = formula_of(call.name)
     if model is None:
         raise UnknownWorkError("no formula for this op")
     return model(call)
@@ -431,10 +431,10 @@ _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
 _TRITON: Final = re.compile(r"triton_(?:poi|red|per|tem|for)_")
 
 
-def model_of(name: str) -> Model | None:
+def formula_of(name: str) -> Model | None:
     """The formula of an op; None where there is none.
 
-    >>> model_of("aten::mm") is not None, model_of("aten::unique") is None
+    >>> formula_of("aten::mm") is not None, formula_of("aten::unique") is None
     (True, True)
     """
     if _TRITON.match(name):
@@ -460,13 +460,13 @@ def work_of_texts(
         step: `Call.step`.
         kernel: `Call.kernel`.
     """
-    if op is None or model_of(op) is None:
+    if op is None or formula_of(op) is None:
         return NO_FORMULA
     if shapes is None:
         return NO_LIST if op in _OF_LISTS else NO_SHAPES
     try:
         arguments = _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))
-        work = work_of(Call(op, *arguments, step, kernel))
+        work = work_of_call(Call(op, *arguments, step, kernel))
     except UnknownWorkError as error:
         return str(error)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):

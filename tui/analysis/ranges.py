@@ -321,7 +321,7 @@ def ranges_by_other_threads(profile: Profile) -> pl.DataFrame:
     return ranges_by_name(profile).sort("meanwhile_gpu_ns", descending=True, nulls_last=True, maintain_order=True)
 
 
-def instances_of(profile: Profile, *, session: int, domain: str | None, name: str) -> pl.DataFrame:
+def instances_of_range(profile: Profile, *, session: int, domain: str | None, name: str) -> pl.DataFrame:
     """The ranges of one name, in time order."""
     rows = range_instances(profile)
     return rows.filter(
@@ -388,14 +388,14 @@ def ranges_by_depth(profile: Profile) -> pl.DataFrame:
     )
 
 
-def at_depth(depth: int | None) -> pl.Expr:
+def is_at_depth(depth: int | None) -> pl.Expr:
     """The ranges of a depth."""
     return pl.col("depth").eq_missing(pl.lit(depth, pl.Int32))
 
 
 def names_at_depth(profile: Profile, *, session: int, depth: int | None) -> pl.DataFrame:
     """The ranges of one depth by name, most time first: columns as `tui.analysis.ranges.ranges_by_name`, less line."""
-    rows = profile["ranges"].filter(pl.col("session") == session, at_depth(depth))
+    rows = profile["ranges"].filter(pl.col("session") == session, is_at_depth(depth))
     return (
         rows.group_by(OF_A_NAME, maintain_order=True)
         .agg(*figures())

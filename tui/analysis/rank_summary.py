@@ -11,8 +11,8 @@ from tui.analysis.collectives import (
     HOW,
     LONG_PCT,
     collectives,
-    leave_together,
-    matched,
+    is_synchronizing,
+    matched_times,
     ongoing_ranks_note,
     stragglers,
     waits_of_ranks,
@@ -27,8 +27,8 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.op_attribution import classified_work
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.analysis.ops.ops_by_name import inferred_ops
-from tui.analysis.sessions import labels as labels
 from tui.analysis.sessions import named
+from tui.analysis.sessions import session_labels as session_labels
 from tui.fmt import brief_duration, count
 from tui.model.columns import COLUMNS, columns
 from tui.model.table_spec import TableSpec
@@ -291,14 +291,14 @@ def iteration_ranks(profile: Profile, *, iteration: int) -> pl.DataFrame:
     )
 
 
-def several_ranks(profile: Profile) -> bool:
+def has_several_ranks(profile: Profile) -> bool:
     """Whether two sessions or more have GPU work with its times."""
     return profile["activities"].filter(pl.col("start_ns").is_not_null())["session"].n_unique() > 1
 
 
 def why_no_ranks(profile: Profile) -> str:
     """Why there are no ranks to compare; empty where there are."""
-    if several_ranks(profile):
+    if has_several_ranks(profile):
         return ""
     shown = profile["sessions"].height
     if profile.other_sessions and shown == 1:
@@ -309,7 +309,7 @@ def why_no_ranks(profile: Profile) -> str:
 def ranks(profile: Profile) -> pl.DataFrame:
     """One row per session that has GPU work with its times, where there are two or more; nothing compares clocks.
 
-    Columns: session, who (`labels`), host, gpus (how many it used), wall_ns (of all its GPUs together),
+    Columns: session, who (`session_labels`), host, gpus (how many it used), wall_ns (of all its GPUs together),
     compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns
     (`gpu_time.overlap.overlap`, all over its GPUs: compute, exposed communication, exposed copies and idle add up
     to the wall time), busy_pct (of the wall time), iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns
@@ -318,7 +318,7 @@ def ranks(profile: Profile) -> pl.DataFrame:
     all_comm_ns, comm_wait_ns, comm_transfer_ns, comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). Whom
     the others wait for most often comes first, then whose iterations take longest.
     """
-    if not several_ranks(profile):
+    if not has_several_ranks(profile):
         return _empty(RANKS)
     sums = ("total_span_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "busy_ns", "idle_ns", "comm_ns")
     walls = utilization(profile).group_by("session").agg(wall_ns=pl.col("wall_ns").sum())
@@ -371,8 +371,8 @@ def _waited(profile: Profile) -> pl.DataFrame:
         return pl.DataFrame(schema=schema)
     sums = answer.waits.group_by("session").agg(pl.col("wait_ns").sum().alias("waited_ns"))
     return (
-        matched(profile)
-        .filter(leave_together())
+        matched_times(profile)
+        .filter(is_synchronizing())
         .select(pl.col("session").unique())
         .join(sums, on="session", how="left")
         .join(answer.by_session.select("session", came_last="times"), on="session", how="left")
@@ -448,7 +448,7 @@ def straggler_verdict(profile: Profile) -> StragglerVerdict:
         return StragglerVerdict(f"no straggler: no rank waits more than {least} in any iteration", HOW)
     first = answer.by_session.row(0, named=True)
     steps = f"{count(answer.iterations)} iteration{'' if answer.iterations == 1 else 's'}"
-    who = labels(profile)[first["session"]]
+    who = session_labels(profile)[first["session"]]
     if first["times"] < 2 or 2 * first["times"] <= answer.iterations:
         return StragglerVerdict(f"no single straggler: {who} arrives last in {count(first['times'])} of {steps}", HOW)
     return StragglerVerdict(

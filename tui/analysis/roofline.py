@@ -16,7 +16,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.memory_formulas import LISTED, NO_FORMULA, work_of_texts
 from tui.analysis.ops.op_attribution import PASSES, op_row_of_activities, op_tree, passes
 from tui.analysis.ops.op_costs import op_instances
-from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, ops, ops_spec
+from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, ops, ops_spec
 from tui.analysis.tensor_core_use import with_verdicts
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
@@ -521,7 +521,7 @@ def ops_with_rates(profile: Profile) -> pl.DataFrame:
 
 def ops_by_name_with_rates(profile: Profile) -> pl.DataFrame:
     """The same of all sessions, whether their ops are recorded or inferred."""
-    return with_rates(profile, by_name(profile))
+    return with_rates(profile, all_ops_by_name(profile))
 
 
 def ops_with_rates_spec(profile: Profile) -> TableSpec:

@@ -117,7 +117,7 @@ def why_left_out(sessions: Sequence[int]) -> str:
     )
 
 
-def labels(profile: Profile) -> dict[int, str]:
+def session_labels(profile: Profile) -> dict[int, str]:
     """What each session is called: its rank, else its number and process."""
     session = pl.col("session")
     process = pl.format("session {} (pid {})", session, "pid")
@@ -130,4 +130,4 @@ def labels(profile: Profile) -> dict[int, str]:
 
 def named(profile: Profile, session: str, name: str) -> pl.Expr:
     """A column of numbers of sessions as one of what they are called."""
-    return pl.col(session).replace_strict(labels(profile), default=None, return_dtype=pl.String).alias(name)
+    return pl.col(session).replace_strict(session_labels(profile), default=None, return_dtype=pl.String).alias(name)

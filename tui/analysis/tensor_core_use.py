@@ -62,7 +62,7 @@ class TensorCoreRules:
         return tuple(entry for entry in self.eligible if entry.of == what)
 
 
-def user_rules_path() -> Path:
+def tensor_core_rules_path() -> Path:
     """Where a user's own rules are looked for."""
     return user_path(SHIPPED)
 
@@ -73,7 +73,7 @@ def tensor_core_rules() -> TensorCoreRules:
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    return rules_with_users(SHIPPED, user_rules_path(), parse_rules, _merged)
+    return rules_with_users(SHIPPED, tensor_core_rules_path(), parse_tensor_core_rules, _merged)
 
 
 def _merged(own: TensorCoreRules, shipped: TensorCoreRules) -> TensorCoreRules:
@@ -86,7 +86,7 @@ def _merged(own: TensorCoreRules, shipped: TensorCoreRules) -> TensorCoreRules:
     )
 
 
-def parse_rules(text: str, source: str) -> TensorCoreRules:
+def parse_tensor_core_rules(text: str, source: str) -> TensorCoreRules:
     """Read rules from TOML.
 
     Args:

@@ -38,7 +38,7 @@ Stamps = Mapping[str, tuple[int, int]]
 """The size of each file, and when it was written."""
 
 
-class News(Enum):
+class FileChange(Enum):
     """What has come about since the files were read."""
 
     NOTHING = "nothing"
@@ -81,7 +81,7 @@ def lacks_end(path: str) -> bool:
     return not end.endswith((b"}", b"]"))
 
 
-class Watch:
+class FileWatch:
     """Tells when files have changed, and when what is new is complete.
 
     Args:
@@ -113,7 +113,7 @@ class Watch:
         """The stamps of the files now."""
         return stamps(self._paths)
 
-    def news(self, now: Stamps, now_s: float) -> News:
+    def news(self, now: Stamps, now_s: float) -> FileChange:
         """What has come about.
 
         Args:
@@ -122,17 +122,17 @@ class Watch:
         """
         if now == self._read:
             self._seen = now
-            return News.NOTHING
+            return FileChange.NOTHING
         if self._seen == self._read:
             self._began_s = now_s
         if now != self._seen:
             self._seen, self._seen_s = now, now_s
         changed = [path for path, stamp in now.items() if self._read.get(path) != stamp]
         if any(map(lacks_end, changed)):
-            return News.GROWING
+            return FileChange.GROWING
         rests = now_s - self._seen_s >= self._settled_s
         is_late = now_s - self._began_s >= self._longest_s and all(path.endswith(_TEXTS) for path in changed)
-        return News.COMPLETE if (rests or is_late) and now_s >= self._not_before_s else News.GROWING
+        return FileChange.COMPLETE if (rests or is_late) and now_s >= self._not_before_s else FileChange.GROWING
 
 
 class Following:
@@ -156,7 +156,7 @@ class Following:
     ) -> None:
         self._app, self._session = app, session
         self._is_reading, self._read_again = is_reading, read_again
-        self._watch = Watch(paths, SETTLED_S, LONGEST_S)
+        self._watch = FileWatch(paths, SETTLED_S, LONGEST_S)
         self._is_looking = False
         self._reading_since_s = time.monotonic()
 
@@ -186,13 +186,13 @@ class Following:
         news = self._watch.news(now, now_s)
         self._app.call_from_thread(partial(self._take, now, news))
 
-    def _take(self, now: Stamps, news: News) -> None:
+    def _take(self, now: Stamps, news: FileChange) -> None:
         self._is_looking = False
         if self._is_reading():
             return
-        if news is News.GROWING:
+        if news is FileChange.GROWING:
             self._say("following: new data is being written")
-        elif news is News.COMPLETE:
+        elif news is FileChange.COMPLETE:
             self._watch.mark_read(now)
             self._reading_since_s = time.monotonic()
             self._read_again()

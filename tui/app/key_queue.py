@@ -15,7 +15,7 @@ from textual.events import Callback, Key, Paste
 from textual.widgets import Input, TextArea
 
 from tui.keys import keys_of
-from tui.widgets.input_bars import Entry, HasEntry
+from tui.widgets.input_bars import HasPendingEntry, PendingEntry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -76,7 +76,7 @@ class KeyQueue:
         self._under_way: tuple[int, float] | None = None
         """The key that is being carried out, by its number, and since when."""
         self._number = 0
-        self._line: tuple[Entry, float] | None = None
+        self._line: tuple[PendingEntry, float] | None = None
         """The line that was typed into last, and when."""
         self._is_held_for_line = False
         """Whether keys wait for what was entered there; a key that comes long after acts on what is shown."""
@@ -196,7 +196,7 @@ class KeyQueue:
 
     async def _act(self, typed: Typed) -> None:
         focused = self._app.focused or self._app.screen
-        if isinstance(focused, HasEntry):
+        if isinstance(focused, HasPendingEntry):
             self._line = focused.entry, time.monotonic()
         await self._act_now(typed)
         if isinstance(typed, Paste):

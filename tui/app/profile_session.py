@@ -228,9 +228,9 @@ class ProfileSession:
         Raises:
             ProftuiError: The iterations or their key are not there.
         """
-        from tui.analysis.iterations.chosen_iterations import aggregated
+        from tui.analysis.iterations.chosen_iterations import select_iterations
 
-        return aggregated(self._cut(session, wanted.key), wanted)
+        return select_iterations(self._cut(session, wanted.key), wanted)
 
     # --- tables ------------------------------------------------------------------------------------------------------
 

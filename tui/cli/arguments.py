@@ -232,7 +232,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--whole-runs", action="store_true", help="compare whole runs, not iterations")
     parser.add_argument(
         "--fail-on-regression",
-        type=_per_cent,
+        type=_percent,
         metavar="PERCENT",
         help="exit with 1 if the median iteration of B is longer by more than this percentage (5%% or 5); without "
         "iterations the span is compared, without start times GPU or kernel time; exit with 2 if none is recorded. The "
@@ -268,10 +268,10 @@ def _baseline_dir(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _per_cent(text: str) -> float:
+def _percent(text: str) -> float:
     """A share as people write it; below 1 with its sign, since 0.05 is 5% to many.
 
-    >>> _per_cent("5%"), _per_cent("2.5"), _per_cent("0.5%")
+    >>> _percent("5%"), _percent("2.5"), _percent("0.5%")
     (5.0, 2.5, 0.5)
     """
     number = text.strip().removesuffix("%")

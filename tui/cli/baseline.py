@@ -119,7 +119,7 @@ def _times(options: Namespace) -> pl.DataFrame:
 
 def diff_with_baseline(options: Namespace) -> int:
     """Print what changed since a baseline."""
-    from tui.analysis.compare.run_times import compared
+    from tui.analysis.compare.run_times import compare_runs
     from tui.dataset.baselines import read
     from tui.output.baseline_diff import BaselineDiff
 
@@ -130,7 +130,7 @@ def diff_with_baseline(options: Namespace) -> int:
         raise ProftuiError("--filter, --sort and --columns do not apply to --baseline", "--limit, --max-bytes for JSON")
     bounds = bounds_of(options, format_name)
     saved = read(options.dir, options.baseline)
-    comparison = compared(saved, _times(options))
+    comparison = compare_runs(saved, _times(options))
     if comparison is None:
         raise ProftuiError(
             "no verdict: the baseline and the files have no time in common", "inspect says what they hold"

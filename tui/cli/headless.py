@@ -15,12 +15,12 @@ from tui.cli import console
 from tui.cli.arguments import BINARY_FORMATS, COMMANDS, DIFF_FRAMES, PROFILES, TRACE_FORMATS
 from tui.cli.console import BAD_INPUT, terminal_of, width, write_data, write_text
 from tui.cli.selected_tables import (
-    asked,
     bounds_of,
     exported_key,
     head_of,
     numbered_selection,
     profiles_report,
+    requested_selection,
     selected_table,
     selection_of,
     table_report,
@@ -245,14 +245,14 @@ def _export_trace(options: argparse.Namespace) -> int:
     from functools import partial
 
     from tui.output.export import write_file
-    from tui.output.trace_export import WRITERS, Window
+    from tui.output.trace_export import WRITERS, TimeRange
 
     if options.frame is not None:
         raise ProftuiError(f"{options.format} holds the whole trace", "without --frame")
     if not selection_of(options).is_all or options.limit is not None or options.max_bytes is not None:
         raise ProftuiError(f"{options.format} takes --iterations, --from and --to", "not options for tables")
     profile, errors = load_files(options)
-    write_trace = partial(WRITERS[options.format], profile, Window(options.from_ns, options.to_ns))
+    write_trace = partial(WRITERS[options.format], profile, TimeRange(options.from_ns, options.to_ns))
     if options.output == "-":
         write_trace(sys.stdout.buffer)
     else:
@@ -408,10 +408,10 @@ def _cache_of(options: argparse.Namespace) -> ProfileCache | None:
 
 def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
     """The session and the iterations that the command line names."""
-    from tui.analysis.iterations.chosen_iterations import aggregated
+    from tui.analysis.iterations.chosen_iterations import select_iterations
 
     session = profile if options.session is None else profile.only_session(options.session)
-    return aggregated(session, aggregation(options.iterations, options.key))
+    return select_iterations(session, aggregation(options.iterations, options.key))
 
 
 def status_of(errors: Sequence[ProftuiError]) -> int:
@@ -516,7 +516,7 @@ def diff(options: Namespace) -> int:
         name = options.frame or DIFF_FRAMES[0]
         if options.frame is None:
             console.info(f"{format_name} holds one table: {name}; with --frame also {', '.join(DIFF_FRAMES[1:])}")
-        fields = {**compared.head(), **asked(options), "frame": name}
+        fields = {**compared.head(), **requested_selection(options), "frame": name}
         write_table(compared.table(name), options, format_name, name, compared.key(name), fields)
     if options.fail_on_regression is None:
         return status_of(errors)

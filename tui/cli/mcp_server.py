@@ -26,13 +26,13 @@ from tui.analysis.found_profiles import (
     profiles_frame,
     with_figures,
 )
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.cli.arguments import command_parser
 from tui.cli.selected_tables import selected_table, table_report
 from tui.loaders.registry import load
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
-from tui.output.json_document import Bounds, JsonTable, document, head, schema_of, source_facts
+from tui.output.json_document import Bounds, JsonTable, document, document_head, schema_of, source_facts
 from tui.output.report import Style
 from tui.tables import ALL_REPORTS, screen_of_report
 
@@ -150,7 +150,7 @@ class Profiles:
         while len(self._read) > HELD:
             self._read.popitem(last=False)
         shown = profile if session is None else profile.only_session(session)
-        return aggregated(shown, aggregation(iterations, None)) if iterations else shown
+        return select_iterations(shown, aggregation(iterations, None)) if iterations else shown
 
 
 def server(folders: list[str]) -> MCPServer:
@@ -225,7 +225,7 @@ def server(folders: list[str]) -> MCPServer:
         profile = profiles.read(path, session, iterations)
         found = leads(all_findings(profile, gpu=profile.gpu))
         rows = JsonTable(found, ("rule", "session", "filter"), columns=_OF_FINDING)
-        return document(head("report", profile, view="findings"), {"rows": rows}, Bounds(None, MAX_BYTES))
+        return document(document_head("report", profile, view="findings"), {"rows": rows}, Bounds(None, MAX_BYTES))
 
     @tool()
     def explain(path: str | list[str], rule: str, session: int | None = None, iterations: str | None = None) -> str:
@@ -281,7 +281,7 @@ def server(folders: list[str]) -> MCPServer:
         profile = profiles.read(path, session, iterations)
         found = run(query, sql_tables(profile, lambda: notes_frame({}, None)))
         options = _options("sql", query=query, limit=_at_least_one(limit))
-        fields = {**head("sql", profile), "frame": None, "query": query}
+        fields = {**document_head("sql", profile), "frame": None, "query": query}
         rows = selected_table(found, options, ())
         return document(fields, {"rows": rows}, Bounds(options.limit, MAX_BYTES))
 
@@ -347,7 +347,7 @@ def _explanation(profile: Profile, rule: str) -> str:
     }
     table = JsonTable(rows, ("rule", "session", "filter"))
     text = document(
-        {**head("explain", profile, view="findings"), "about": about}, {"rows": table}, Bounds(ROWS, MAX_BYTES)
+        {**document_head("explain", profile, view="findings"), "about": about}, {"rows": table}, Bounds(ROWS, MAX_BYTES)
     )
     content = json.loads(text)
     for row in content["rows"]:

@@ -176,7 +176,13 @@ def profiles_report(options: argparse.Namespace, style: Style) -> str:
     if options.format != "json":
         return _text(selected, style) if options.format == "text" else _markdown(selected)
     left_out = found.left_out or None
-    fields = {**schema_of("report"), "sources": [], "view": options.view, **asked(options), "left_out": left_out}
+    fields = {
+        **schema_of("report"),
+        "sources": [],
+        "view": options.view,
+        **requested_selection(options),
+        "left_out": left_out,
+    }
     rows = JsonTable(selected.rows, PROFILES.key, selected.total, selected.columns)
     return document(fields, {"rows": rows}, bounds_of(options, "json"))
 
@@ -200,20 +206,22 @@ def table_document(
         view: The view or frame that it is.
         fields: What else is said of it.
     """
-    from tui.output.json_document import JsonTable, document, head
+    from tui.output.json_document import JsonTable, document, document_head
 
     rows = JsonTable(selected.rows, selected.spec.key, selected.total, selected.columns)
-    return document({**head(name, profile, view=view), **(fields or {})}, {"rows": rows}, bounds_of(options, "json"))
+    return document(
+        {**document_head(name, profile, view=view), **(fields or {})}, {"rows": rows}, bounds_of(options, "json")
+    )
 
 
 def head_of(name: str, profile: Profile, options: argparse.Namespace, frame: str | None = None) -> dict[str, Any]:
     """What the JSON of a table says before its rows."""
-    from tui.output.json_document import head
+    from tui.output.json_document import document_head
 
-    return {**head(name, profile), "frame": frame, **asked(options)}
+    return {**document_head(name, profile), "frame": frame, **requested_selection(options)}
 
 
-def asked(options: argparse.Namespace) -> dict[str, Any]:
+def requested_selection(options: argparse.Namespace) -> dict[str, Any]:
     """Filter and order, as asked for."""
     return {"filter": options.filter or None, "sort": options.sort or None}
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.compare.headline import DEFAULT_PCT
-from tui.analysis.compare.run_times import GPU, ITERATION, LEVEL, MIN_SHARE, RUN, Change, Comparison, Interval
+from tui.analysis.compare.run_times import (
+    GPU,
+    ITERATION,
+    LEVEL,
+    MIN_SHARE,
+    RUN,
+    Change,
+    ConfidenceInterval,
+    RunComparison,
+)
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import brief_duration, brief_percent, count
 from tui.output.export import markdown_cell, markdown_table
@@ -35,11 +44,11 @@ class BaselineDiff:
 
     Args:
         labels: What the baseline and the candidate are called.
-        comparison: From `tui.analysis.compare.run_times.compared`.
+        comparison: From `tui.analysis.compare.run_times.compare_runs`.
         than_pct: It fails where something is slower by more than so many per cent; None: the usual limit is shown.
     """
 
-    def __init__(self, labels: tuple[str, str], comparison: Comparison, than_pct: float | None) -> None:
+    def __init__(self, labels: tuple[str, str], comparison: RunComparison, than_pct: float | None) -> None:
         self._labels, self._comparison = labels, comparison
         self._than_pct = DEFAULT_PCT if than_pct is None else than_pct
         self.slower = comparison.slower(self._than_pct)
@@ -151,7 +160,7 @@ def _json(one: Change) -> dict[str, Any]:
     }
 
 
-def _bounds(interval: Interval) -> dict[str, float | None]:
+def _bounds(interval: ConfidenceInterval) -> dict[str, float | None]:
     values = {"median": interval.median, "low": interval.low, "high": interval.high}
     return {name: value if abs(value) < float("inf") else None for name, value in values.items()}
 
@@ -182,7 +191,7 @@ def _cells(one: Change) -> tuple[str, ...]:
     )
 
 
-def _time(interval: Interval) -> str:
+def _time(interval: ConfidenceInterval) -> str:
     low, high = brief_duration(max(0.0, interval.low)), brief_duration(interval.high)
     return f"{brief_duration(interval.median)} ({low} to {high})"
 

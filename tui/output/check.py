@@ -19,18 +19,18 @@ from tui.analysis.expert.findings import (
     counts,
     expert_rows,
     findings,
+    findings_summary,
     leads,
     names_in_evidence,
-    summary,
 )
 from tui.analysis.expert.rule import Severity, State
 from tui.analysis.expert.words import percent as brief_percent
-from tui.analysis.iterations.chosen_iterations import words
+from tui.analysis.iterations.chosen_iterations import iterations_in_words
 from tui.fitting import clip_middle
 from tui.fmt import brief_duration, duration
 from tui.model.names import short_name
 from tui.output.export import json_line, markdown_cell, markdown_table
-from tui.output.json_document import Bounds, JsonTable, document, head
+from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Check:
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
         self._profile = profile
         self.findings = findings(profile, gpu=gpu)
-        self._of = f" of {words(profile)}" if words(profile) else ""
+        self._of = f" of {iterations_in_words(profile)}" if iterations_in_words(profile) else ""
         self._found = self.findings.filter(pl.col("state") == State.FOUND.value)
         self._paths: dict[int | None, pl.DataFrame] = {}
         """The critical path of each session that was asked for."""
@@ -197,7 +197,7 @@ class Check:
 
     def as_text(self, style: Style) -> str:
         """A finding per cause with what to do, then rules that do not apply and why, then the clean rules."""
-        lines = [style.heading(f"Findings{self._of} ({summary(self.findings)})"), ""]
+        lines = [style.heading(f"Findings{self._of} ({findings_summary(self.findings)})"), ""]
         for row in leads(self.findings).iter_rows(named=True):
             lines += self._finding_lines(row, style)
         not_applicable = self._reasons()
@@ -282,7 +282,7 @@ class Check:
             ]
             for row in leads(self.findings).iter_rows(named=True)
         ]
-        text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(summary(self.findings))})\n\n"
+        text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(findings_summary(self.findings))})\n\n"
         headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost %", "Rules"]
         right = [False, True, False, False, True, True, False]
         text += markdown_table(headings, found, right) if found else "none\n"
@@ -304,7 +304,7 @@ class Check:
         ``what_if`` is what an iteration would gain if work in the evidence took half as long: of that on its critical
         path, the most gain first.
         """
-        fields = {**head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
+        fields = {**document_head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
         halves = (self._half_as_long(row) for row in self.findings.iter_rows(named=True))
         what_if = [json.dumps(_on_path(own).to_dicts()) if own is not None else None for own in halves]
         rows = self.findings.with_columns(pl.Series("what_if", what_if, dtype=pl.String))

@@ -28,8 +28,8 @@ from tui.analysis.compare.headline import (
     UNCHANGED_PCT,
     Judgment,
     headline,
-    judged,
-    spread,
+    iteration_spread,
+    judge,
     unknown_sentences,
     verdict_sentence,
 )
@@ -40,7 +40,7 @@ from tui.labels import distinct_symbols
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
 from tui.output.export import markdown_cell, markdown_table
-from tui.output.json_document import Bounds, JsonTable, document, head, source_facts
+from tui.output.json_document import Bounds, JsonTable, document, document_head, source_facts
 from tui.output.report import table_lines, table_markdown
 from tui.output.text_table import GAP
 from tui.text import plain
@@ -79,7 +79,7 @@ def verdict(
     """Lines on what was judged and how; on other times that are longer; on what grew, however the figure is.
 
     Args:
-        judgment: From `tui.analysis.compare.headline.judged`.
+        judgment: From `tui.analysis.compare.headline.judge`.
         sides: What is compared.
         figures: From `tui.analysis.compare.headline.headline`.
         tables: What changed, by kind of thing.
@@ -96,7 +96,7 @@ def verdict(
         lines.append(f"also longer by more {than}: {longer}")
     is_faster = (judgment.figure.delta_pct or 0) <= -UNCHANGED_PCT
     cause = _idle(judgment, sides, figures) or _changed_most(sides, tables, is_faster=is_faster)
-    return (*lines, *filter(None, (cause, _evened_out(sides, tables))))
+    return (*lines, *filter(None, (cause, _offsetting_changes(sides, tables))))
 
 
 def _idle(judgment: Judgment, sides: Sides, figures: Sequence[Figure]) -> str:
@@ -123,7 +123,7 @@ def figure_cells(figure: Figure) -> tuple[str, str, str, str]:
 
 def _spread(judgment: Judgment, sides: Sides) -> str:
     """The spread of iterations on each side, and whether the difference is within it."""
-    both = {"baseline": spread(sides.a), "candidate": spread(sides.b)}
+    both = {"baseline": iteration_spread(sides.a), "candidate": iteration_spread(sides.b)}
     few = [f"{count(one.iterations)} {when}" for when, one in both.items() if one.low_ns is None]
     if few:
         return f"too few iterations to estimate noise ({', '.join(few)}; {MIN_SPREAD} needed)"
@@ -132,7 +132,7 @@ def _spread(judgment: Judgment, sides: Sides) -> str:
     return f"middle half of the iterations: {halves}{'; the difference may be noise' if noise else ''}"
 
 
-def _evened_out(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
+def _offsetting_changes(sides: Sides, tables: Sequence[tuple[TableSpec, pl.DataFrame]]) -> str:
     """How much longer and shorter GPU work took in all, where one hides the other."""
     changed = next(rows["delta_ns"].drop_nulls().to_list() for spec, rows in tables if spec is CHANGED_KERNELS)
     longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
@@ -192,12 +192,12 @@ class Diff:
         self.figures = headline(sides)
         is_comparable = sides.per_iteration or not sides.in_part
         self.judgment: Judgment | None = (
-            judged(self.figures, than_pct) if than_pct is not None and is_comparable else None
+            judge(self.figures, than_pct) if than_pct is not None and is_comparable else None
         )
         """None without a limit, and where the profiles have no time in common."""
         if than_pct is not None and is_comparable:
-            self.judgment = judged(self.figures, than_pct)
-        self._shown = judged(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
+            self.judgment = judge(self.figures, than_pct)
+        self._shown = judge(self.figures, DEFAULT_PCT if than_pct is None else than_pct) if is_comparable else None
         self.sentence = verdict_sentence(sides, self.figures, gpu=gpu)
         """What changed in a sentence; empty where the profiles have no time in common."""
         self._how = CompareOptions(tolerant, gpu)
@@ -317,13 +317,13 @@ class Diff:
         """The fields that its documents begin with: the sources are those of both sides."""
         a, b = self.sides.a.whole, self.sides.b.whole
         sources = [source_facts(source) for source in (*a.sources, *b.sources)]
-        return {**head("diff", a, view="compare"), "sources": sources, "session": None, "iterations": None}
+        return {**document_head("diff", a, view="compare"), "sources": sources, "session": None, "iterations": None}
 
     def _middle_halves(self) -> list[list[float | None]] | None:
         """Of each side between which two durations the middle half of its iterations lies, where these are judged."""
         if self.judgment is None or self.judgment.figure.name != OF_ITERATIONS:
             return None
-        return [[one.low_ns, one.high_ns] for one in (spread(self.sides.a), spread(self.sides.b))]
+        return [[one.low_ns, one.high_ns] for one in (iteration_spread(self.sides.a), iteration_spread(self.sides.b))]
 
     def _figure_rows(self) -> list[tuple[str | float | None, ...]]:
         return [

@@ -14,7 +14,7 @@ import polars as pl
 
 from tui.model.columns import COLUMNS, Column, ColumnKind
 from tui.model.errors import ProftuiError
-from tui.output.text_table import WrittenColumn, written
+from tui.output.text_table import WrittenColumn, write_columns
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ NEEDED: Final = {
 """For each such format the module, the extra of proftui that installs it, and what it is for."""
 
 
-def load(format_name: str) -> ModuleType:
+def load_writer(format_name: str) -> ModuleType:
     """The module that writes a format.
 
     Raises:
@@ -42,7 +42,7 @@ def load(format_name: str) -> ModuleType:
         raise ProftuiError(*_words(format_name)) from None
 
 
-def missing(format_name: str) -> str:
+def missing_package(format_name: str) -> str:
     """Why a format cannot be written because its package is missing, with the command; empty where it can."""
     if format_name not in NEEDED:
         return ""
@@ -87,7 +87,7 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
     Raises:
         ProftuiError: The package is missing, or there are too many rows for a sheet.
     """
-    xlsxwriter = load("xlsx")
+    xlsxwriter = load_writer("xlsx")
     if frame.height > ROWS:
         raise ProftuiError(
             f"an Excel sheet holds {ROWS:,} rows, this table has {frame.height:,}", "export csv or parquet"
@@ -193,14 +193,14 @@ def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None
     Raises:
         ProftuiError: The package is missing, or there are too many rows to read.
     """
-    canvas_module = load("pdf")
+    canvas_module = load_writer("pdf")
     if frame.height > MAX_ROWS:
         raise ProftuiError(
             f"a PDF of {frame.height:,} rows is too long: the limit is {MAX_ROWS:,}",
             "filter it, use :top 100, or export csv",
         )
     columns = [_known(name, dtype) for name, dtype in frame.schema.items()]
-    pages = laid_out(written(columns, frame))
+    pages = lay_out_pages(write_columns(columns, frame))
     canvas = canvas_module.Canvas(stream, pagesize=PAGE, pageCompression=1)
     canvas.setCreator("proftui")
     if about is not None:
@@ -220,7 +220,7 @@ def letters(text: str) -> str:
     return plain(text).encode("latin-1", "backslashreplace").decode("latin-1")
 
 
-def laid_out(columns: Sequence[WrittenColumn]) -> list[PdfPage]:
+def lay_out_pages(columns: Sequence[WrittenColumn]) -> list[PdfPage]:
     """The pages: all rows of the columns that fit side by side, then all rows of those that did not."""
     pages = []
     for strip in _strips(columns):

@@ -171,7 +171,7 @@ def table(columns: Sequence[WrittenColumn], rows: pl.DataFrame, *, pinned: str =
     """A table that sorts; every number carries its value in base units.
 
     Args:
-        columns: The columns with their texts (`tui.output.text_table.written`).
+        columns: The columns with their texts (`tui.output.text_table.write_columns`).
         rows: The values behind the texts.
         pinned: The column that names a row, which comes first.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import Use, iteration_courses_with_uses
+from tui.analysis.dashboard import GpuTimeUse, iteration_courses_with_uses
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.devices import peaks_by_device
-from tui.analysis.expert.findings import clean_rules, expert_rows, findings, leads, summary
+from tui.analysis.expert.findings import clean_rules, expert_rows, findings, findings_summary, leads
 from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import Category, busy_over_time
@@ -40,9 +40,9 @@ from tui.output.report import (
     PICTURES,
     Style,
     issue_lines,
+    table_heading,
     tables_for,
     tables_with_rows,
-    title,
     view_notes,
     why_empty,
     written_columns,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from tui.output.report_annotations import MarksReport, NotesReport
 
 USE_COLORS: Final = dict(
-    zip(Use, ("kind-tensor", "kind-other", "kind-unknown", "kind-memory", "kind-memset", "kind-um"), strict=True)
+    zip(GpuTimeUse, ("kind-tensor", "kind-other", "kind-unknown", "kind-memory", "kind-memset", "kind-um"), strict=True)
 )
 _CATEGORIES: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 CATEGORY_COLORS: Final = dict(zip(Category, (f"kind-{name}" for name in _CATEGORIES), strict=True))
@@ -227,7 +227,7 @@ class HtmlDashboard(DashboardReport):
     def _work(self) -> Iterator[tuple[str, str]]:
         """What GPU time was used for, and its kinds of work."""
         uses, split = self._figures.gpu_uses, self._figures.split
-        colors = [USE_COLORS[Use(use)] for use in uses["use"]]
+        colors = [USE_COLORS[GpuTimeUse(use)] for use in uses["use"]]
         groups = [f"group-{place % GROUPS}" for place in range(split.height)]
         for words, names, rows, of in (
             ("GPU time by use", uses["use"].to_list(), uses, colors),
@@ -339,14 +339,16 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
         body = _preformatted(picture) + markup_of_table(main.table_spec(profile), rows)
         body = (roofline_plot(profile) if report == "roofline" else "") + body
     more = [(spec.title, markup_of_table(spec, found)) for spec, found in tables_with_rows(profile, others, gpu)]
-    return _page(profile, [(title(profile, main, rows), body), *more, *annotations], view_notes(profile, report))
+    return _page(
+        profile, [(table_heading(profile, main, rows), body), *more, *annotations], view_notes(profile, report)
+    )
 
 
 def findings_html(profile: Profile, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
     """All findings as a page."""
     several = profile["sessions"].height > 1
     rows = findings(profile, gpu=gpu)
-    sections = [(f"Findings ({summary(rows)})", findings_markup(rows, several=several)), *annotations]
+    sections = [(f"Findings ({findings_summary(rows)})", findings_markup(rows, several=several)), *annotations]
     return _page(profile, sections, view_notes(profile, "findings"))
 
 

@@ -108,7 +108,7 @@ def row_keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
     )
 
 
-def head(name: str, profile: Profile, *, view: str | None = None) -> dict[str, Any]:
+def document_head(name: str, profile: Profile, *, view: str | None = None) -> dict[str, Any]:
     """The fields that every document begins with.
 
     Args:
@@ -169,7 +169,7 @@ def document(fields: Mapping[str, Any], tables: Mapping[str, JsonTable], bounds:
     """A document as one line of JSON.
 
     Args:
-        fields: All but the tables, `head` first.
+        fields: All but the tables, `document_head` first.
         tables: By the names of their fields.
         bounds: How much it may hold.
 

@@ -13,23 +13,23 @@ import polars as pl
 from tui.analysis import rank_summary as ranks
 from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
-from tui.analysis.collectives import clocks
+from tui.analysis.collectives import clock_alignment
 from tui.analysis.iterations import iteration_table as iterations
-from tui.analysis.iterations.chosen_iterations import words
+from tui.analysis.iterations.chosen_iterations import iterations_in_words
 from tui.analysis.ops import ops_by_name
 from tui.analysis.sessions import replayed_sessions
 from tui.fitting import cell_width, pad
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import markdown_cell, markdown_table
-from tui.output.json_document import Bounds, JsonTable, document, head
-from tui.output.text_table import WrittenColumn, laid_out, written
+from tui.output.json_document import Bounds, JsonTable, document, document_head
+from tui.output.text_table import WrittenColumn, lay_out_table, write_columns
 from tui.query.facts import informative_columns, prioritized
 from tui.tables import Table, screen_of_report, tables_of_report
 from tui.text import plain
 
 if TYPE_CHECKING:
-    from tui.analysis.timeline.shown import Shown
+    from tui.analysis.timeline.shown import ShownLanes
     from tui.model.profile import Profile
     from tui.model.table_spec import TableSpec
 
@@ -90,17 +90,17 @@ def lane_picture(profile: Profile, style: Style) -> list[str]:
     return lines
 
 
-def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
+def _drawn(profile: Profile, shown: ShownLanes, style: Style) -> list[str]:
     from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
-    from tui.analysis.timeline.lookup import name_of
-    from tui.analysis.timeline.shown import fitting_lanes, iteration_marks, label, within
-    from tui.analysis.timeline.window import labeled, ruler, whole_window
+    from tui.analysis.timeline.lookup import item_name
+    from tui.analysis.timeline.shown import fit_label, fitting_lanes, iteration_marks, lane_label
+    from tui.analysis.timeline.window import place_labels, ruler, whole_window
 
     places = fitting_lanes(shown.lanes, MAX_LANES)[:MAX_LANES]
     labels, above = [], None
     for place in places:
         lane = shown.lanes[place]
-        words = label(lane, above)
+        words = lane_label(lane, above)
         several = len(shown.shifts) > 1 and not words.startswith(" ")
         labels.append(plain(f"{lane.session}: {words}" if several else words))
         above = lane
@@ -108,18 +108,18 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
     cells = max(MIN_CELLS, style.width - room - 6)
     window = whole_window(shown.begin_ns, shown.until_ns, cells, least_ns=shown.resolution_ns)
     lines = [*style.wrapped(shown.note)] if shown.note else []
-    lines.append(_line("", "", labeled(ruler(window).ticks, cells, tick="╷"), room))
+    lines.append(_line("", "", place_labels(ruler(window).ticks, cells, tick="╷"), room))
     session = shown.lanes[places[0]].session
     found = iteration_marks(profile, session, shown.shifts[session])
     marks = [(window.cell_of(at), text) for at, text in found if text]
     if marks:
-        lines.append(_line("iterations", "", labeled(marks, cells, tick="╷"), room))
+        lines.append(_line("iterations", "", place_labels(marks, cells, tick="╷"), room))
     for place, words in zip(places, labels, strict=True):
         lane = shown.lanes[place]
         edges = window.edges() - shown.shifts[lane.session]
-        drawn = lane_cells(lane, edges, partial(name_of, profile, lane))
+        drawn = lane_cells(lane, edges, partial(item_name, profile, lane))
         share = whole_percent(lane.segments.length, shown.end_ns - shown.begin_ns)
-        shown_words = within(words, lane.tid, room)
+        shown_words = fit_label(words, lane.tid, room)
         lines.append(_line(shown_words, share, drawn.texts, room))
     entries = legend(shown.lanes[place] for place in places)
     lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in entries))
@@ -162,7 +162,7 @@ def as_text(profile: Profile, report: str, style: Style, *, gpu: str | None = No
     """
     main, *others = tables_for(profile, report)
     spec, rows = main.table_spec(profile), main.rows(profile, gpu=gpu)
-    lines = [style.heading(title(profile, main, rows)), ""]
+    lines = [style.heading(table_heading(profile, main, rows)), ""]
     for note in view_notes(profile, report):
         lines += [*style.wrapped(note), ""]
     if rows.is_empty():
@@ -182,7 +182,7 @@ def as_markdown(profile: Profile, report: str, *, gpu: str | None = None) -> str
     """A report as Markdown."""
     main, *others = tables_for(profile, report)
     rows = main.rows(profile, gpu=gpu)
-    text = f"## {title(profile, main, rows)}\n\n"
+    text = f"## {table_heading(profile, main, rows)}\n\n"
     text += "".join(f"{markdown_cell(note)}\n\n" for note in view_notes(profile, report))
     if report in PICTURES and rows.height:
         text += "\n".join(["```text", *PICTURES[report](profile, Style(MARKDOWN_WIDTH)), "```", "", ""])
@@ -208,7 +208,7 @@ def tables_with_rows(
 def as_json(profile: Profile, report: str, *, gpu: str | None = None, bounds: Bounds | None = None) -> str:
     """A report as one JSON object on a line: ``rows``, and further tables by their names."""
     main, *others = tables_for(profile, report)
-    fields = head("report", profile, view=report)
+    fields = document_head("report", profile, view=report)
     if report in OF_ITERATIONS:
         fields["iteration_sources"] = {
             str(session): iterations.reasons(profile).get(session, source)
@@ -232,7 +232,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
     """
     _shown, unknown = informative_columns(spec, rows)
     texts = written_columns(spec, rows)
-    table = laid_out(texts, name=spec.pinned, width=style.width)
+    table = lay_out_table(texts, name=spec.pinned, width=style.width)
     lines = list(table.lines)
     if notes and table.left_out:
         lines += style.wrapped(f"Columns without room: {', '.join(table.left_out)}.")
@@ -258,7 +258,7 @@ def written_columns(spec: TableSpec, rows: pl.DataFrame) -> list[WrittenColumn]:
         rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
     informative = {column.name for column in informative_columns(spec, rows)[0]}
     columns = [column for column in prioritized(spec, rows) if column.name in informative]
-    texts = written(columns, rows)
+    texts = write_columns(columns, rows)
     measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
     if not measures:
         return texts
@@ -286,7 +286,7 @@ def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
     return lines
 
 
-def title(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
+def table_heading(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
     """A table's heading with the number of its rows, and their sum where that has a meaning."""
     spec = table.table_spec(profile)
     facts = [f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"]
@@ -302,7 +302,7 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame) -> str:
 
 def view_notes(profile: Profile, view: str) -> list[str]:
     """The notes above a table: the iterations that it is of, and how they were found."""
-    notes = [f"Of {words(profile)} only."] if words(profile) else []
+    notes = [f"Of {iterations_in_words(profile)} only."] if iterations_in_words(profile) else []
     if view in ("op-types", "group-ops", "ops") and (note := ops_by_name.coverage_note(profile)):
         notes.append(f"{note}.")
     if view == "group-ops":
@@ -312,13 +312,17 @@ def view_notes(profile: Profile, view: str) -> list[str]:
         several = profile["sessions"].height > 1
         notes += [f"Session {session}: {text}." if several else f"{text[:1].upper()}{text[1:]}."
                   for session, text in reasons.items()]  # fmt: skip
-    if view in ("gpus", "ranks") and ranks.several_ranks(profile):
+    if view in ("gpus", "ranks") and ranks.has_several_ranks(profile):
         verdict = ranks.straggler_verdict(profile)
         notes.append(
             f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}."
             + (f" {verdict.how[:1].upper()}{verdict.how[1:]}." if verdict.how else "")
         )
-        notes += [f"{clocks(profile).sentence[:1].upper()}{clocks(profile).sentence[1:]}."] if view == "ranks" else []
+        notes += (
+            [f"{clock_alignment(profile).sentence[:1].upper()}{clock_alignment(profile).sentence[1:]}."]
+            if view == "ranks"
+            else []
+        )
     return notes
 
 

@@ -13,14 +13,14 @@ from tui.analysis.expert.words import percent as brief_percent
 from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.gpu_time.idle_gaps import GAPS
 from tui.analysis.issues import issues
-from tui.analysis.iterations.chosen_iterations import words
+from tui.analysis.iterations.chosen_iterations import iterations_in_words
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.fitting import bar, cell_width, pad
 from tui.fmt import brief_duration, count, duration, percent
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.table_spec import TableSpec
 from tui.output.export import markdown_cell, markdown_table
-from tui.output.json_document import Bounds, JsonTable, document, head
+from tui.output.json_document import Bounds, JsonTable, document, document_head
 from tui.output.report import Style, issue_lines, table_lines, table_markdown
 from tui.text import plain
 
@@ -243,7 +243,7 @@ class DashboardReport:
         self._sources = list(profile.sources)
         self._several = profile["sessions"].height > 1
         self._figures = dashboard(profile, gpu=gpu)
-        self._iterations = words(profile)
+        self._iterations = iterations_in_words(profile)
         figures = self._figures
         rows = issues(profile)
         self._worst = rows.filter(rows["severity"] != "info").head(WORST_ISSUES)
@@ -328,7 +328,7 @@ class DashboardReport:
     def as_json(self, bounds: Bounds | None = None) -> str:
         """As one JSON object on a line, in base units."""
         figures = self._figures
-        content: dict[str, Any] = head("report", self._profile, view="dashboard")
+        content: dict[str, Any] = document_head("report", self._profile, view="dashboard")
         content["left_out"] = figures.left_out or None
         content["expert"] = {"counts": dict(self._advice.counts), "guidance": self._advice.guidance or None}
         content["performance"] = {fact.name: fact.value for fact in figures.performance}

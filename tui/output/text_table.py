@@ -51,7 +51,7 @@ class TextTable:
     """Titles of the columns that there was no room for."""
 
 
-def written(columns: Sequence[Column], frame: pl.DataFrame) -> list[WrittenColumn]:
+def write_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[WrittenColumn]:
     """Write the values of the columns of a frame, those that are compared in one unit; texts harm no terminal."""
     result = []
     for column in columns:
@@ -68,7 +68,7 @@ def written(columns: Sequence[Column], frame: pl.DataFrame) -> list[WrittenColum
     return result
 
 
-def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int) -> TextTable:
+def lay_out_table(columns: Sequence[WrittenColumn], *, name: str, width: int) -> TextTable:
     """Lay a table out for a width.
 
     The columns with the lowest priority are left out until the rest fits. A C++ name arrives last and is shortened to

@@ -36,7 +36,7 @@ _CATEGORIES: Final = {"kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeRange:
     """A part of the time, by the clock of `start_ns`."""
 
     from_ns: int | None = None
@@ -57,7 +57,7 @@ class Window:
         return self.from_ns is None and self.to_ns is None
 
 
-def write_folded(profile: Profile, window: Window, stream: IO[bytes]) -> None:
+def write_folded(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
     """Write the GPU time in nanoseconds by stack: session, modules and ops, or op types, then the kernel."""
     parts = []
     if window.is_all:
@@ -108,7 +108,7 @@ class _Track:
 _EVENT: Final = ("name", "category", "start_ns", "duration_ns", "args", "correlation")
 
 
-def _tracks(profile: Profile, window: Window) -> Iterator[_Track]:
+def _tracks(profile: Profile, window: TimeRange) -> Iterator[_Track]:
     gpu = window.of(profile["activities"])
     if gpu.height:
         events = gpu.select(
@@ -220,7 +220,7 @@ def _nests(depth: Ints, until: Ints) -> bool:
     return True
 
 
-def write_speedscope(profile: Profile, window: Window, stream: IO[bytes]) -> None:
+def write_speedscope(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
     """Write a profile for each stream and thread, as speedscope reads them."""
     numbers: dict[str, int] = {}
     profiles = []
@@ -282,7 +282,7 @@ def _opened_and_closed(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.Series
     return events.select(_filled('{"type":"%","frame":%,"at":%}', "kind", "frame", "at")).to_series()
 
 
-def write_chrome(profile: Profile, window: Window, stream: IO[bytes]) -> None:
+def write_chrome(profile: Profile, window: TimeRange, stream: IO[bytes]) -> None:
     """Write trace events: complete events by stream and thread, and arrows from calls to what they launched."""
     tracks = list(_tracks(_aligned(profile), window))
     if not tracks:
@@ -384,13 +384,13 @@ def _write_joined(texts: pl.Series, stream: IO[bytes]) -> None:
         stream.write(b",\n" * bool(start) + ",\n".join(texts.slice(start, BLOCK).to_list()).encode())
 
 
-def _nothing(window: Window) -> ProftuiError:
+def _nothing(window: TimeRange) -> ProftuiError:
     if window.is_all:
         return ProftuiError("no start times are recorded: nothing to place in time", "--format folded needs none")
     return ProftuiError("nothing ran in this window", "--from and --to are in the clock of the Start columns")
 
 
-WRITERS: Final[dict[str, Callable[[Profile, Window, IO[bytes]], None]]] = {
+WRITERS: Final[dict[str, Callable[[Profile, TimeRange, IO[bytes]], None]]] = {
     "folded": write_folded,
     "speedscope": write_speedscope,
     "chrome": write_chrome,

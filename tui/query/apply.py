@@ -11,7 +11,7 @@ import polars as pl
 
 from tui.model.table_spec import TableState
 from tui.query.compile import Query, apply_global_filter, compile_query
-from tui.query.facts import ColumnFacts, facts_of, share_base, small_rows, sum_of, weight_pct
+from tui.query.facts import ColumnFacts, column_sum, facts_of, share_base, small_rows, weight_pct
 from tui.query.values import QueryError
 
 if TYPE_CHECKING:
@@ -49,19 +49,19 @@ def sorted_rows(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.S
     if mask is None:
         return _whole(frame, sort) if sort else None
     if not sort:
-        return rows_of(mask)
+        return true_rows(mask)
     if int(mask.sum()) * PART < frame.height and facts_of(frame).order(sort) is None:
-        return _sorted(frame, sort, rows_of(mask))
+        return _sorted(frame, sort, true_rows(mask))
     order = _whole(frame, sort)
     return order.filter(mask.gather(order))
 
 
-def rows_of(mask: pl.Series) -> pl.Series:
+def true_rows(mask: pl.Series) -> pl.Series:
     """The row numbers (UInt32) for which a mask is true; slow in Polars itself."""
     return pl.arange(len(mask), dtype=pl.UInt32, eager=True).filter(mask)
 
 
-def places_of(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None) -> pl.Series:
+def shown_positions(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None) -> pl.Series:
     """Where the rows for which a mask is true stand among those that are shown.
 
     Args:
@@ -73,13 +73,13 @@ def places_of(frame: pl.DataFrame, mask: pl.Series, rows: pl.Series | None) -> p
         Positions from 0 (UInt32), ascending.
     """
     if rows is None:
-        return rows_of(mask)
+        return true_rows(mask)
     found = int(mask.sum())
     if found == frame.height:
         return pl.arange(len(rows), dtype=pl.UInt32, eager=True)
     # To look each row of an order up takes much longer than to sort the places of a few.
     places = facts_of(frame).places(rows) if found * PART < frame.height else None
-    return rows_of(mask.gather(rows)) if places is None else places.filter(mask).sort()
+    return true_rows(mask.gather(rows)) if places is None else places.filter(mask).sort()
 
 
 def _whole(frame: pl.DataFrame, sort: Sort) -> pl.Series:
@@ -313,7 +313,7 @@ def apply(
         share_base_shown=share_base(frame, spec.weight, mask, excluded_sessions) if state.as_share else None,
         passed=passed,
         small=0 if small is None else int(small.sum()),
-        small_weight=0 if small is None else sum_of(frame[spec.weight].filter(small)) or 0,
+        small_weight=0 if small is None else column_sum(frame[spec.weight].filter(small)) or 0,
         matches=_matches(frame, find, rows),
         sort=sort if state.sort is not None else spec.sort,
         reading=query.reading if query else "",
@@ -357,7 +357,7 @@ def _mask_of(rows: pl.Series, height: int) -> pl.Series:
 
 
 def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) -> pl.Series:
-    return _no_rows() if find is None else places_of(frame, find.mask(frame), rows)
+    return _no_rows() if find is None else shown_positions(frame, find.mask(frame), rows)
 
 
 def tree_order(frame: pl.DataFrame, forest: Forest, spec: TableSpec, state: TableState) -> Ints:

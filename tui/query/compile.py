@@ -16,7 +16,7 @@ from tui.fitting import clip
 from tui.model.columns import Column, ColumnKind
 from tui.query import texts
 from tui.query.facts import total_of
-from tui.query.parse import parse, write
+from tui.query.parse import parse, query_text
 from tui.query.texts import is_text
 from tui.query.values import (
     BASE_UNIT,
@@ -29,9 +29,9 @@ from tui.query.values import (
     Either,
     Everything,
     Fuzzy,
-    Interval,
     Node,
     Not,
+    NumberRange,
     Operator,
     Quantity,
     QueryError,
@@ -248,21 +248,21 @@ class _Compiler:
             return (lambda rows: ~(unknown(rows.frame[name]) | interval.holds(rows.frame[name]))), reading
         return (lambda rows: interval.holds(rows.frame[name])), reading
 
-    def _interval(self, column: Column, node: Compare) -> tuple[Interval, str]:
+    def _interval(self, column: Column, node: Compare) -> tuple[NumberRange, str]:
         title, sign = column.title, _SIGNS[node.operator]
         if ".." in node.value and node.operator not in _ORDERS:
             return self._range(column, node)
         found = self._quantity(column, node.value, node.span)
         value = found.value
         interval = {
-            Operator.LESS: Interval(high=value, high_open=True),
-            Operator.AT_MOST: Interval(high=value),
-            Operator.MORE: Interval(low=value, low_open=True),
-            Operator.AT_LEAST: Interval(low=value),
-        }.get(node.operator, Interval(low=value, high=value))
+            Operator.LESS: NumberRange(high=value, high_open=True),
+            Operator.AT_MOST: NumberRange(high=value),
+            Operator.MORE: NumberRange(low=value, low_open=True),
+            Operator.AT_LEAST: NumberRange(low=value),
+        }.get(node.operator, NumberRange(low=value, high=value))
         return interval, f"{title} {sign} {found.reading}"
 
-    def _range(self, column: Column, node: Compare) -> tuple[Interval, str]:
+    def _range(self, column: Column, node: Compare) -> tuple[NumberRange, str]:
         first, _, last = node.value.partition("..")
         start, end = node.span
         low_span, high_span = (start, start + len(first)), (end - len(last), end)
@@ -278,7 +278,7 @@ class _Compiler:
         limits = f"from {low.reading} to {high.reading}" if low and high else ""
         if not limits:
             limits = f"at least {low.reading}" if low else f"at most {high.reading}" if high else ""
-        interval = Interval(low=low.value if low else None, high=high.value if high else None)
+        interval = NumberRange(low=low.value if low else None, high=high.value if high else None)
         return interval, f"{column.title} {outside}{limits}"
 
     def _quantity(self, column: Column, text: str, span: Span, *, unit: str = "") -> Quantity:
@@ -376,7 +376,7 @@ def as_global_filter(text: str, *, columns: Sequence[Column], units: Mapping[str
     >>> as_global_filter("total>100 gemm", columns=columns("name", "total_ns"), units={"total_ns": "ms"})
     'total_ns>100ms gemm'
     """
-    return write(_spelled_out(parse(text), columns, units))
+    return query_text(_spelled_out(parse(text), columns, units))
 
 
 def apply_global_filter(

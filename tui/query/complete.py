@@ -14,7 +14,7 @@ import polars as pl
 from tui.model.columns import Column, ColumnKind
 from tui.query.compile import find_column, spellings
 from tui.query.facts import ColumnFacts, facts_of
-from tui.query.parse import plain_or_quoted, quoted, read, unquoted
+from tui.query.parse import parse_tolerant, plain_or_quoted, quoted, unquoted
 from tui.query.texts import is_text
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def complete(
     return list(islice(_completions(text[:cursor], known, frame), limit))
 
 
-def suggestion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> str | None:
+def best_completion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> str | None:
     """The whole query as it would be with the best completion that only adds to it, or None."""
     if not text or text[-1].isspace():
         return None
@@ -94,14 +94,14 @@ def suggestion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> 
     return None
 
 
-def begun(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tuple[str, str, frozenset[str]]:
+def column_term(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tuple[str, str, frozenset[str]]:
     """The beginning of a term for a column, what can follow it, and with what other operators begin.
 
     The term ends in an operator of one character, so that one typed behind it can take its place.
 
     >>> from tui.model.columns import columns
     >>> some = columns("name", "calls")
-    >>> begun(some[1], some, pl.DataFrame({"name": ["a"], "calls": [1]}))[:2]
+    >>> column_term(some[1], some, pl.DataFrame({"name": ["a"], "calls": [1]}))[:2]
     ('calls>', 'a number, for example 10k; or < = =a..b')
     """
     known = [candidate for candidate in columns if candidate.name in frame.columns]
@@ -121,7 +121,7 @@ def begun(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tup
 
 
 def _completions(typed: str, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
-    tokens, _, _ = read(typed)
+    tokens, _, _ = parse_tolerant(typed)
     rest_start = _end(tokens[-1]) if tokens else 0
     rest = typed[rest_start:].lstrip()
     types = [token.type for token in tokens[-3:]]

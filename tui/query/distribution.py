@@ -27,7 +27,7 @@ COUNTED: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG, ColumnKin
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class ValueBin:
     """Rows with the same value, or with a number in an interval."""
 
     label: str
@@ -45,7 +45,7 @@ class Distribution:
 
     summary: str
     """Least, p50, p90, p99 and largest of numbers; of texts how many there are."""
-    bins: tuple[Bin, ...]
+    bins: tuple[ValueBin, ...]
 
 
 def distribution(rows: pl.DataFrame, column: Column, weight: str = "") -> Distribution:
@@ -80,7 +80,7 @@ def _of_texts(rows: pl.DataFrame, column: Column, weight: str) -> Distribution:
         .sort(order, "_rows", descending=True, nulls_last=True, maintain_order=True)
     )
     bins = tuple(
-        Bin(format_value(column.kind, value), number, total, equals_filter(column.name, value, column.kind))
+        ValueBin(format_value(column.kind, value), number, total, equals_filter(column.name, value, column.kind))
         for value, number, total in found.head(MOST_VALUES).iter_rows()
     )
     more = f", the first {MOST_VALUES} are listed" if found.height > MOST_VALUES else ""
@@ -112,7 +112,7 @@ def _of_numbers(rows: pl.DataFrame, column: Column, weight: str) -> Distribution
         is_last = at == len(edges) - 2
         from_, to = (equals_filter(column.name, edge, column.kind).partition("=")[2] for edge in (first, last))
         query = f"{column.name}>={from_} {column.name}{'<=' if is_last else '<'}{to}"
-        bins.append(Bin(f"{_text(column, first)} to {_text(column, last)}", number, total, query))
+        bins.append(ValueBin(f"{_text(column, first)} to {_text(column, last)}", number, total, query))
     lacking = f"  {count(unknown)} unknown" if unknown else ""
     return Distribution(words + lacking, tuple(bins))
 

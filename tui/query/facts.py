@@ -54,7 +54,7 @@ class ColumnFacts:
     @cached_property
     def total(self) -> int | float | None:
         """The sum of all numbers; None of what is no number."""
-        return sum_of(self.values) if self.values.dtype.is_numeric() else None
+        return column_sum(self.values) if self.values.dtype.is_numeric() else None
 
     @cached_property
     def distinct_count(self) -> int:
@@ -198,7 +198,7 @@ def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
     return max((abs(value) for extent in extents for value in extent if value is not None), default=None)
 
 
-def sum_of(values: pl.Series) -> int | float | None:
+def column_sum(values: pl.Series) -> int | float | None:
     """The sum of numbers; None where there are none."""
     total = values.sum()
     return total if isinstance(total, (int, float)) else None
@@ -280,7 +280,7 @@ def total_of(frame: pl.DataFrame, weight: str, excluded_sessions: Collection[int
     return (
         None
         if isinstance(counted, bool)
-        else sum_of(frame[weight] if counted is None else frame[weight].filter(counted))
+        else column_sum(frame[weight] if counted is None else frame[weight].filter(counted))
     )
 
 
@@ -303,8 +303,8 @@ def weight_pct(
     if counted is not None:
         mask = None if mask is None else mask.filter(counted)
         frame = frame.filter(counted)
-    total = facts_of(frame)[weight].total if counted is None else sum_of(frame[weight])
-    shown = total if mask is None else sum_of(frame[weight].filter(mask))
+    total = facts_of(frame)[weight].total if counted is None else column_sum(frame[weight])
+    shown = total if mask is None else column_sum(frame[weight].filter(mask))
     return 100.0 * shown / total if total and shown is not None else None
 
 
@@ -325,7 +325,7 @@ def share_base(
         sessions = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()
         if len(sessions) > 1 and sessions.is_in(list(excluded_sessions)).any():
             return None
-    return sum_of(frame[weight] if mask is None else frame[weight].filter(mask))
+    return column_sum(frame[weight] if mask is None else frame[weight].filter(mask))
 
 
 def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.Series | None:
@@ -363,7 +363,7 @@ def _is_one(sessions: pl.Series) -> bool:
 def _least_that_matters(weights: pl.Series) -> int | float | None:
     """The smallest weight that, with all smaller ones, is more than `SMALL_PCT` of all; None where there is none."""
     known = weights.drop_nulls()
-    total = sum_of(known)
+    total = column_sum(known)
     if not len(known) or total is None:
         return None
     # A sample estimates the bound of small weights; where it was wrong, larger ones are examined as well.
@@ -372,12 +372,12 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     bound: int | float = sample[min(place, len(sample) - 1)].item()
     bound += type(bound)(bound / 16)
     smallest = known.filter(known <= bound)
-    while len(smallest) < len(known) and (sum_of(smallest) or 0) * 100 <= SMALL_PCT * total:
+    while len(smallest) < len(known) and (column_sum(smallest) or 0) * 100 <= SMALL_PCT * total:
         bound = 2 * bound if bound > 0 else float("inf")
         smallest = known.filter(known <= bound)
     # Weights that are far from the bound by the sample are added up and not sorted, if it was right.
     least_near = sample[int(NEAR * min(place, len(sample) - 1))].item()
-    far = sum_of(smallest.filter(smallest < least_near)) or 0
+    far = column_sum(smallest.filter(smallest < least_near)) or 0
     if far * 100 <= SMALL_PCT * total:
         smallest = smallest.filter(smallest >= least_near)
     else:

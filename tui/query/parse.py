@@ -54,13 +54,13 @@ def parse(text: str) -> Node:
     Both(terms=(Contains(text='gemm', span=(0, 4)), Not(term=Compare(column='stream', operator=<Operator.EQUAL: '='>, \
 value='7', quoted=False, span=(13, 14), column_span=(6, 12)))))
     """
-    _, node, error = read(text)
+    _, node, error = parse_tolerant(text)
     if error is not None:
         raise error
     return node
 
 
-def read(text: str) -> tuple[list[Token], Node, QueryError | None]:
+def parse_tolerant(text: str) -> tuple[list[Token], Node, QueryError | None]:
     """The tokens as far as the text is understood, the tree, and what is wrong.
 
     The tree is `Everything` where there is an error.
@@ -283,10 +283,10 @@ _UNSEEN: Final = ("Cc", "Cf", "Zl", "Zp")
 """Classes of characters that a line of text does not show: they are written as numbers."""
 
 
-def write(node: Node) -> str:
+def query_text(node: Node) -> str:
     """The text of a tree: parsing it gives the tree back.
 
-    >>> write(parse("(gemm|conv)  dur > 1ms  ! stream = 7"))
+    >>> query_text(parse("(gemm|conv)  dur > 1ms  ! stream = 7"))
     '(gemm | conv) dur>1ms !stream=7'
     """
     match node:
@@ -375,7 +375,7 @@ def _column(name: str) -> str:
 
 
 def _grouped(node: Node, grouped: tuple[type, ...]) -> str:
-    return f"({write(node)})" if isinstance(node, grouped) else write(node)
+    return f"({query_text(node)})" if isinstance(node, grouped) else query_text(node)
 
 
 def _escaped(character: str) -> str:

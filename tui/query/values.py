@@ -295,7 +295,7 @@ _BEYOND: Final = 2**200
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class NumberRange:
     """Numbers from one bound to another; None is no bound."""
 
     low: Bound | None = None

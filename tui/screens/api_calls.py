@@ -12,8 +12,8 @@ from tui.analysis.api_calls import (
     API_INSTANCES,
     THREAD_FUNCTIONS,
     api_instances,
-    failed,
-    of_thread,
+    is_failed,
+    is_of_thread,
     records_results,
     thread_functions,
 )
@@ -24,10 +24,10 @@ from tui.fmt import count, duration
 from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
-from tui.screens.kernels import launch_crumb, no_launches, short, spread_not_known, work_details
-from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.kernels import kernel_crumb, launch_crumb, no_launches, spread_not_known, work_details
+from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
-from tui.widgets.details import below, row_details
+from tui.widgets.details import row_details, with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ def calls_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     thread, row = above.get("threads"), above.get("thread_functions")
     if thread is None or row is None:
         return api_instances(profile, session=-1, name="")
-    which = of_thread(thread["pid"], thread["tid"])
+    which = is_of_thread(thread["pid"], thread["tid"])
     return api_instances(profile, session=row["session"], name=row["name"], which=which)
 
 
@@ -71,7 +71,7 @@ def calls_that_failed(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
     row = above.get("errors")
     if row is None:
         return api_instances(profile, session=-1, name="")
-    which = failed() & (pl.col("result") == row["result"])
+    which = is_failed() & (pl.col("result") == row["result"])
     return api_instances(profile, session=row["session"], name=row["function"], which=which)
 
 
@@ -148,7 +148,7 @@ class ApiCallsScreen(ViewScreen):
             "functions",
             "By function",
             (
-                Level("functions", *shown("api"), short, no_api_calls, 3),
+                Level("functions", *registered_level("api"), kernel_crumb, no_api_calls, 3),
                 Level("calls", API_INSTANCES, calls_of_function, call_crumb, no_instances, 3),
                 Level("launched", ACTIVITY_TABLE, launched_by("calls"), launch_crumb, no_work, 1),
             ),
@@ -159,12 +159,12 @@ class ApiCallsScreen(ViewScreen):
             (
                 Level(
                     "threads",
-                    *shown("api_threads"),
+                    *registered_level("api_threads"),
                     lambda row: str(row["thread"]),
                     no_instances,
                     2,
                 ),
-                Level("thread_functions", THREAD_FUNCTIONS, functions_of_thread, short, no_instances, 2),
+                Level("thread_functions", THREAD_FUNCTIONS, functions_of_thread, kernel_crumb, no_instances, 2),
                 Level("thread_calls", API_INSTANCES, calls_of_thread, call_crumb, no_instances, 2),
                 Level("thread_launched", ACTIVITY_TABLE, launched_by("thread_calls"), launch_crumb, no_work, 1),
             ),
@@ -176,7 +176,7 @@ class ApiCallsScreen(ViewScreen):
             (
                 Level(
                     "errors",
-                    *shown("api_errors"),
+                    *registered_level("api_errors"),
                     lambda row: f"{row['function']} {row['result']}",
                     no_errors,
                 ),
@@ -204,7 +204,7 @@ class ApiCallsScreen(ViewScreen):
             details = work_details(self, pane, row)
             is_unknown = pane.spec is API and row["median_ns"] is None
             if is_unknown and calls_of_function(self.profile, {"functions": row}).is_empty():
-                return below(details, spread_not_known(self.profile, API_TRACE))
+                return with_blocks(details, spread_not_known(self.profile, API_TRACE))
             return details
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         if row["correlation"] is None:
@@ -219,4 +219,4 @@ class ApiCallsScreen(ViewScreen):
             lines.append(("", f"and {count(work.height - WORK_SHOWN)} more", ""))
         if not lines:
             lines.append(("nothing", "", no_work(self.profile, is_linked=True)))
-        return below(first, [("Launched on the GPU", lines)])
+        return with_blocks(first, [("Launched on the GPU", lines)])

@@ -13,8 +13,8 @@ from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
 from tui.analysis.expert.words import counted
-from tui.analysis.issues import NO_LINE, issue_counts, where_from
-from tui.analysis.iterations.chosen_iterations import range_words, words
+from tui.analysis.issues import NO_LINE, issue_counts, source_of_row
+from tui.analysis.iterations.chosen_iterations import iterations_in_words, range_words
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words
 from tui.cache.spill import low_memory
@@ -407,7 +407,7 @@ class ViewScreen(Screen[None]):
         of = (path, f"session {session}" if several and session is not None else "")
         return {
             "of": ", ".join(part for part in of if part),
-            "aggregation": words(self.profile),
+            "aggregation": iterations_in_words(self.profile),
             "partial": whole.partial if whole is not None else "",
         }
 
@@ -657,7 +657,7 @@ class ViewScreen(Screen[None]):
     @on(TablePane.SourceLineRequested)
     def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:
         row = event.row or {}
-        where = where_from(self.explorer.profile_session.whole_profile or self.profile, row)
+        where = source_of_row(self.explorer.profile_session.whole_profile or self.profile, row)
         if where or event.line is None:
             self.explorer.say(where or NO_LINE, severity="warning")
             return

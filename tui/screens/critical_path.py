@@ -13,11 +13,11 @@ from textual.widget import Widget
 
 from tui.analysis.critical_path import (
     SEGMENTS,
-    left_out,
+    left_out_note,
     main_kinds_first,
-    segments_of,
+    missing_launches_note,
+    segments_of_iteration,
     why_no_path,
-    without_calls,
 )
 from tui.analysis.critical_path_slack import CRITICAL_PATH, critical_path
 from tui.analysis.critical_path_trace import COLUMN_OF_KIND, TITLES, PathKind
@@ -25,9 +25,9 @@ from tui.fitting import cell_width, clip, clip_middle
 from tui.fmt import brief_duration, brief_percent
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
-from tui.screens.linked_tables import Level, LinkedTables, Row, shown
+from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
 from tui.widgets.charts.bars import shared_cells
-from tui.widgets.details import below
+from tui.widgets.details import with_blocks
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
 
 def _segments(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     row = above.get("path_work")
-    rows = segments_of(profile, *((row["session"], row["iteration"]) if row is not None else (-1, -1)))
+    rows = segments_of_iteration(profile, *((row["session"], row["iteration"]) if row is not None else (-1, -1)))
     if row is None:
         return rows
     return rows.filter(
@@ -191,7 +191,7 @@ def sentence_of(profile: Profile, row: Row) -> str:
         return f"{begin}CPU-bound ({brief_percent(100 * on_cpu / whole)} of the path); launches arrive late"
     if 2 * gpu > whole:
         return f"{begin}GPU-bound ({brief_percent(100 * gpu / whole)} of the path)"
-    missing = without_calls(profile)
+    missing = missing_launches_note(profile)
     return begin + (missing or "neither the CPU nor GPU work has most of the path")
 
 
@@ -209,7 +209,7 @@ class CriticalPathScreen(ViewScreen):
     LEVELS: ClassVar = (
         Level(
             "critical_paths",
-            *shown("critical_paths"),
+            *registered_level("critical_paths"),
             lambda row: f"iteration {row['iteration']}",
             why_no_path,
             2,
@@ -249,7 +249,7 @@ class CriticalPathScreen(ViewScreen):
         self.run_worker(partial(self._make_strip, self.profile, dict(row)), thread=True, exclusive=True, group="strip")
 
     def _make_strip(self, profile: Profile, row: dict[str, Any]) -> None:
-        rows = segments_of(profile, row["session"], row["iteration"])
+        rows = segments_of_iteration(profile, row["session"], row["iteration"])
         kinds = {title: kind for kind, title in TITLES.items()}
         columns = rows.select(pl.col("path_kind").cast(pl.String), "duration_ns")
         path = [(int(kinds[name]), length) for name, length in columns.iter_rows()]
@@ -257,7 +257,7 @@ class CriticalPathScreen(ViewScreen):
 
     def _take_strip(self, profile: Profile, row: dict[str, Any], path: list[tuple[int, int]]) -> None:
         if self.is_attached and profile is self.profile:
-            others = left_out(profile)
+            others = left_out_note(profile)
             sentence = f"{sentence_of(profile, row)} ({others})" if others else sentence_of(profile, row)
             self.query_one(PathStrip).show(sentence, row, path)
 
@@ -267,7 +267,7 @@ class CriticalPathScreen(ViewScreen):
         if pane.spec is not CRITICAL_PATH or None in (row["half_saves_ns"], row["work_ns"]):
             return first
         saves, all_of_it = (brief_duration(row[name]) for name in ("half_saves_ns", "work_ns"))
-        return below(
+        return with_blocks(
             first,
             [
                 (

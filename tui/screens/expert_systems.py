@@ -161,7 +161,7 @@ def _ways(row: Mapping[str, Any]) -> list[Line]:
 
 def _figures(numbers: str | None) -> list[Line]:
     """One after the other: what is read below them would else have no room."""
-    lines = [f"{_label(name)} {written(name, value)}" for name, value in json.loads(numbers or "{}").items()]
+    lines = [f"{_label(name)} {figure_text(name, value)}" for name, value in json.loads(numbers or "{}").items()]
     return [("Figures", ", ".join(lines), "")] if lines else []
 
 
@@ -181,7 +181,7 @@ def _evidence(evidence: str | None) -> list[Line]:
             if row.get(key)
         ]
         others = [
-            f"{_label(key)} {written(key, value)}"
+            f"{_label(key)} {figure_text(key, value)}"
             for key, value in row.items()
             if key not in ("name", "after") and value is not None
         ]
@@ -204,14 +204,14 @@ def _threshold(name: str, value: float) -> str:
     """A threshold as people write it: ``50%``, ``1 ms``."""
     if name.endswith("_ns"):
         return brief_duration(value)
-    return f"{value:g}%" if name.endswith("_pct") else written(name, value)
+    return f"{value:g}%" if name.endswith("_pct") else figure_text(name, value)
 
 
-def written(name: str, value: object) -> str:
+def figure_text(name: str, value: object) -> str:
     """A figure in the unit that the end of its name gives.
 
-    >>> written("busy_pct", 73.16), written("idle_ns", 1500), written("copies", 1678), written("compute", None)
-    ('73.16%', '1.500 µs', '1,678', '?')
+    >>> figure_text("busy_pct", 73.16), figure_text("idle_ns", 1500), figure_text("compute", None)
+    ('73.16%', '1.500 µs', '?')
     """
     if value is None:
         return "?"

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, matching, with_growth
+from tui.analysis.ops.flame import GROUPINGS, KERNEL, flame_by, matching_nodes, with_growth
 from tui.analysis.ops.op_attribution import training_sessions
 from tui.fitting import clip
 from tui.fmt import brief_duration, brief_percent
@@ -217,7 +217,7 @@ class FlameScreen(ViewScreen):
         rows = self.chart.rows
         if rows is None:
             return
-        found, gpu_ns = matching(rows, text)
+        found, gpu_ns = matching_nodes(rows, text)
         self.chart.mark(found)
         whole = int(rows.filter(rows["parent"] == -1)["gpu_ns"].sum())
         number = int(found.sum())

@@ -10,10 +10,10 @@ from textual.content import Content
 
 from tui.analysis.activities import ACTIVITY_TABLE, activities_where
 from tui.analysis.capabilities import how_to_record, why_none
-from tui.analysis.collective_details import COLLECTIVES_WITH_CAUSES, collectives_with_causes, no_sizes
+from tui.analysis.collective_details import COLLECTIVES_WITH_CAUSES, collectives_with_causes, why_no_sizes
 from tui.analysis.collectives import (
     COLLECTIVE_RANKS,
-    clocks,
+    clock_alignment,
     collective_kinds,
     collective_ranks,
     unmatched_note,
@@ -29,14 +29,14 @@ from tui.analysis.rank_summary import (
     OP_RANKS,
     RANK_ITERATIONS,
     RANKS_OF_OP,
+    has_several_ranks,
     iteration_ranks,
-    labels,
     op_ranks,
     op_type_ranks,
     rank_iterations,
     ranks,
     ranks_of_op,
-    several_ranks,
+    session_labels,
     slowest_ranks,
     straggler_verdict,
     why_no_ranks,
@@ -47,11 +47,11 @@ from tui.keys import Scope, bindings_for
 from tui.model.columns import COLUMNS
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
-from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
 from tui.text import plain
 from tui.widgets.charts.bars import look_of, stacked_bar
-from tui.widgets.details import below, row_details, whole_value
+from tui.widgets.details import row_details, whole_value, with_blocks
 from tui.widgets.panel import sentence_lines
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def no_rank_iterations(profile: Profile) -> str:
 
 def no_collectives(profile: Profile) -> str:
     """Why there are no collectives."""
-    return no_ranks(profile) or clocks(profile).sentence
+    return no_ranks(profile) or clock_alignment(profile).sentence
 
 
 def iterations_of_rank(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -89,7 +89,7 @@ def iterations_of_rank(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
     return rank_iterations(profile, session=row["session"] if row is not None else -1)
 
 
-def work_of(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
+def work_of_rank_iteration(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
     """What ran in the iteration of the rank that is selected in a table."""
 
     def rows(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -173,9 +173,9 @@ def ops_head(profile: Profile) -> Draw | None:
 
 def collectives_head(profile: Profile) -> Draw | None:
     """How much of the time in collectives is waiting, and whether the clocks are good enough."""
-    if not several_ranks(profile):
+    if not has_several_ranks(profile):
         return None
-    rows, known, left = collective_kinds(profile), clocks(profile), unmatched_note(profile)
+    rows, known, left = collective_kinds(profile), clock_alignment(profile), unmatched_note(profile)
     wait, transfer = (int(rows[name].sum()) for name in ("comm_wait_ns", "comm_transfer_ns"))
 
     def draw(width: int) -> list[Content]:
@@ -208,9 +208,15 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
             "ranks",
             "Ranks",
             (
-                Level("ranks", *shown("ranks"), lambda row: str(row["who"]), no_ranks),
+                Level("ranks", *registered_level("ranks"), lambda row: str(row["who"]), no_ranks),
                 Level("rank_iterations", RANK_ITERATIONS, iterations_of_rank, _iteration, no_rank_iterations),
-                Level("rank_work", ACTIVITY_TABLE, work_of("rank_iterations"), launch_crumb, no_rank_iterations),
+                Level(
+                    "rank_work",
+                    ACTIVITY_TABLE,
+                    work_of_rank_iteration("rank_iterations"),
+                    launch_crumb,
+                    no_rank_iterations,
+                ),
             ),
             no_ranks,
             ranks_head,
@@ -221,7 +227,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
             (
                 Level(
                     "slowest_ranks",
-                    *shown("slowest_ranks"),
+                    *registered_level("slowest_ranks"),
                     _iteration,
                     no_rank_iterations,
                 ),
@@ -232,7 +238,13 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
                     lambda row: str(row["who"]),
                     no_rank_iterations,
                 ),
-                Level("iteration_work", ACTIVITY_TABLE, work_of("iteration_ranks"), launch_crumb, no_rank_iterations),
+                Level(
+                    "iteration_work",
+                    ACTIVITY_TABLE,
+                    work_of_rank_iteration("iteration_ranks"),
+                    launch_crumb,
+                    no_rank_iterations,
+                ),
             ),
             no_ranks,
             iterations_head,
@@ -243,7 +255,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
             (
                 Level(
                     "op_type_ranks",
-                    *shown("op_type_ranks"),
+                    *registered_level("op_type_ranks"),
                     lambda row: str(row["op_type"]),
                     no_rank_iterations,
                 ),
@@ -259,7 +271,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
             (
                 Level(
                     "collective_kinds",
-                    *shown("collective_kinds"),
+                    *registered_level("collective_kinds"),
                     lambda row: str(row["collective"]),
                     no_collectives,
                 ),
@@ -284,8 +296,15 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Tab, ...]:
         Tab(
             "sizes",
             "Bandwidth",
-            (Level("collective_sizes", *shown("collective_sizes"), lambda row: str(row["collective"]), no_sizes),),
-            no_sizes,
+            (
+                Level(
+                    "collective_sizes",
+                    *registered_level("collective_sizes"),
+                    lambda row: str(row["collective"]),
+                    why_no_sizes,
+                ),
+            ),
+            why_no_sizes,
         ),
     )
 
@@ -356,7 +375,7 @@ ADDED_UP: Final = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns"
 """They add up to the time from its first start to its last end."""
 
 
-def one_gpu(row: Row) -> pl.Expr:
+def is_gpu_of_row(row: Row) -> pl.Expr:
     """The rows of one GPU of a session."""
     session: pl.Expr = pl.col("session") == row["session"]
     return session & pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
@@ -365,7 +384,7 @@ def one_gpu(row: Row) -> pl.Expr:
 def streams_of_gpu(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """The streams of the selected GPU."""
     row = above.get("gpus")
-    return streams(profile).filter(one_gpu(row) if row is not None else False)
+    return streams(profile).filter(is_gpu_of_row(row) if row is not None else False)
 
 
 def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -373,7 +392,7 @@ def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     row = above.get("streams")
     if row is None:
         return activities_where(profile)
-    return activities_where(profile, one_gpu(row), pl.col("stream").eq_missing(pl.lit(row["stream"], pl.Int64)))
+    return activities_where(profile, is_gpu_of_row(row), pl.col("stream").eq_missing(pl.lit(row["stream"], pl.Int64)))
 
 
 def no_streams(profile: Profile) -> str:
@@ -388,7 +407,7 @@ def _has_times(profile: Profile) -> bool:
     return starts.len() > starts.null_count()
 
 
-def bars(profile: Profile) -> list[GpuBar]:
+def gpu_bars(profile: Profile) -> list[GpuBar]:
     """For each GPU with work the use of the wall time; what lies before its first and after its last work is idle."""
     rows = overlap(profile).join(
         utilization(profile).select("session", "device", "wall_ns"),
@@ -397,7 +416,7 @@ def bars(profile: Profile) -> list[GpuBar]:
         maintain_order="left",
     )
     several = rows["session"].n_unique() > 1
-    who = labels(profile)
+    who = session_labels(profile)
     return [
         GpuBar(
             f"{who[row['session']]} GPU {_number(row['device'])}" if several else f"GPU {_number(row['device'])}",
@@ -419,7 +438,7 @@ def _number(device: int | None) -> str:
 
 def gpus_head(profile: Profile) -> Draw | None:
     """A bar a GPU, and how far apart they are."""
-    drawn = bars(profile)
+    drawn = gpu_bars(profile)
     if not drawn:
         return None
     busy = imbalance_pct(overlap(profile)["busy_ns"])
@@ -429,9 +448,9 @@ def gpus_head(profile: Profile) -> Draw | None:
 
 def ranks_head(profile: Profile) -> Draw | None:
     """A bar a GPU, the straggler and how it was found, how far apart the ranks are."""
-    if not several_ranks(profile):
+    if not has_several_ranks(profile):
         return None
-    drawn, verdict, table = bars(profile), straggler_verdict(profile), ranks(profile)
+    drawn, verdict, table = gpu_bars(profile), straggler_verdict(profile), ranks(profile)
     differences = [
         f"{title} {brief_percent(value)}"
         for title, column in (("compute", "compute_ns"), ("exposed communication", "exposed_comm_ns"))
@@ -459,7 +478,7 @@ class GpusScreen(ViewScreen):
             (
                 Level(
                     "gpus",
-                    *shown("gpus"),
+                    *registered_level("gpus"),
                     lambda row: f"GPU {_number(row['device'])}",
                     lambda profile: why_none(profile, DEVICES),
                     2,
@@ -498,12 +517,14 @@ class GpusScreen(ViewScreen):
             case "ranks":
                 verdict = straggler_verdict(self.profile)
                 lines = [("Straggler", verdict.sentence, verdict.how)]
-                return below(row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", lines)])
+                return with_blocks(
+                    row_details(pane.spec, row, frame_columns=pane.frame.columns), [("Straggler", lines)]
+                )
         return work_details(self, pane, row)
 
     def _gpu(self, pane: TablePane, row: Row) -> Details:
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
-        shared = overlap(self.profile).filter(one_gpu(row))
+        shared = overlap(self.profile).filter(is_gpu_of_row(row))
         if shared.is_empty():
             return first
         figures = shared.row(0, named=True)
@@ -515,7 +536,7 @@ class GpusScreen(ViewScreen):
                 if figures[name] is not None
             ]
 
-        return below(
+        return with_blocks(
             first,
             [
                 ("Time from its first start to its last end", lines(ADDED_UP)),

@@ -26,7 +26,7 @@ from tui.analysis.found_profiles import (
     complete_path,
     find_profiles,
     formats_frame,
-    preview_lines,
+    profile_preview,
     profiles_frame,
     with_figures,
 )
@@ -327,7 +327,7 @@ class HomeScreen(Screen[None]):
         one = None if row is None else self._found.get(str(row["path"]))
         width = self.size.width - 2 if self.has_class("-stacked") else 39
         height = box.size.height or 20
-        lines = [] if one is None else preview_lines(one, width, height, is_looked=one.key in self._looked)
+        lines = [] if one is None else profile_preview(one, width, height, is_looked=one.key in self._looked)
         title, *rest = lines or [""]
         content = Content("\n").join([Content(title).stylize("bold"), *map(Content, rest)])
         self.query_one("#first-figures", Static).update(content)

@@ -28,7 +28,7 @@ from tui.screens.kernels_by_iteration import found_words, open_iteration
 from tui.screens.linked_tables import LinkedTables
 from tui.text import plain
 from tui.widgets.charts.iteration_bars import Around
-from tui.widgets.charts.iteration_chart import LEAST_SHOWN, IterationChart, no_zoom, readout, summary
+from tui.widgets.charts.iteration_chart import LEAST_SHOWN, IterationChart, iterations_summary, no_zoom, readout
 from tui.widgets.details import TALL, row_details
 from tui.widgets.dialogs.base import Dialog, open_dialog
 from tui.widgets.input_bars import PlainLine
@@ -144,7 +144,7 @@ class IterationsScreen(ViewScreen):
         own = chart_rows(rows.with_row_index("row"), session) if rows.height else rows
         chart = self.chart
         chart.display = own.height > 0
-        text = summary(
+        text = iterations_summary(
             self.profile, self._times.get(session), self.explorer.profile_session.aggregation, session=session
         )
         chart.show(own, Around(text, self._readout))

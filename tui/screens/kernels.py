@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.analysis.activities import ACTIVITY_TABLE
 from tui.analysis.capabilities import how_to_record, why_none
-from tui.analysis.durations import spread, variants
+from tui.analysis.durations import duration_spread, variants
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.hardware_metrics import measured_metrics
 from tui.analysis.kernels import LAUNCHES, kernels, launches
@@ -22,13 +22,12 @@ from tui.fmt import count, duration, metric, percent, rate, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
-from tui.screens.linked_tables import Level, LinkedTables, Row, shown
+from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
 from tui.widgets.charts.bars import histogram_line
 from tui.widgets.details import (
     Details,
     Line,
     advice_lines,
-    below,
     gain_lines,
     next_lines,
     row_details,
@@ -37,13 +36,14 @@ from tui.widgets.details import (
     slow_lines,
     variant_lines,
     whole_value,
+    with_blocks,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui.analysis.estimated_savings import Saving
-    from tui.analysis.hardware_metrics import Measured
+    from tui.analysis.hardware_metrics import MeasuredLaunch
     from tui.analysis.launch_calls import LaunchOrigin, Neighbor
     from tui.analysis.launch_config import LaunchConfig, ProfilingCommand
     from tui.analysis.needs import Need
@@ -65,7 +65,7 @@ def launch_details(
     origin: LaunchOrigin,
     before: Neighbor | None,
     after: Neighbor | None,
-    measured: Measured | None = None,
+    measured: MeasuredLaunch | None = None,
     *,
     has_log: bool = True,
     advice: Sequence[OccupancyAdvice] = (),
@@ -179,7 +179,7 @@ def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
     return [("used", verdict, origin.tensor_core_reason or "")]
 
 
-def _measured(measured: Measured) -> list[Line]:
+def _measured(measured: MeasuredLaunch) -> list[Line]:
     lines: list[Line] = [(label, metric(value, unit), "") for label, value, unit in measured.values]
     launches = f"{count(measured.launches)} launch{'' if measured.launches == 1 else 'es'} of this grid and block"
     remark = "" if measured.exact_name else ", of a kernel whose short name is the same"
@@ -332,7 +332,9 @@ def no_kernels(profile: Profile) -> str:
     return why_none(profile, GPU_WORK)
 
 
-KERNEL_LEVEL = Level("kernels", *shown("kernels"), lambda row: short(row), no_kernels, 2, kernels_with_rates_spec)
+KERNEL_LEVEL = Level(
+    "kernels", *registered_level("kernels"), lambda row: kernel_crumb(row), no_kernels, 2, kernels_with_rates_spec
+)
 
 
 def launch_crumb(row: Row) -> str:
@@ -354,7 +356,7 @@ def spread_not_known(profile: Profile, need: Need) -> list[tuple[str, list[Line]
 LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, launch_crumb, no_launches, 2)
 
 
-def short(row: Row) -> str:
+def kernel_crumb(row: Row) -> str:
     """The name of a row, short enough for the path: without namespaces."""
     return shorten_symbol(short_name(str(row["name"])).rpartition("::")[2], 32)
 
@@ -379,8 +381,8 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
     more = [*_distribution(rows), *_roofline(profile, row, rows)]
     first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=more)
     if rows.is_empty():
-        return below(first, spread_not_known(profile, START_TIMES))
-    known = spread(rows)
+        return with_blocks(first, spread_not_known(profile, START_TIMES))
+    known = duration_spread(rows)
     blocks = [
         ("Slow launches", slow_lines(known)),
         ("Variants with most time", variant_lines(variants(profile, rows))),
@@ -391,7 +393,7 @@ def kernel_details(view: ViewScreen, pane: TablePane, row: Row, rows: pl.DataFra
         near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - known.median_ns).abs(), "activity")
         further = profiling_command(profile, near["activity"][0])
         blocks.append(("To profile a typical launch in depth", next_lines(further)))
-    return below(first, [(title, sentence_case(lines)) for title, lines in blocks])
+    return with_blocks(first, [(title, sentence_case(lines)) for title, lines in blocks])
 
 
 def _roofline(profile: Profile, row: Row, rows: pl.DataFrame) -> list[Line]:

@@ -19,7 +19,7 @@ from tui.analysis.ops.ops_by_name import has_recorded_ops
 from tui.fitting import clip_middle
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
-from tui.screens.linked_tables import Level, LinkedTables, Row, shown
+from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ def nothing_launched(_profile: Profile) -> str:
     return "nothing was launched on a GPU in this iteration"
 
 
-ITERATION_LEVEL = Level("iterations", *shown("iteration_work"), iteration_crumb, why_no_iterations, 2)
+ITERATION_LEVEL = Level("iterations", *registered_level("iteration_work"), iteration_crumb, why_no_iterations, 2)
 
 
 def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:

@@ -14,9 +14,9 @@ from tui.fmt import duration, percent
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
-from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
-from tui.widgets.details import below
+from tui.widgets.details import with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,13 +29,13 @@ OTHERS_SHOWN = 12
 """Further rows of the same layer that its details show."""
 
 
-def work_of_selected(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def work_of_selected_layer(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """GPU work of the selected layer."""
     row = above.get("layers")
     return activities_where(profile) if row is None else work_of_layer(profile, row)
 
 
-def of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+def layers_of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """The layers of the selected total."""
     row = above.get("layer_totals")
     return layers(profile).clear() if row is None else layers_of_total(profile, row)
@@ -73,8 +73,8 @@ class LayersScreen(ViewScreen):
             "layers",
             "Layers",
             (
-                Level("layers", *shown("layer_times"), layer_crumb, no_layers, 3),
-                Level("layer_work", ACTIVITY_TABLE, work_of_selected, launch_crumb, no_work, 1),
+                Level("layers", *registered_level("layer_times"), layer_crumb, no_layers, 3),
+                Level("layer_work", ACTIVITY_TABLE, work_of_selected_layer, launch_crumb, no_work, 1),
             ),
         ),
         Tab(
@@ -83,12 +83,12 @@ class LayersScreen(ViewScreen):
             (
                 Level(
                     "layer_totals",
-                    *shown("layer_totals"),
+                    *registered_level("layer_totals"),
                     lambda row: f"{row['phase']}, {row['executor']}",
                     no_layers,
                     1,
                 ),
-                Level("layers_of_total", LAYERS, of_selected_total, layer_crumb, no_layers, 2),
+                Level("layers_of_total", LAYERS, layers_of_selected_total, layer_crumb, no_layers, 2),
             ),
         ),
     )
@@ -128,4 +128,4 @@ class LayersScreen(ViewScreen):
             )
             for other in same.head(OTHERS_SHOWN).iter_rows(named=True)
         ]
-        return below(first, [("All rows of this layer", lines)])
+        return with_blocks(first, [("All rows of this layer", lines)])

@@ -183,7 +183,7 @@ class Level:
     """Where the columns depend on what the input holds: the table for a profile."""
 
 
-def shown(name: str) -> tuple[TableSpec, Callable[[Profile, Mapping[str, Row]], pl.DataFrame]]:
+def registered_level(name: str) -> tuple[TableSpec, Callable[[Profile, Mapping[str, Row]], pl.DataFrame]]:
     """Columns and rows of a table of `tui.tables`, for a level that does not depend on those above it."""
     found = table(name)
     return found.table_spec(), lambda profile, _above: found.rows(profile)

@@ -53,13 +53,13 @@ class PreviewTable(Static):
             height: Lines.
             is_past: Whether more has been read since.
         """
-        lines = preview_lines(preview, share, width, height, is_past=is_past)
+        lines = load_preview_lines(preview, share, width, height, is_past=is_past)
         contents = [Content(line) for line in lines]
         self.update(Content("\n").join([*(title.stylize("bold") for title in contents[:1]), *contents[1:]]))
         self.display = bool(lines)
 
 
-def preview_lines(
+def load_preview_lines(
     preview: LoadPreview, share: float | None, width: int, height: int, *, is_past: bool = False
 ) -> list[str]:
     """The lines of it, at most ``height`` and each at most ``width`` cells."""
@@ -146,7 +146,7 @@ def files_lines(files: Sequence[FileProgress], width: int, height: int) -> list[
     return [*lines, *last]
 
 
-def summary(files: Sequence[FileProgress]) -> str:
+def files_summary(files: Sequence[FileProgress]) -> str:
     """How many are how far, as ``57 of 100 files read, 2 left out, 4 under way, 37 waiting``."""
     counts = Counter(one.state for one in files)
     parts = [f"{counts['done']} of {len(files)} files read"]
@@ -251,7 +251,7 @@ class LoadingScreen(Screen[None]):
         if self._progress is None or progress.source != self._progress.source:
             self._source_began = self._began if self._progress is None else self._received
         self._progress = progress
-        what = summary(progress.files) if progress.files else f"Reading {self._shown(progress.source)}"
+        what = files_summary(progress.files) if progress.files else f"Reading {self._shown(progress.source)}"
         self.query_one("#what", Static).update(Content(what))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
         self._show_state()

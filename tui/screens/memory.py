@@ -21,7 +21,7 @@ from tui.analysis.allocator import (
     allocations,
     allocator_iterations,
     allocators,
-    iteration_marks,
+    iteration_starts,
     memory_allocations,
     memory_curve,
     memory_devices,
@@ -264,7 +264,7 @@ def segments_of_device(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
     return rows.filter(pl.col("session") == row["session"], pl.col("device").eq_missing(row["device"]))
 
 
-def site(row: Row) -> str:
+def stack_crumb(row: Row) -> str:
     """A stack in the path."""
     return str(row["call_site"] or "no call site")
 
@@ -308,7 +308,7 @@ def _curve(profile: Profile, row: Row, *, several: bool) -> MemoryCurve:
         times[0],
         times[-1],
         lambda steps: memory_curve(profile, steps=steps, **which),
-        tuple(iteration_marks(profile, session=row["session"])),
+        tuple(iteration_starts(profile, session=row["session"])),
     )
 
 
@@ -317,7 +317,7 @@ def copy_crumb(row: Row) -> str:
     return f"copy {row['activity']}"
 
 
-def direction(row: Row) -> str:
+def direction_crumb(row: Row) -> str:
     """A direction in the path."""
     return str(row["copy_kind"] or "unknown direction")
 
@@ -337,7 +337,7 @@ class MemoryScreen(ViewScreen):
             "copies",
             "Memcpy and memset",
             (
-                Level("transfers", TRANSFERS, lambda profile, _: transfers(profile), direction, no_copies),
+                Level("transfers", TRANSFERS, lambda profile, _: transfers(profile), direction_crumb, no_copies),
                 Level("copies_of_transfer", SINGLE_TRANSFERS, copies_of_transfer, copy_crumb, no_single_copies),
             ),
             why_no_copies,
@@ -351,7 +351,7 @@ class MemoryScreen(ViewScreen):
                     "transfer_sizes",
                     TRANSFER_SIZES,
                     lambda profile, _: transfer_sizes(profile),
-                    lambda row: f"{direction(row)} {row['size_class']}",
+                    lambda row: f"{direction_crumb(row)} {row['size_class']}",
                     no_single_copies,
                 ),
                 Level("copies_of_size", SINGLE_TRANSFERS, copies_of_size, copy_crumb, no_single_copies),
@@ -423,7 +423,9 @@ class MemoryScreen(ViewScreen):
             "peak",
             "At the peak",
             (
-                Level("memory_peak", MEMORY_PEAK, lambda profile, _: memory_peak(profile), site, why_no_snapshot),
+                Level(
+                    "memory_peak", MEMORY_PEAK, lambda profile, _: memory_peak(profile), stack_crumb, why_no_snapshot
+                ),
                 Level(
                     "allocations_of_stack",
                     MEMORY_ALLOCATIONS,

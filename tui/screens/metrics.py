@@ -24,9 +24,9 @@ from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
-from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
-from tui.widgets.details import below
+from tui.widgets.details import with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +91,7 @@ class MetricsScreen(ViewScreen):
             "kernels",
             "Kernels",
             (
-                Level("measured", *shown("measured_kernels"), _short_kernel, no_metrics, 1),
+                Level("measured", *registered_level("measured_kernels"), _short_kernel, no_metrics, 1),
                 Level("key_metrics", KEY_METRICS, metrics_of_kernel, _short_metric, no_key_metrics, 2),
             ),
             why_not=lambda profile: no_key_metrics(profile) if measured_kernels(profile).is_empty() else "",
@@ -102,7 +102,7 @@ class MetricsScreen(ViewScreen):
             (
                 Level(
                     "metrics",
-                    *shown("hardware_metrics"),
+                    *registered_level("hardware_metrics"),
                     _short_kernel,
                     no_metrics,
                     3,
@@ -146,4 +146,4 @@ class MetricsScreen(ViewScreen):
             if other["metric"] != row["metric"]
         ]
         lines = [(str(other["metric"]), metric(other["avg"], other["unit"]), "") for other in of_kernel[:OTHERS_SHOWN]]
-        return below(first, [("Other metrics of this kernel", lines)])
+        return with_blocks(first, [("Other metrics of this kernel", lines)])

@@ -9,7 +9,7 @@ import polars as pl
 from textual import on
 from textual.content import Content
 
-from tui.analysis.capabilities import how_to_record, missing
+from tui.analysis.capabilities import how_to_record, missing_needs
 from tui.analysis.needs import OPS, START_TIMES
 from tui.analysis.ops.op_attribution import recorded_sessions
 from tui.analysis.ops.op_type_rules import UNKNOWN
@@ -50,12 +50,12 @@ NO_CALLS: Final = "totals do not tell one call from another"
 FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
 
 
-def figures_known(types: pl.DataFrame) -> frozenset[str]:
+def known_figures(types: pl.DataFrame) -> frozenset[str]:
     """The figures that some type has; all where no types are there yet."""
     return frozenset(name for name in FIGURES if types.is_empty() or types[name].null_count() < types.height)
 
 
-def titled(folded: Collection[str], known: Collection[str]) -> TableSpec:
+def with_fold_signs(folded: Collection[str], known: Collection[str]) -> TableSpec:
     """The table with a sign at the totals whose figures are folded; figures that are not are shown before all else.
 
     Args:
@@ -155,14 +155,14 @@ class OpTypesScreen(ViewScreen):
     @on(TablePane.StateChanged)
     def _show_titles(self) -> None:
         pane = self._pane
-        spec = titled(pane.state.hidden, figures_known(pane.frame))
+        spec = with_fold_signs(pane.state.hidden, known_figures(pane.frame))
         if spec != pane.spec:
             pane.show(pane.frame, empty=no_kernels(self.profile) if pane.frame.is_empty() else "", spec=spec)
 
     def action_fold_figures(self) -> None:
         """Fold or unfold the figures of the time under the cursor; on another column those of all times."""
         pane = self._pane
-        if not figures_known(pane.frame):
+        if not known_figures(pane.frame):
             why = f": {NO_CALLS}: {how_to_record(self.profile, START_TIMES)}" if self._holds_totals() else ""
             self.notify(f"no time of a call is known to unfold{why}", markup=False)
             return
@@ -198,7 +198,7 @@ class OpTypesScreen(ViewScreen):
         return pane.frame.height <= FEW_TYPES and self.app.size.height >= TALL
 
     def _holds_totals(self) -> bool:
-        return any(need.name == START_TIMES.name for need in missing(self.profile))
+        return any(need.name == START_TIMES.name for need in missing_needs(self.profile))
 
     def open_row(self, pane: TablePane, row: dict[str, Any]) -> None:
         """Go to the ops of a type."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import polars as pl
 from textual import on
 
-from tui.analysis.capabilities import missing, why_none
+from tui.analysis.capabilities import missing_needs, why_none
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.kernels import LAUNCHES, kernels
 from tui.analysis.needs import GPU_WORK
@@ -30,16 +30,16 @@ from tui.model.table_spec import TableState
 from tui.screens.base import WORKING, RowsInBackground, ViewScreen
 from tui.screens.group_ops import GroupingChoice, GroupOpsScreen
 from tui.screens.kernels import (
+    kernel_crumb,
     kernel_details,
     launch_crumb,
     launches_of_kernel,
     no_kernels,
     no_launches,
-    short,
     work_details,
 )
-from tui.screens.linked_tables import Level, LinkedTables, Row, shown
-from tui.widgets.details import below, gain_lines, op_details
+from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.widgets.details import gain_lines, op_details, with_blocks
 from tui.widgets.header_footer import TabBar
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ OP_CRUMB: Final = 40
 """Cells of an op in the path."""
 
 
-def is_recorded(row: Row) -> bool:
+def is_recorded_op(row: Row) -> bool:
     """Whether a row of the ops is of a session that records ops."""
     return "why_no_op" in row and row["op_source"] != "inferred"
 
 
-def selection(row: Row) -> dict[str, Any]:
+def op_arguments(row: Row) -> dict[str, Any]:
     """What identifies a recorded op, or work without an op: arguments of `tui.analysis.ops.op_instances`."""
     reason = row["why_no_op"]
     return {"session": row["session"], "op": None if reason else row["op"], "why_no_op": reason}
@@ -71,8 +71,8 @@ def selection(row: Row) -> dict[str, Any]:
 def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """The kernels of the selected op; none where no op is selected."""
     row = above.get("ops")
-    if row is not None and is_recorded(row):
-        rows = kernels_of_recorded_op(profile, **selection(row))
+    if row is not None and is_recorded_op(row):
+        rows = kernels_of_recorded_op(profile, **op_arguments(row))
         if row["session"] in recorded_sessions(profile).to_list():
             return rows
         # Of totals it is not known which kernels are an op's; Proton's are listed below its scopes.
@@ -97,10 +97,10 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
 def launches_of_selected_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     """The launches of the selected kernel in the selected op."""
     op, kernel = above.get("ops"), above.get("kernels")
-    if op is None or kernel is None or not is_recorded(op):
+    if op is None or kernel is None or not is_recorded_op(op):
         return launches_of_kernel(profile, above)
     return launches_of_recorded_op(
-        profile, **selection(op), kind=kernel["kind"], name=kernel["name"], launched_by=kernel["launched_by"]
+        profile, **op_arguments(op), kind=kernel["kind"], name=kernel["name"], launched_by=kernel["launched_by"]
     )
 
 
@@ -120,7 +120,7 @@ def no_kernels_of_op(profile: Profile) -> str:
     """Why an op has no kernels."""
     if not has_recorded_ops(profile):
         return no_kernels(profile)
-    if any(need.name == GPU_WORK.name for need in missing(profile)):
+    if any(need.name == GPU_WORK.name for need in missing_needs(profile)):
         return why_none(profile, GPU_WORK)
     if profile["ops"].is_empty():
         return "the profile has totals alone, not which kernels each op launched"
@@ -144,13 +144,13 @@ GROUPING_TABS: Final[tuple[ByName | Grouping, ...]] = (BY_NAME, *GROUPINGS)
 NAME_LEVELS: Final = (
     Level(
         "ops",
-        *shown("ops"),
+        *registered_level("ops"),
         lambda row: clip_middle(str(row["op"]), OP_CRUMB),
         no_kernels,
         3,
         ops_with_rates_spec,
     ),
-    Level("kernels", OP_KERNELS, kernels_of_selected_op, short, no_kernels_of_op, 3, kernels_spec),
+    Level("kernels", OP_KERNELS, kernels_of_selected_op, kernel_crumb, no_kernels_of_op, 3, kernels_spec),
     Level(
         "launches",
         LAUNCHES,
@@ -341,18 +341,18 @@ class OpsAndKernelsScreen(ViewScreen):
         """Of a recorded op what its calls were like, of other groups what they would gain; the rest as for launches."""
         if pane.id == "ops" and self.grouping is not None:
             gains = estimated_savings(self.profile, self.grouping.activities(self.profile, row))
-            return below(work_details(self, pane, row), [("If its GPU work were", gain_lines(gains))])
+            return with_blocks(work_details(self, pane, row), [("If its GPU work were", gain_lines(gains))])
         if pane.id == "kernels":
             return kernel_details(self, pane, row, self._launches_of(row))
         has_calls = row.get("session") in recorded_sessions(self.profile).to_list()
-        if pane.id != "ops" or not is_recorded(row) or row["why_no_op"] or not has_calls:
+        if pane.id != "ops" or not is_recorded_op(row) or row["why_no_op"] or not has_calls:
             return work_details(self, pane, row)
-        chosen = selection(row)
+        chosen = op_arguments(row)
         kernels_ns = kernels_of_recorded_op(self.profile, **chosen)["total_ns"].sum()
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
         gains = estimated_savings(self.profile, activities_of_recorded_op(self.profile, **chosen))
         details = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
-        return below(details, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
+        return with_blocks(details, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 
     def _launches_of(self, row: Row) -> pl.DataFrame:
         """The launches of a kernel in the selected op."""

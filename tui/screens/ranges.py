@@ -16,8 +16,8 @@ from tui.analysis.ranges import (
     NAMES_AT_DEPTH,
     RANGE_INSTANCES,
     RANGES_MEANWHILE,
-    at_depth,
-    instances_of,
+    instances_of_range,
+    is_at_depth,
     names_at_depth,
     ranges_around,
     ranges_by_other_threads,
@@ -29,9 +29,9 @@ from tui.keys import Scope, bindings_for
 from tui.model.names import short_name
 from tui.screens.base import ViewScreen
 from tui.screens.kernels import launch_crumb, work_details
-from tui.screens.linked_tables import Level, Row, shown
+from tui.screens.linked_tables import Level, Row, registered_level
 from tui.screens.tabs import Tab, TabbedTables, next_tab, previous_tab
-from tui.widgets.details import below
+from tui.widgets.details import with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,8 +54,8 @@ def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], 
     def instances(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
         if row is None:
-            return instances_of(profile, session=-1, domain=None, name="")
-        return instances_of(profile, session=row["session"], domain=row["domain"], name=row["name"])
+            return instances_of_range(profile, session=-1, domain=None, name="")
+        return instances_of_range(profile, session=row["session"], domain=row["domain"], name=row["name"])
 
     return instances
 
@@ -72,7 +72,7 @@ def no_instances(profile: Profile) -> str:
     return "no range is selected"
 
 
-def crumb(row: Row) -> str:
+def range_name_crumb(row: Row) -> str:
     """A row in the path: its name."""
     return clip_middle(str(row["name"]), CRUMB_CELLS)
 
@@ -89,9 +89,9 @@ def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
     """The ranges of the selected name at the selected depth."""
     depth, row = above.get("depths"), above.get("depth_names")
     if depth is None or row is None:
-        return instances_of(profile, session=-1, domain=None, name="")
-    found = instances_of(profile, session=row["session"], domain=row["domain"], name=row["name"])
-    return found.filter(at_depth(depth["depth"]))
+        return instances_of_range(profile, session=-1, domain=None, name="")
+    found = instances_of_range(profile, session=row["session"], domain=row["domain"], name=row["name"])
+    return found.filter(is_at_depth(depth["depth"]))
 
 
 def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
@@ -141,7 +141,7 @@ class RangesScreen(ViewScreen):
             "names",
             "By name",
             (
-                Level("ranges", *shown("ranges_by_name"), crumb, no_ranges, 3),
+                Level("ranges", *registered_level("ranges_by_name"), range_name_crumb, no_ranges, 3),
                 Level("instances", RANGE_INSTANCES, instances_of_selected("ranges"), number, no_instances, 2),
                 Level("range_work", ACTIVITY_TABLE, launched_in("instances"), launch_crumb, no_work, 2),
             ),
@@ -152,12 +152,12 @@ class RangesScreen(ViewScreen):
             (
                 Level(
                     "depths",
-                    *shown("ranges_by_depth"),
+                    *registered_level("ranges_by_depth"),
                     lambda row: f"depth {row['depth']}",
                     no_instances,
                     2,
                 ),
-                Level("depth_names", NAMES_AT_DEPTH, names_of_depth, crumb, no_instances, 3),
+                Level("depth_names", NAMES_AT_DEPTH, names_of_depth, range_name_crumb, no_instances, 3),
                 Level("depth_instances", RANGE_INSTANCES, instances_at_depth, number, no_instances, 2),
                 Level("depth_work", ACTIVITY_TABLE, launched_in("depth_instances"), launch_crumb, no_work, 2),
             ),
@@ -171,7 +171,7 @@ class RangesScreen(ViewScreen):
                     "meanwhile_ranges",
                     RANGES_MEANWHILE,
                     lambda profile, _above: ranges_by_other_threads(profile),
-                    crumb,
+                    range_name_crumb,
                     no_instances,
                     3,
                 ),
@@ -198,7 +198,9 @@ class RangesScreen(ViewScreen):
             "graphs",
             "CUDA graphs",
             (
-                Level("cuda_graphs", *shown("cuda_graphs"), lambda row: str(row["cuda_graph"]), no_graphs, 2),
+                Level(
+                    "cuda_graphs", *registered_level("cuda_graphs"), lambda row: str(row["cuda_graph"]), no_graphs, 2
+                ),
                 Level(
                     "replays",
                     REPLAYS,
@@ -244,17 +246,17 @@ class RangesScreen(ViewScreen):
             for outer in ranges_around(self.profile, row).iter_rows(named=True)
         ]
         own, others = (work_in_range(self.profile, row, meanwhile=meanwhile) for meanwhile in (False, True))
-        return below(
+        return with_blocks(
             first,
             [
                 ("Lies in", around),
-                ("Launched in it", by_name(own) or [("nothing", "", no_work(self.profile))]),
-                ("Launched meanwhile by other threads, matched by time", by_name(others)),
+                ("Launched in it", lines_by_name(own) or [("nothing", "", no_work(self.profile))]),
+                ("Launched meanwhile by other threads, matched by time", lines_by_name(others)),
             ],
         )
 
 
-def by_name(work: pl.DataFrame) -> list[Line]:
+def lines_by_name(work: pl.DataFrame) -> list[Line]:
     """GPU work by name, most time first."""
     sums = (
         work.group_by("name")

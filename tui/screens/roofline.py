@@ -25,8 +25,8 @@ from tui.analysis.roofline import (
 from tui.fitting import cell_width, clip
 from tui.fmt import brief_duration, brief_percent
 from tui.screens.base import ViewScreen
-from tui.screens.linked_tables import Level, LinkedTables, Row, shown
-from tui.widgets.details import below
+from tui.screens.linked_tables import Level, LinkedTables, Row, registered_level
+from tui.widgets.details import with_blocks
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class RooflineScreen(ViewScreen):
     )
 
     LEVELS: ClassVar = (
-        Level("roofline", *shown("op_work_by_shape"), _crumb, _none, 3),
+        Level("roofline", *registered_level("op_work_by_shape"), _crumb, _none, 3),
         Level("roofline_calls", ROOFLINE_CALLS, _calls, _crumb, _none, 2),
     )
 
@@ -129,7 +129,7 @@ class RooflineScreen(ViewScreen):
                 lines.append((f"Peak {row['peak']}", f"{peak / 1e12:g} TFLOP/s", peaks.source))
             if peaks.bytes_per_s is not None:
                 lines.append(("Memory bandwidth", f"{peaks.bytes_per_s / 1e12:g} TB/s", peaks.name))
-        return below(first, [("How it is inferred", lines)])
+        return with_blocks(first, [("How it is inferred", lines)])
 
 
 def what_if(profile: Profile, row: Mapping[str, Any]) -> list[Line]:

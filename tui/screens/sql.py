@@ -23,7 +23,7 @@ from tui.query.sql.sql_text import suggestion
 from tui.query.sql.statement import SHOW_TABLES
 from tui.screens.base import WORKING, ViewScreen
 from tui.text import plain
-from tui.widgets.input_bars import Entry, PlainEditor
+from tui.widgets.input_bars import PendingEntry, PlainEditor
 from tui.widgets.table.pane import TablePane
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SqlEditor(PlainEditor):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__("", placeholder=EXAMPLE, id=id)
-        self.entry = Entry(self)
+        self.entry = PendingEntry(self)
         self.border_title = "SQL"
         self.tables: SqlTables | None = None
         """What can be named, for completion."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 
-def always(_profile: Profile) -> str:
+def always_available(_profile: Profile) -> str:
     """A tab whose tables say why they are empty."""
     return ""
 
@@ -44,7 +44,7 @@ class Tab:
     """Its name for people."""
     levels: tuple[Level, ...]
     """Its tables; the names of levels are unique over all tabs of the view."""
-    why_not: Callable[[Profile], str] = always
+    why_not: Callable[[Profile], str] = always_available
     """Why the input cannot feed it, found without computing rows; empty where it can."""
     head: Callable[[Profile], Draw | None] = no_head
     """What stands above the tables."""

@@ -12,27 +12,27 @@ from textual.widgets import Static
 
 from tui.analysis.capabilities import why_none
 from tui.analysis.needs import START_TIMES
-from tui.analysis.timeline.drawing import legend, other_signs
+from tui.analysis.timeline.drawing import legend, other_symbols
 from tui.analysis.timeline.lookup import (
     TimeInterval,
     find_critical_path,
     find_name,
+    item_name,
+    items_of_rows,
     lane_of_gpu,
     linked_rows,
-    longest_gaps,
-    name_of,
-    places_of,
+    longest_lane_gaps,
     top_of_gpus,
 )
-from tui.analysis.timeline.shown import Shown, iteration_marks, shown_lanes, title
-from tui.analysis.timeline.window import exactly
+from tui.analysis.timeline.shown import ShownLanes, iteration_marks, lane_title, shown_lanes
+from tui.analysis.timeline.window import exact_time
 from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.model.history import Place
 from tui.query.parse import equals_filter
 from tui.screens.base import ViewScreen
-from tui.screens.timeline_details import details_of_item, gaps_menu, on_screen, under_cursor
+from tui.screens.timeline_details import cursor_line, details_of_item, gaps_menu, window_line
 from tui.state.notes import RowPlace
 from tui.text import plain
 from tui.widgets.app_services import copy_text, later
@@ -87,7 +87,7 @@ class TimelineScreen(ViewScreen):
         self._then: Callable[[], None] | None = None
         """What is to be done as soon as the lanes are there."""
         self._settling: TimerHandle | None = None
-        self._top_of: tuple[Profile, Shown, int, int, int] | None = None
+        self._top_of: tuple[Profile, ShownLanes, int, int, int] | None = None
         """What the top work was worked out of."""
 
     def compose_body(self) -> Iterable[Widget]:
@@ -125,7 +125,7 @@ class TimelineScreen(ViewScreen):
         view = self.lanes
         found = legend(view.shown.lanes if view.shown is not None else (), view.signs)
         signs = [(glyphs, words, COLORS[look]) for look, glyphs, words in found]
-        return signs + [(sign, words, "") for sign, words in other_signs()]
+        return signs + [(sign, words, "") for sign, words in other_symbols()]
 
     def item_details(self) -> Details:
         """What is under the cursor, below what the user wrote on it."""
@@ -178,12 +178,12 @@ class TimelineScreen(ViewScreen):
         shown = shown_lanes(profile, session)
         self.app.call_from_thread(self._take_if_wanted, profile, shown)
 
-    def _take_if_wanted(self, profile: Profile, shown: Shown) -> None:
+    def _take_if_wanted(self, profile: Profile, shown: ShownLanes) -> None:
         # Another session or other iterations may have been chosen meanwhile.
         if profile is self.profile:
             self._take(profile, shown)
 
-    def _take(self, profile: Profile, shown: Shown) -> None:
+    def _take(self, profile: Profile, shown: ShownLanes) -> None:
         view = self.lanes
         view.profile, view.shown = profile, shown
         view.iterations = {session: iteration_marks(profile, session, shift) for session, shift in shown.shifts.items()}
@@ -226,8 +226,8 @@ class TimelineScreen(ViewScreen):
     def _show_status(self) -> None:
         # Beside details the lanes have less than the screen.
         width = max(20, self.lanes.size.width - 2)
-        self._say_below(under_cursor(self.lanes, width))
-        self._say_below(on_screen(self.lanes, self._needle, self._found_at, width), line="place")
+        self._say_below(cursor_line(self.lanes, width))
+        self._say_below(window_line(self.lanes, self._needle, self._found_at, width), line="place")
 
     def _say_below(self, text: str, *, line: str = "item") -> None:
         """Write a line below the lanes: it stays until the cursor moves, and is there sooner than a message."""
@@ -258,7 +258,7 @@ class TimelineScreen(ViewScreen):
             self._top_of = looked_at
             self._work_out_top(*looked_at[:4])
 
-    def _is_top_of(self, looked_at: tuple[Profile, Shown, int, int, int]) -> bool:
+    def _is_top_of(self, looked_at: tuple[Profile, ShownLanes, int, int, int]) -> bool:
         """Whether the top work was worked out of this: profiles and lanes are the same objects, not equal ones."""
         known = self._top_of
         return (
@@ -266,11 +266,11 @@ class TimelineScreen(ViewScreen):
         )
 
     @work(thread=True, exclusive=True, group="top work", description="top work")
-    def _work_out_top(self, profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> None:
+    def _work_out_top(self, profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int) -> None:
         rows = top_of_gpus(profile, shown, first_ns, last_ns)
         self.app.call_from_thread(self._take_top, shown, rows)
 
-    def _take_top(self, shown: Shown, rows: pl.DataFrame) -> None:
+    def _take_top(self, shown: ShownLanes, rows: pl.DataFrame) -> None:
         if self.is_attached and shown is self.lanes.shown:
             self.query_one(TopWork).show(rows)
 
@@ -286,7 +286,7 @@ class TimelineScreen(ViewScreen):
         links: list[tuple[int, int]] = []
         if view.shown is not None and view.item is not None:
             frame, rows = linked_rows(self.profile, view.shown.lanes[view.lane], view.item)
-            links = places_of(self.profile, view.shown.lanes, frame, rows) if rows else []
+            links = items_of_rows(self.profile, view.shown.lanes, frame, rows) if rows else []
         if tuple(links) != view.links:
             view.links = tuple(links)
             view.redraw_looks()
@@ -344,7 +344,7 @@ class TimelineScreen(ViewScreen):
         """Copy the name of what is under the cursor."""
         view = self.lanes
         if view.item is not None and view.shown is not None:
-            name = name_of(self.profile, view.shown.lanes[view.lane], view.item)
+            name = item_name(self.profile, view.shown.lanes[view.lane], view.item)
             self.explorer.say(copy_text(self.app, name))
 
     def action_write_note(self) -> None:
@@ -354,8 +354,10 @@ class TimelineScreen(ViewScreen):
             self.explorer.say("Nothing at the cursor to write a note on. Press n for the next item.")
             return
         lane = view.shown.lanes[view.lane]
-        at = exactly(int(lane.starts[view.item]) + view.shift(view.lane))
-        self.explorer.notes.write_note(place, f"{name_of(self.profile, lane, view.item)}, {title(lane)}, at {at}")
+        at = exact_time(int(lane.starts[view.item]) + view.shift(view.lane))
+        self.explorer.notes.write_note(
+            place, f"{item_name(self.profile, lane, view.item)}, {lane_title(lane)}, at {at}"
+        )
 
     def show_spot(self, table: str, key: Sequence[object]) -> None:
         """Go to what a note is on."""
@@ -443,7 +445,7 @@ class TimelineScreen(ViewScreen):
         assert view.shown is not None, "rows wait for the lanes"
         if isinstance(row.get("activity"), int):
             rows = self.profile["activities"].select(pl.arg_where(pl.col("activity") == row["activity"])).to_series()
-            places = places_of(self.profile, view.shown.lanes, "activities", rows.to_list())
+            places = items_of_rows(self.profile, view.shown.lanes, "activities", rows.to_list())
             if places:
                 view.put_on_item(*places[0], closer=True)
                 return
@@ -531,11 +533,11 @@ class TimelineScreen(ViewScreen):
         self._search(self.profile, shown, PATH, whole=False, is_path=True)
 
     @work(thread=True, exclusive=True, group="timeline-find", description="timeline-find")
-    def _search(self, profile: Profile, shown: Shown, text: str, whole: bool, is_path: bool = False) -> None:
+    def _search(self, profile: Profile, shown: ShownLanes, text: str, whole: bool, is_path: bool = False) -> None:
         hits = find_critical_path(profile, shown) if is_path else find_name(profile, shown, text, whole=whole)
         self.app.call_from_thread(self._found, shown, text, hits)
 
-    def _found(self, shown: Shown, text: str, hits: Hits) -> None:
+    def _found(self, shown: ShownLanes, text: str, hits: Hits) -> None:
         # Other lanes may be shown by now, or another name, or none, be looked for.
         if shown is not self.lanes.shown or text != self._needle:
             self._entry_done()
@@ -616,7 +618,7 @@ class TimelineScreen(ViewScreen):
         view = self.lanes
         if view.shown is None or not view.shown.lanes:
             return
-        found = longest_gaps(view.shown.lanes[view.lane], GAPS_LISTED)
+        found = longest_lane_gaps(view.shown.lanes[view.lane], GAPS_LISTED)
         if not found:
             self.explorer.say("No gaps in this lane above the resolution of the start times.")
             return
@@ -646,7 +648,7 @@ class TimelineScreen(ViewScreen):
                 place for place, lane in enumerate(view.shown.lanes) if lane.on_gpu and session in (None, lane.session)
             )
             place = next(of_session, None)
-            found = longest_gaps(view.shown.lanes[place], 1) if place is not None else []
+            found = longest_lane_gaps(view.shown.lanes[place], 1) if place is not None else []
             if place is None or not found:
                 self.explorer.say("No gaps in this lane above the resolution of the start times.")
                 return

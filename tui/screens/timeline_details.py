@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from tui.analysis.gpu_time.host_calls import NO_CALL, calls_during
-from tui.analysis.timeline.drawing import in_short, whole_percent
+from tui.analysis.timeline.drawing import glyph_range, whole_percent
 from tui.analysis.timeline.lanes import TITLES, ItemKind
-from tui.analysis.timeline.lookup import between, gap_at, items_at, name_of, names_around, names_at
-from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.window import distinct_times, exactly, to_cells
+from tui.analysis.timeline.lookup import gap_at, item_name, items_at, lane_activity, names_around, names_in_slice
+from tui.analysis.timeline.shown import lane_title
+from tui.analysis.timeline.window import distinct_times, exact_time, time_in_cell_precision
 from tui.fitting import cell_width, clip, shorten_symbol
 from tui.fmt import brief_duration, count, duration, step
 from tui.labels import Cutter
@@ -47,7 +47,7 @@ AROUND: Final = 4
 """Cells of the menu's border and scroll bar, and a blank before the names end."""
 
 
-def under_cursor(view: TimelineView, width: int) -> str:
+def cursor_line(view: TimelineView, width: int) -> str:
     """The thing under the cursor with its start and duration, or the gap."""
     shown, window, profile = view.shown, view.window, view.profile
     if shown is None or window is None or profile is None or not shown.lanes:
@@ -56,11 +56,11 @@ def under_cursor(view: TimelineView, width: int) -> str:
     if item is None:
         gap = gap_at(lane, first) or gap_at(lane, (first + last) // 2)
         if gap is None:
-            return clip(f"no work here in {title(lane)}", width)
-        begins = exactly(gap.start_ns + view.shift(view.lane))
-        return clip(f"gap of {brief_duration(gap.length_ns)} from {begins} in {title(lane)}", width)
+            return clip(f"no work here in {lane_title(lane)}", width)
+        begins = exact_time(gap.start_ns + view.shift(view.lane))
+        return clip(f"gap of {brief_duration(gap.length_ns)} from {begins} in {lane_title(lane)}", width)
     start = int(lane.starts[item])
-    facts = [f"at {exactly(start + view.shift(view.lane))}", duration(int(lane.ends[item]) - start)]
+    facts = [f"at {exact_time(start + view.shift(view.lane))}", duration(int(lane.ends[item]) - start)]
     items = items_at(lane, first, last)
     among = here = ""
     if len(items) > 1:
@@ -68,9 +68,9 @@ def under_cursor(view: TimelineView, width: int) -> str:
         longest = "" if view.is_on_item else ", the longest"
         among, here = f"{place} in this cell{longest}", f"{place} here{longest}"
     # Where there is no room the lane goes first: a > stands before it.
-    wordings = ((among, title(lane)), (among,), (here,))
+    wordings = ((among, lane_title(lane)), (among,), (here,))
     ends = [SEPARATOR.join(["", *filter(None, (*facts, *more))]) for more in wordings]
-    name = name_of(profile, lane, item)
+    name = item_name(profile, lane, item)
 
     def short(room: int) -> str:
         return shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
@@ -80,7 +80,7 @@ def under_cursor(view: TimelineView, width: int) -> str:
     return clip(short(max(NAME_LEAST, width - cell_width(end))) + end, width)
 
 
-def on_screen(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
+def window_line(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
     """The time on the screen, that of a cell, what was measured and found, and what is not shown.
 
     What matters least goes first where there is no room for all of it.
@@ -95,12 +95,15 @@ def on_screen(view: TimelineView, needle: str, found_at: int | None, width: int)
     if view.mark_ns is not None:
         low, high = sorted((view.mark_ns, view.cursor_ns))
         lane, shift = shown.lanes[view.lane], view.shift(view.lane)
-        part = between(lane, low - shift, high - shift)
+        part = lane_activity(lane, low - shift, high - shift)
         busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.begun)} started" if high > low else ""
         parts.append((1, f"M to here {brief_duration(high - low)}{busy}"))
     cell = window.cell_ns
     first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
-    parts += [(2, f"{to_cells(first, cell)} to {to_cells(last, cell)}"), (1, f"{brief_duration(cell)} a cell")]
+    parts += [
+        (2, f"{time_in_cell_precision(first, cell)} to {time_in_cell_precision(last, cell)}"),
+        (1, f"{brief_duration(cell)} a cell"),
+    ]
     if shown.resolution_ns > 1:
         parts.append((3, f"start times rounded to {step(shown.resolution_ns)}"))
     if shown.note:
@@ -119,10 +122,10 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
         return Details(())
     lane, item, (first, last) = shown.lanes[view.lane], view.item, view.cell
     if item is None:
-        return sections([(f"Nothing in {title(lane)}", _gap(screen.profile, view, lane, first))])
+        return sections([(f"Nothing in {lane_title(lane)}", _gap(screen.profile, view, lane, first))])
     row = int(lane.rows[item])
     look = ItemKind(int(lane.looks[item]))
-    glyphs = in_short(view.signs.glyphs(look))
+    glyphs = glyph_range(view.signs.glyphs(look))
     if lane.on_gpu:
         details = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:
@@ -150,8 +153,8 @@ def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[L
     before, after = names_around(profile, lane, gap)
     return [
         ("Gap", duration(gap.length_ns), ""),
-        ("From", exactly(gap.start_ns + shift), ""),
-        ("To", exactly(gap.end_ns + shift), ""),
+        ("From", exact_time(gap.start_ns + shift), ""),
+        ("To", exact_time(gap.end_ns + shift), ""),
         # Before the names, which can take many lines.
         *_meanwhile(profile, lane, gap),
         ("Ran before", before, ""),
@@ -174,7 +177,7 @@ def _meanwhile(profile: Profile, lane: Lane, gap: TimeInterval) -> list[Line]:
 
 
 def _in_cell(screen: ViewScreen, lane: Lane, first_ns: int, last_ns: int) -> Details:
-    names = names_at(screen.profile, lane, first_ns, last_ns)
+    names = names_in_slice(screen.profile, lane, first_ns, last_ns)
     lines: list[Line] = [
         (f"{count(number)} x", shorten_symbol(name or "", NAME_CELLS), duration(time_ns))
         for name, number, time_ns in names.head(NAMES_SHOWN).iter_rows()
@@ -216,7 +219,7 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[TimeInterval]
         )
         for place, (length, begin, names) in enumerate(zip(lengths, begins, around, strict=True))
     ]
-    return MenuScreen(f"Longest gaps in {plain(title(lane))}", lines)
+    return MenuScreen(f"Longest gaps in {plain(lane_title(lane))}", lines)
 
 
 def _both(names: Sequence[str], room: int, cutter: Cutter) -> list[str]:

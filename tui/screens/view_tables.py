@@ -85,14 +85,14 @@ def view_table(
 
 def _zoomed(profile: Profile, level: Level, key: str) -> ViewTable:
     """A node of the flame with all above and below it."""
-    from tui.analysis.ops.flame import around
+    from tui.analysis.ops.flame import nodes_around
     from tui.output.json_document import row_keys
 
     rows, spec = level.rows(profile, {}), _spec(level, profile)
     found = (row_keys(rows, spec.key) == key).arg_true()
     if found.is_empty():
         raise ProftuiError(f"--row {key}: no such row in {spec.title}", "the JSON of the table has the key of each row")
-    return ViewTable(level.name, spec, around(rows, found[0]))
+    return ViewTable(level.name, spec, nodes_around(rows, found[0]))
 
 
 def table_names(profile: Profile, report: str) -> list[list[str]]:

@@ -42,14 +42,14 @@ _ST: Final = "\x1b\\"
 _SCREEN_CHUNK: Final = 240
 
 
-def sequences(encoded: str, multiplexer: str) -> str:
+def clipboard_sequences(encoded: str, multiplexer: str) -> str:
     r"""The escape sequences that put base64 text into the clipboard.
 
     Args:
         encoded: The text in base64.
         multiplexer: tmux, screen or empty.
 
-    >>> sequences("aGk=", "")
+    >>> clipboard_sequences("aGk=", "")
     '\x1b]52;c;aGk=\x07'
     """
     raw = f"{_ESC}]52;c;{encoded}\x07"
@@ -89,7 +89,7 @@ class Clipboard:
             return f"wrote {characters} to {self._to_file(text)}: this terminal has no clipboard"
         if len(encoded) > LIMIT:
             return f"wrote {characters} to {self._to_file(text)}: too long for a terminal clipboard"
-        self._send(sequences(encoded, self._multiplexer))
+        self._send(clipboard_sequences(encoded, self._multiplexer))
         message = f"sent {characters} to the terminal clipboard"
         if self._hint:
             message, self._hint = f"{message} ({self._hint})", ""

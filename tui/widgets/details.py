@@ -296,7 +296,7 @@ SHAPES_SHOWN: Final = 80
 """Characters of input shapes."""
 
 
-def below(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Details:
+def with_blocks(first: Details, blocks: Sequence[tuple[str, Sequence[Line]]]) -> Details:
     """Details with further blocks below them."""
     more = sections(blocks)
     return Details((*first.lines, (0, Content("")), *more.lines)) if more.lines else first

@@ -34,7 +34,7 @@ class KeysReady(Message):
         self.is_void = is_void
 
 
-class Entry:
+class PendingEntry:
     """What was entered into a widget: from `begin` on, keys wait in the application's queue until `done`.
 
     Args:
@@ -64,10 +64,10 @@ class Entry:
 
 
 @runtime_checkable
-class HasEntry(Protocol):
+class HasPendingEntry(Protocol):
     """A widget whose enter takes a while to be carried out."""
 
-    entry: Entry
+    entry: PendingEntry
 
 
 class PlainLine(Input):
@@ -85,7 +85,7 @@ class EnteredLine(Input):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.entry = Entry(self)
+        self.entry = PendingEntry(self)
 
     def begin(self) -> None:
         """Type into it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.analysis.flop_formulas import Call, UnknownWorkError
-from tui.analysis.memory_formulas import broadcast, model_of, work_of
+from tui.analysis.memory_formulas import broadcast, formula_of, work_of_call
 
 BF16, F32 = "bfloat16", "float32"
 
@@ -303,7 +303,7 @@ CONVOLUTION = (
     ],
 )
 def test_work(one: Call, flops: int, moved: int) -> None:
-    work = work_of(one)
+    work = work_of_call(one)
     assert (work.flops, work.bytes) == (flops, moved)
 
 
@@ -318,7 +318,7 @@ def test_backward_attention_recomputes_the_scores() -> None:
         *(NOTHING for _ in range(6)),
         value("False"),
     )
-    assert work_of(backward).flops == 2.5 * work_of(forward).flops
+    assert work_of_call(backward).flops == 2.5 * work_of_call(forward).flops
 
 
 def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
@@ -329,7 +329,7 @@ def test_attention_over_a_cache_sums_up_the_requests_of_the_step() -> None:
         ("", "", ""),
         "execute_5_context_1(sq3sk7sqsq9sqsk21)_generation_2(sq2sk30sqsq2sqsk30)",
     )
-    work = work_of(one)
+    work = work_of_call(one)
     # Three queries over 4 earlier tokens and a triangle of their own, two over 30.
     assert work.flops == 2 * 4 * (21 - 4.5 + 30) * 16
     assert work.bytes == 2 * (5 * 4 * 16 + 37 * 2 * 16)
@@ -341,7 +341,7 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         *(tensor(2, 5, 4, 4), tensor(5, 3, 3, 3), NOTHING),
         *(value("[2, 2]"), value("[1, 1]"), value("[1, 1]"), value("True"), value("[1, 1]"), value("1")),
     )
-    work = work_of(one)
+    work = work_of_call(one)
     # The output is 8 x 8.
     assert (work.flops, work.bytes) == (2 * 2 * 5 * 16 * 3 * 9, 2 * (160 + 135 + 2 * 3 * 64))
 
@@ -418,7 +418,7 @@ def test_a_transposed_convolution_counts_its_input() -> None:
 )
 def test_what_is_not_recorded_is_unknown(one: Call, why: str) -> None:
     with pytest.raises(UnknownWorkError, match=f"^{why}$"):
-        work_of(one)
+        work_of_call(one)
 
 
 def test_shapes_that_do_not_fit_are_unknown() -> None:
@@ -427,4 +427,4 @@ def test_shapes_that_do_not_fit_are_unknown() -> None:
 
 
 def test_ops_without_a_formula() -> None:
-    assert [model_of(name) for name in ("aten::unique", "aten::sort", "mm", "", "triton_")] == [None] * 5
+    assert [formula_of(name) for name in ("aten::unique", "aten::sort", "mm", "", "triton_")] == [None] * 5

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import oracle_file, recording_file
-from tui.analysis.ops.op_costs import by_name
+from tui.analysis.ops.op_costs import costs_by_name
 from tui.correlation.launches import link_ops, nest, parents, with_launch
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
@@ -83,7 +83,7 @@ def as_pytorch_counts(profile: Profile) -> Profile:
 
 def figures(profile: Profile) -> pl.DataFrame:
     """Everything that the table can have a row of: name, calls, cpu_total, cpu_self, gpu_self, gpu_total."""
-    ops = by_name(as_pytorch_counts(profile)).select(
+    ops = costs_by_name(as_pytorch_counts(profile)).select(
         pl.col("op").cast(pl.String).alias("name"),
         "calls",
         cpu_total="cpu_total_ns",

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from tests.corpus import corpus_file, shared_file
-from tui.analysis.ops.op_costs import by_name
+from tui.analysis.ops.op_costs import costs_by_name
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def test_kernels_are_of_the_same_ops(trace: tuple[Profile, Path]) -> None:
 def test_ops_took_the_same_time_on_the_gpu(trace: tuple[Profile, Path]) -> None:
     profile, folder = trace
     theirs = pl.read_csv(folder / "ops_summary.csv").rows_by_key("name", named=True, unique=True)
-    ours = by_name(profile).filter(pl.col("gpu_self_ns") > 0).rows_by_key("op", named=True, unique=True)
+    ours = costs_by_name(profile).filter(pl.col("gpu_self_ns") > 0).rows_by_key("op", named=True, unique=True)
     assert ours.keys() == theirs.keys()
     for op, row in ours.items():
         # TraceLens rounds each time to a quarter of a nanosecond or so.

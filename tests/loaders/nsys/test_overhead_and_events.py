@@ -10,7 +10,7 @@ import pytest
 
 from tests.loaders.nsys import twin
 from tui.analysis.expert.findings import findings
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.loaders.registry import load_one
 from tui.model.aggregation import Aggregation
 
@@ -71,7 +71,7 @@ def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generat
     left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process that did nothing else is left out")
     assert left_out in profile["issues"].select("session", "severity", "text", "reason").rows()
     assert not any("have no view" in reason for reason in profile["issues"]["reason"])
-    some = aggregated(profile, Aggregation(first=0, last=0))
+    some = select_iterations(profile, Aggregation(first=0, last=0))
     assert q4(some)[0][1:] == (
         "not applicable",
         "profiler overhead is known of the whole run only",

@@ -17,7 +17,7 @@ from tui.analysis.expert.rule import State
 from tui.analysis.expert.words import percent, size
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.op_types import op_types
-from tui.analysis.ops.ops_by_name import by_name, has_recorded_ops, inferred_ops
+from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, inferred_ops
 from tui.analysis.roofline import kernel_rates_by_name, op_rates_by_name
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.names import short_name
@@ -55,16 +55,16 @@ _INSTANCE: Final = re.compile(r"_[0-9]+(?=/|$)|(?<=\w)\.[0-9]+$|\[[0-9]+\]$")
 """As TensorFlow and ONNX (``Conv2D_1/BiasAdd``), XLA (``fusion.12``) and DLProf (``relu[2]``) number what repeats."""
 
 
-def family(name: str) -> str:
+def kernel_family(name: str) -> str:
     """A kernel's name without what an update of a library or another GPU changes in it.
 
     Template arguments and parameters go (`short_name`), and architecture, version and build numbers become ``*``.
 
-    >>> family("ampere_sgemm_128x64_nn"), family("volta_sgemm_128x64_nn")
+    >>> kernel_family("ampere_sgemm_128x64_nn"), kernel_family("volta_sgemm_128x64_nn")
     ('*_sgemm_128x64_nn', '*_sgemm_128x64_nn')
-    >>> family("sm80_xmma_gemm_f16f16") == family("sm90_xmma_gemm_f16f16")
+    >>> kernel_family("sm80_xmma_gemm_f16f16") == kernel_family("sm90_xmma_gemm_f16f16")
     True
-    >>> family("void at::native::kernel<4, float>(int)")
+    >>> kernel_family("void at::native::kernel<4, float>(int)")
     'at::native::kernel'
     """
     bare = short_name(name)
@@ -108,7 +108,7 @@ def base_call(name: str) -> str:
 
 
 def without_variants(names: pl.Series, rule: Callable[[str], str]) -> pl.Series:
-    """What is left of each name by a rule (`family`, `op_family`, `base_call`)."""
+    """What is left of each name by a rule (`kernel_family`, `op_family`, `base_call`)."""
     distinct = names.unique().drop_nulls().cast(pl.String).to_list()
     return names.cast(pl.String).replace({name: rule(name) for name in distinct})
 
@@ -166,7 +166,7 @@ CHANGED_API: Final = _spec("api", "API calls", "name", key=("similar",))
 
 def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """GPU work by kind and name on both sides: see `changes` for the columns after kind and name."""
-    rows = changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=family if tolerant else None)
+    rows = changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=kernel_family if tolerant else None)
     return _joined_rates(rows, sides, kernel_rates_by_name, ("kind", "name"))
 
 
@@ -181,7 +181,7 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     def of(profile: Profile) -> pl.DataFrame:
         if not has_recorded_ops(profile):
             return inferred_ops(profile).rename({"total_ns": "gpu_self_ns"})
-        return by_name(profile).with_columns(
+        return all_ops_by_name(profile).with_columns(
             pl.coalesce("calls", "launches"), pl.coalesce("timed_calls", _TIMED_LAUNCHES).alias("timed_calls")
         )
 
@@ -372,7 +372,7 @@ def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule:
         rows: The rows of the side.
         other: Those of the other side.
         by: What rows are identified by, the name last.
-        rule: What remains of a name without its variants (`family`, `op_family`, `base_call`).
+        rule: What remains of a name without its variants (`kernel_family`, `op_family`, `base_call`).
     """
     *context, name = by
     own, others = (

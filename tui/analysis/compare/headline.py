@@ -50,10 +50,10 @@ def why_absent(side: Side, by: tuple[str, ...], section: str) -> pl.Expr:
         return pl.lit("may be in rows missing from the printed table")
     if "kind" not in by:
         return pl.lit(None, pl.String)
-    return pl.when(pl.col("kind").is_in(perhaps_unrecorded(side))).then(pl.lit("may not have been recorded"))
+    return pl.when(pl.col("kind").is_in(kinds_maybe_unrecorded(side))).then(pl.lit("may not have been recorded"))
 
 
-def perhaps_unrecorded(side: Side) -> tuple[str, ...]:
+def kinds_maybe_unrecorded(side: Side) -> tuple[str, ...]:
     """The kinds of GPU work that are not there, though the run may have had some, where there is GPU work at all."""
     kinds = kernels(side.profile)["kind"].cast(pl.String).unique().to_list()
     if not kinds or (records_copies(side.profile) and not _is_cut(side) and not lost_rows(side.profile, "gpu")):
@@ -64,7 +64,7 @@ def perhaps_unrecorded(side: Side) -> tuple[str, ...]:
 def lost_rows(profile: Profile, section: str) -> bool:
     """Whether the percentages of a table that the input prints add up to less than all, so that rows are missing.
 
-    As in `tui.analysis.kernels.aggregated`, which then takes shares as they are printed.
+    As in `tui.analysis.kernels.summary_rows`, which then takes shares as they are printed.
     """
     frame = "activities" if section == "gpu" else "api_calls"
     single = profile[frame]["session"].unique()
@@ -151,7 +151,7 @@ def _work(side: Side) -> dict[str, SideFigure]:
         return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), nothing)
     of_kinds = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
     sums = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
-    unasked = perhaps_unrecorded(side)
+    unasked = kinds_maybe_unrecorded(side)
     gpu = _sum(side, work, "total_ns", GPU_WORK, "gpu")
     if gpu.value is not None:
         without = f"without {' and '.join(KINDS[kind] for kind in unasked)}, which may not have been recorded"
@@ -167,7 +167,7 @@ def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> SideFigu
     """A sum over the work of a kind: 0 where there is other work alone, and this would have been recorded with it."""
     if rows.height:
         return _sum(side, rows, column, GPU_WORK, "gpu")
-    if kind not in perhaps_unrecorded(side):
+    if kind not in kinds_maybe_unrecorded(side):
         return SideFigure(0.0)
     how = how_to_record(side.profile, GPU_WORK if kind == "kernel" else COPIES)
     return SideFigure(None, f"no {KINDS[kind]}, which may not have been recorded: {how}")
@@ -441,7 +441,7 @@ class Judgment:
         return (self.figure.delta_pct or 0) > self.than_pct
 
 
-def judged(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
+def judge(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
     """Judge whether the second profile took longer by more than a share of the first.
 
     Args:
@@ -485,7 +485,7 @@ class IterationSpread:
         return self.low_ns <= other.high_ns and other.low_ns <= self.high_ns
 
 
-def spread(side: Side) -> IterationSpread:
+def iteration_spread(side: Side) -> IterationSpread:
     """The middle half of the iterations of a side that is compared per iteration; percentiles are interpolated."""
     taken = iterations(side.profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
     if taken.len() < MIN_SPREAD:
@@ -504,7 +504,7 @@ def verdict_sentence(sides: Sides, figures: Sequence[Figure], *, gpu: str | None
         figures: From `tui.analysis.compare.headline.headline`.
         gpu: The name of the GPU, as the user gives it.
     """
-    judgment = judged(figures, DEFAULT_PCT)
+    judgment = judge(figures, DEFAULT_PCT)
     if judgment is None or (sides.in_part and not sides.per_iteration):
         return ""
     figure = judgment.figure

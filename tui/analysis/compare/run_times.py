@@ -113,7 +113,7 @@ def _whole_run_times(profile: Profile) -> list[pl.DataFrame]:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ConfidenceInterval:
     """A median (the mean of those of several runs), and between what it lies with a certainty of `LEVEL`."""
 
     median: float
@@ -127,10 +127,10 @@ class Change:
 
     what: str
     name: str
-    baseline: Interval
+    baseline: ConfidenceInterval
     """Nanoseconds."""
-    candidate: Interval
-    change_pct: Interval
+    candidate: ConfidenceInterval
+    change_pct: ConfidenceInterval
     """In per cent of the baseline."""
     share: float
     """Of the GPU time, on the side where it is larger; of times that are no such work 1."""
@@ -142,7 +142,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Two sets of runs."""
 
     runs: tuple[int, int]
@@ -184,7 +184,7 @@ class Comparison:
         return Outcome.PASS if changed else Outcome.NO_CHANGE
 
 
-def compared(baseline: pl.DataFrame, candidate: pl.DataFrame) -> Comparison | None:
+def compare_runs(baseline: pl.DataFrame, candidate: pl.DataFrame) -> RunComparison | None:
     """Compare two sets of runs, each as `SCHEMA`; None where they have no time in common.
 
     Per iteration where every run of both has iterations, else of whole runs.
@@ -217,7 +217,7 @@ def compared(baseline: pl.DataFrame, candidate: pl.DataFrame) -> Comparison | No
     )
     runs = (len(_runs(both[0])), len(_runs(both[1])))
     samples = (counts[0], counts[1])
-    return Comparison(runs, samples, per_iteration, tuple(totals), tuple(work), common_pct, (gone, new))
+    return RunComparison(runs, samples, per_iteration, tuple(totals), tuple(work), common_pct, (gone, new))
 
 
 def _runs(side: pl.DataFrame) -> list[int]:
@@ -375,7 +375,7 @@ def _change(
         shares = [1 / len(baseline), 1 / len(candidate)]
         error = [noise.deviation * part**0.5 * _quantile(noise.freedom) for part in (*shares, sum(shares))]
         ratio = _around(1 + change / 100, error[2])
-        changed = Interval(change, 100 * (ratio.low - 1), 100 * (ratio.high - 1))
+        changed = ConfidenceInterval(change, 100 * (ratio.low - 1), 100 * (ratio.high - 1))
         return Change(what, name, _around(before, error[0]), _around(now, error[1]), changed, share)
     one, other = _medians(baseline, SEED), _medians(candidate, SEED + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -392,9 +392,9 @@ def _change(
     )
 
 
-def _around(value: float, error: float) -> Interval:
+def _around(value: float, error: float) -> ConfidenceInterval:
     """A value and its interval, of the same size as a share on both sides."""
-    return Interval(value, float(value * np.exp(-error)), float(value * np.exp(error)))
+    return ConfidenceInterval(value, float(value * np.exp(-error)), float(value * np.exp(error)))
 
 
 def _median(runs: Sequence[Floats]) -> float:
@@ -413,14 +413,14 @@ def _quantile(freedom: float) -> float:
     return STUDENT[whole - 1] if whole <= len(STUDENT) else NORMAL + 1.6 / freedom
 
 
-def _interval(median: float, replicates: Floats, widening: float) -> Interval:
+def _interval(median: float, replicates: Floats, widening: float) -> ConfidenceInterval:
     edge = 100 * (1 - LEVEL) / 2
     if np.isinf(median):  # of a time that was 0
-        return Interval(median, median, median)
+        return ConfidenceInterval(median, median, median)
     with np.errstate(invalid="ignore"):  # between two that are infinite
         low, high = np.nan_to_num(np.percentile(replicates, [edge, 100 - edge]), nan=np.inf, posinf=np.inf)
     below, above = max(0.0, median - float(low)), max(0.0, float(high) - median)
-    return Interval(median, median - widening * below, median + widening * above)
+    return ConfidenceInterval(median, median - widening * below, median + widening * above)
 
 
 def _medians(runs: Sequence[Floats], seed: int) -> Floats:

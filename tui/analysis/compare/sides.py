@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.iterations.chosen_iterations import aggregated
+from tui.analysis.iterations.chosen_iterations import select_iterations
 from tui.analysis.iterations.iteration_table import iterations, sources, with_iterations
 from tui.analysis.sessions import replayed_sessions, without_sessions
 from tui.fmt import brief_duration
@@ -111,7 +111,7 @@ def _in_iterations(label: str, profile: Profile) -> Side:
     counted = iterations(profile).drop_nulls("iteration")
     first = counted["iteration"].min()
     assert isinstance(first, int), "there are iterations"
-    part = aggregated(profile, Aggregation(first=first, key=profile.aggregation.key))
+    part = select_iterations(profile, Aggregation(first=first, key=profile.aggregation.key))
     counts = counted.group_by("session").len().sort("session")
     left = int(profile["activities"]["duration_ns"].sum()) - int(part["activities"]["duration_ns"].sum())
     return Side(label, part, tuple(counts.iter_rows()), profile, left)
@@ -155,7 +155,7 @@ def two_sessions(profile: Profile, baseline: int, candidate: int, shown: Aggrega
     names = [PurePath(sources[number] or "").name if ranks[number] is None else "" for number in numbers]
     if "" in names or names[0] == names[1]:
         names = [_session(number, ranks[number]) for number in numbers]
-    one, other = (aggregated(profile.only_session(number), shown) for number in numbers)
+    one, other = (select_iterations(profile.only_session(number), shown) for number in numbers)
     return sides(one, other, (names[0] + of, names[1] + of))
 
 
@@ -170,8 +170,8 @@ def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) 
         ProftuiError: There are no such iterations.
     """
     return sides(
-        aggregated(profile, baseline),
-        aggregated(profile, candidate),
+        select_iterations(profile, baseline),
+        select_iterations(profile, candidate),
         (baseline.words or "all iterations", candidate.words),
     )
 
@@ -179,13 +179,13 @@ def two_ranges(profile: Profile, baseline: Aggregation, candidate: Aggregation) 
 def two_inputs(baseline: Profile, candidate: Profile) -> Sides:
     """Two profiles that were read, called by their files and by the iterations that are shown of them."""
     labels = [
-        f"{name_of(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}"
+        f"{profile_label(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}"
         for side in (baseline, candidate)
     ]
     return sides(baseline, candidate, (labels[0], labels[1]))
 
 
-def name_of(profile: Profile) -> str:
+def profile_label(profile: Profile) -> str:
     """What a profile is called: the name of its file, or how many there are."""
     if len(profile.sources) == 1:
         return "standard input" if profile.sources[0] == "-" else PurePath(profile.sources[0]).name

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.api_calls import api
-from tui.analysis.capabilities import missing
+from tui.analysis.capabilities import missing_needs
 from tui.analysis.devices import device_facts, session_vendor
 from tui.analysis.expert.in_use import InUse
 from tui.analysis.expert.words import total
@@ -248,7 +248,7 @@ class Case:
     @cached_property
     def missing(self) -> Mapping[str, str]:
         """What it does not record: the sentence for each need, by name."""
-        return {need.name: need.missing for need in missing(self.profile)}
+        return {need.name: need.missing for need in missing_needs(self.profile)}
 
     @cached_property
     def resolution_ns(self) -> int:

@@ -551,7 +551,7 @@ def leads(findings: pl.DataFrame) -> pl.DataFrame:
     ).drop("of_cause")
 
 
-def summary(findings: pl.DataFrame) -> str:
+def findings_summary(findings: pl.DataFrame) -> str:
     """How many causes were found by severity, and how many rules do not apply or are clean, in words."""
     severities = leads(findings)["severity"].to_list()
     parts = [

@@ -298,10 +298,11 @@ def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:
     return tuple(found)
 
 
-def phases_of(names: pl.Series) -> npt.NDArray[np.int8]:
+def host_phases_of_names(names: pl.Series) -> npt.NDArray[np.int8]:
     """The `HostPhase` of each name.
 
-    >>> phases_of(pl.Series(["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "aten::mm"])).tolist()
+    >>> names = pl.Series(["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "aten::mm"])
+    >>> host_phases_of_names(names).tolist()
     [1, 0]
     """
     text = names.cast(pl.String).fill_null("").str.slice(0, NAME_LIMIT)
@@ -326,7 +327,7 @@ def phases_in(*frames: pl.DataFrame) -> dict[HostPhase, IntervalSet]:
     found: dict[HostPhase, IntervalSet] = {}
     for frame in frames:
         rows = frame.select("name", "start_ns", "duration_ns").drop_nulls(["start_ns", "duration_ns"])
-        phases = classify_values(rows["name"], phases_of)
+        phases = classify_values(rows["name"], host_phases_of_names)
         for phase in (HostPhase.DATALOADER, HostPhase.IO):
             chosen = rows.filter(pl.Series(phases == phase))
             if chosen.height:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
+def select_iterations(profile: Profile, wanted: Aggregation) -> Profile:
     """The profile of the iterations that were chosen.
 
     GPU work is of the iteration that it was launched in, as far as that is known; calls, ops, ranges and allocations
@@ -65,7 +65,7 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     return replace(whole, frames=frames, steps=steps, aggregation=chosen, all_iterations=of_all)
 
 
-def words(profile: Profile) -> str:
+def iterations_in_words(profile: Profile) -> str:
     """Which iterations a profile is of, for people; empty where all are, as recorded or found.
 
     Such as ``iterations 3:7`` and ``iterations 3:7 by the key global_step``.

@@ -18,7 +18,7 @@ from tui.analysis.gpu_time.timelines import LATE_NS, timelines
 from tui.analysis.grouping import group_rows, unique_values
 from tui.analysis.iterations.keys import Key, find_key, key_cut
 from tui.analysis.iterations.repeating_pattern import found_cut
-from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, rows_of, table_of
+from tui.analysis.iterations.segments import NO_PHASE, OUTSIDE, RECORDED, iteration_at, table_of, take_rows
 from tui.analysis.memo import once_per_profile, store_result
 from tui.model.columns import ColumnKind, columns
 from tui.model.profile import column_view, rows_of_session
@@ -386,7 +386,7 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
     cut_any = False
     for session in sorted(set(timed["session"].to_list()) - own):
         rows = np.flatnonzero((work["session"] == session).to_numpy())
-        part = rows_of(work, rows)
+        part = take_rows(work, rows)
         calls = rows_of_session(profile["api_calls"], session)
         cut, phases = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
         parts.append(

@@ -19,7 +19,7 @@ from tui.analysis.iterations.segments import (
     WHOLE,
     Cut,
     launch_times,
-    phases_of,
+    phase_of_activities,
     rising,
 )
 from tui.fmt import count
@@ -170,7 +170,7 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
     gpu, cpu = (_of_work if key.frame == "activities" else _of_cpu)(profile, session, key, work, calls)
     if not len(gpu):
         return Cut.whole_run(f"{key.words} does not run here"), np.zeros(work.height, np.int64)
-    phases = phases_of(work, calls, gpu, cpu)
+    phases = phase_of_activities(work, calls, gpu, cpu)
     launches = np.bincount(phases[phases != NO_PHASE], minlength=len(gpu) + 1)
     left = len(gpu) > 1 and launches[0] < launches[1:-1].min()
     kinds = np.full(len(gpu) + 1, PHASES.index(WHOLE))

@@ -18,9 +18,9 @@ from tui.analysis.iterations.segments import (
     WHOLE,
     Cut,
     launch_times,
-    phases_of,
+    phase_of_activities,
     rising,
-    rows_of,
+    take_rows,
 )
 from tui.fmt import count
 
@@ -395,7 +395,7 @@ def _phases(work: pl.DataFrame, calls: pl.DataFrame, cut: Cut, rows: Ints, place
     phases[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
     if len(rows) < work.height:
         others = np.delete(np.arange(work.height), rows)
-        phases[others] = phases_of(work[others], calls, cut.gpu_edges, cut.cpu_edges)
+        phases[others] = phase_of_activities(work[others], calls, cut.gpu_edges, cut.cpu_edges)
     return phases
 
 
@@ -426,14 +426,14 @@ def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Int
         & (work["kind"] != "um")
     )
     rows = np.flatnonzero(own.to_numpy())
-    start = rows_of(work.select("start_ns"), rows)["start_ns"].to_numpy()
+    start = take_rows(work.select("start_ns"), rows)["start_ns"].to_numpy()
     return rows if (start[1:] >= start[:-1]).all() else rows[np.argsort(start, kind="stable")]
 
 
 def _of_stream(work: pl.DataFrame, device: int | None, stream: int | None) -> tuple[Ints, pl.DataFrame]:
     """The rows of a stream, and its launches in order of start."""
     rows = _in_order(work, device, stream)
-    return rows, rows_of(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
+    return rows, take_rows(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
 
 
 def _launches(main: pl.DataFrame) -> tuple[Ints, Ints, Ints] | None:

@@ -64,7 +64,7 @@ class Cut:
         )
 
 
-def rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
+def take_rows(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
     """Some rows of a frame, given in rising order; without a copy where they lie one after the other."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return frame.slice(int(rows[0]), len(rows))
@@ -93,7 +93,7 @@ def rising(times: pl.Series) -> Ints | None:
     return numbers if (numbers[1:] > numbers[:-1]).all() else None
 
 
-def phases_of(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> Ints:
+def phase_of_activities(work: pl.DataFrame, calls: pl.DataFrame, gpu_edges: Ints, cpu_edges: Ints | None) -> Ints:
     """The phase of each activity: by its launch where that and the edges of launches are known, else by its start.
 
     Args:

@@ -23,9 +23,9 @@ from tui.analysis.ops.op_trees import (
     first_tree,
     layer_places,
     nodes_of_activities,
-    of_activities,
-    or_null,
+    nullable_rows,
     range_places,
+    tree_of_activities,
     type_places,
 )
 from tui.analysis.ops.op_type_rules import op_rules
@@ -57,7 +57,7 @@ FLAME: Final = TableSpec(
 )
 
 
-def around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
+def nodes_around(rows: pl.DataFrame, row: int) -> pl.DataFrame:
     """A node with all that lies above and below it, as the chart draws them when it is zoomed into.
 
     Args:
@@ -84,7 +84,7 @@ def _of_ops(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Pr
     """The places of activities, from those of recorded ops; inferred ops lie in their kind of work."""
 
     def of(profile: Profile) -> tuple[pl.Series, pl.Series]:
-        rows = or_null(op_row_of_activities(profile))
+        rows = nullable_rows(op_row_of_activities(profile))
         recorded = places(profile).cast(NAME).gather(rows)
         instances = inferred_instances(profile)
         op_type = instances["op_type"].cast(pl.String)
@@ -92,7 +92,7 @@ def _of_ops(places: Callable[[Profile], pl.Series], around: str) -> Callable[[Pr
         inferred = pl.select(
             pl.concat_str(*([pl.lit(around)] if around else []), kind, separator=SEPARATOR)
         ).to_series()
-        inferred = inferred.cast(NAME).gather(or_null(instance_of_activities(profile)))
+        inferred = inferred.cast(NAME).gather(nullable_rows(instance_of_activities(profile)))
         op, _node = nodes_of_activities(profile)
         return pl.select(pl.coalesce(recorded, inferred)).to_series(), op.cast(NAME)
 
@@ -114,7 +114,7 @@ def _iteration_places(profile: Profile) -> pl.Series:
     """For each activity its iteration, and the part of the training step that its op belongs to."""
     activities = profile["activities"]
     part = passes(profile)["pass"].cast(pl.String).str.strip_suffix("_gpu_ns")
-    part = part.gather(or_null(op_row_of_activities(profile)))
+    part = part.gather(nullable_rows(op_row_of_activities(profile)))
     number = activities["iteration"]
     iteration = pl.when(number.is_null()).then(pl.lit("(no iteration)")).otherwise(pl.format("iteration {}", number))
     return pl.select(pl.concat_str(iteration, part, separator=SEPARATOR, ignore_nulls=True)).to_series()
@@ -131,8 +131,8 @@ def _stack_places(profile: Profile) -> pl.Series:
         missing = level[numbers[level] == NONE]
         numbers[missing] = numbers[tree.parent[missing]]
     places = texts.str.split(";").list.reverse().list.join(SEPARATOR)
-    of_op = places.gather(or_null(numbers)) if len(numbers) else pl.Series([], dtype=pl.String)
-    return of_op.gather(or_null(op_row_of_activities(profile))).fill_null("(no call stack)")
+    of_op = places.gather(nullable_rows(numbers)) if len(numbers) else pl.Series([], dtype=pl.String)
+    return of_op.gather(nullable_rows(op_row_of_activities(profile))).fill_null("(no call stack)")
 
 
 def _no_iterations(profile: Profile) -> str:
@@ -157,14 +157,14 @@ GROUPINGS: Final = (
     FlameGrouping(
         "iteration",
         "by iteration and phase",
-        lambda profile: of_activities(profile, _iteration_places(profile)),
+        lambda profile: tree_of_activities(profile, _iteration_places(profile)),
         _no_iterations,
         _of_launches(_iteration_places),
     ),
     FlameGrouping(
         "stack",
         "by CPU call stack",
-        lambda profile: of_activities(profile, _stack_places(profile)),
+        lambda profile: tree_of_activities(profile, _stack_places(profile)),
         _no_stacks,
         _of_launches(_stack_places),
     ),
@@ -321,7 +321,7 @@ def _kernels(profile: Profile, grouping: FlameGrouping, nodes: pl.DataFrame) -> 
     )
 
 
-def matching(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
+def matching_nodes(rows: pl.DataFrame, text: str) -> tuple[pl.Series, int]:
     """The nodes whose name holds a text, and the GPU time of all of them, each counted once.
 
     Args:

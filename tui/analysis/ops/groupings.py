@@ -15,7 +15,7 @@ from tui.analysis.durations import share, total, untimed_calls, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops import op_instances as instances
 from tui.analysis.ops.op_attribution import op_row_of_activities, recorded_sessions, rows_of_ops, unattributed_reason
-from tui.analysis.ops.op_costs import NO_OP, by_name, op_instances, recorded_ops
+from tui.analysis.ops.op_costs import NO_OP, costs_by_name, op_instances, recorded_ops
 from tui.analysis.ops.op_type_rules import UNKNOWN, OpTypeRule, classify
 from tui.analysis.ops.ops_by_name import inferred_ops
 from tui.analysis.ops.work_groups import (
@@ -298,8 +298,8 @@ def shape_groups(profile: Profile) -> WorkGroups:
 def by_shapes(profile: Profile) -> pl.DataFrame:
     """What the recorded ops cost by session, name, input shapes and data types; largest GPU time first.
 
-    Columns: those of `tui.analysis.ops.op_costs.by_name`, op_type, time_pct. GPU work without an op has a row for each
-    reason, that of sessions which record no ops one row: ``gpu_self_ns`` adds up to all GPU time.
+    Columns: those of `tui.analysis.ops.op_costs.costs_by_name`, op_type, time_pct. GPU work without an op has a row
+    for each reason, that of sessions which record no ops one row: ``gpu_self_ns`` adds up to all GPU time.
     """
     known = recorded_ops(profile)
     types = known.filter(pl.col("why_no_op").is_null()).select("session", "op", "op_type")
@@ -317,7 +317,7 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
             pl.col("line").min(),
         )
     )
-    rows = by_name(profile, "input_shapes", "dtype").join(types, on=["session", "op"], how="left")
+    rows = costs_by_name(profile, "input_shapes", "dtype").join(types, on=["session", "op"], how="left")
     return (
         pl.concat([rows, rest, others], how="diagonal_relaxed")
         .with_columns(share("gpu_self_ns"))

@@ -69,7 +69,7 @@ def op_row_of_activities(profile: Profile) -> Ints:
     return np.where((rows != NONE) & same, rows, NONE)
 
 
-def names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
+def op_names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
     """The name of the op at each row; null for `NONE`."""
     numbers = pl.Series(rows)
     return ops["name"].gather(numbers.set(numbers == NONE, None).cast(pl.UInt32)).alias("op")
@@ -92,7 +92,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     """
     sessions = recorded_sessions(profile)
     activities = profile["activities"] if len(sessions) else profile["activities"].clear()
-    names = names_at(profile["ops"], op_row_of_activities(profile) if len(sessions) else np.zeros(0, np.int64))
+    names = op_names_at(profile["ops"], op_row_of_activities(profile) if len(sessions) else np.zeros(0, np.int64))
     single = (
         activities.lazy()
         .select("session", "kind", "name", "short_name", "duration_ns", "op_join", "uses_tensor_core", "line")

@@ -442,7 +442,7 @@ RECORDED: Final[Mapping[str, Any]] = MappingProxyType(
 """The columns of `recorded_ops`."""
 
 
-def by_name(profile: Profile, *also: str) -> pl.DataFrame:
+def costs_by_name(profile: Profile, *also: str) -> pl.DataFrame:
     """What the recorded ops cost by session and name, and by further columns of ``ops`` (``input_shapes``).
 
     Columns: session, op (the name), what was asked for, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
@@ -513,8 +513,8 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     """Recorded ops by name, and the GPU work that has no op by its reason; largest GPU time first.
 
     Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
-    gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, timed_calls, launches, untimed_launches (as `by_name`),
-    kernels (distinct names of what it launched itself), tc_eligible
+    gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, timed_calls, launches, untimed_launches
+    (as `costs_by_name`), kernels (distinct names of what it launched itself), tc_eligible
     (`tui.analysis.tensor_core_efficiency.eligible_ops`, of any of its calls), uses_tensor_core (whether any of its own
     kernels does), dtype, stack, op_source, line. ``why_no_op`` is why work has no op, null for ops.
 
@@ -542,7 +542,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     of_kernels = of_kernels.join(groups, on=["session", "op", "why_no_op"], how="left", nulls_equal=True)
     classes = op_classes(profile).rename({"direction": "named_direction"})
     ops = (
-        by_name(profile)
+        costs_by_name(profile)
         .join(classes, on=["session", "op"], how="left")
         .join(of_kernels.filter(pl.col("op").is_not_null()), on=["session", "op"], how="left")
         .with_columns(

@@ -17,7 +17,7 @@ from tui.analysis.ops.inferred_ops import NO_INSTANCE, inferred_instances, insta
 from tui.analysis.ops.op_attribution import (
     WITHOUT_OP,
     classified_work,
-    names_at,
+    op_names_at,
     op_row_of_activities,
     op_tree,
     recorded_sessions,
@@ -399,7 +399,7 @@ def _work_of(profile: Profile, *, session: int, op: str | None, why_no_op: str |
     else:
         wanted = pl.Series(_within(profile, session, op)[rows] & (rows != NONE)) if ops.height else pl.Series(rows == 0)
     found = (wanted & (activities["session"] == session)).arg_true()
-    return activities[found].with_columns(names_at(ops, rows[found.to_numpy()]))
+    return activities[found].with_columns(op_names_at(ops, rows[found.to_numpy()]))
 
 
 def _within(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:

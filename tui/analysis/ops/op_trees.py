@@ -239,7 +239,7 @@ _AT_ONCE: Final = 1 << 20
 """Launches that are examined together."""
 
 
-def chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
+def place_chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
     """The place that each row is: the names of the rows around it and its own; and those places as texts by number.
 
     Number 0 is no place at all. One step is taken for each different place, not for each row.
@@ -402,7 +402,7 @@ def by_caller(profile: Profile) -> pl.DataFrame:
 def caller_places(profile: Profile) -> pl.Series:
     """For each recorded op the place of the ops that called it."""
     tree = op_tree(profile["ops"])
-    texts, chain = chains(tree, recorded_leaves(profile)["node"])
+    texts, chain = place_chains(tree, recorded_leaves(profile)["node"])
     around = np.where(tree.parent == NONE, 0, chain[tree.parent]) if len(chain) else chain
     return texts.gather(pl.Series(around, dtype=pl.UInt32))
 
@@ -424,7 +424,7 @@ def type_places(profile: Profile) -> pl.Series:
 @once_per_profile(*_FRAMES)
 def by_range(profile: Profile) -> pl.DataFrame:
     """GPU work in the NVTX ranges and annotations that its launches lie in, outermost first."""
-    return of_activities(profile, range_places(profile), by_totals=True)
+    return tree_of_activities(profile, range_places(profile), by_totals=True)
 
 
 def range_places(profile: Profile) -> pl.Series:
@@ -443,14 +443,14 @@ def range_places(profile: Profile) -> pl.Series:
         work = with_launch(activities[rows].select("correlation"), calls)
         nesting = nest(here)
         found = enclosing_rows(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])
-        texts, chain = chains(forest_of(nesting.parent), here["name"])
+        texts, chain = place_chains(forest_of(nesting.parent), here["name"])
         inside = found.is_not_null()
         labels = texts.gather(pl.Series(chain[found.filter(inside).to_numpy()], dtype=pl.UInt32))
         place = place.scatter(pl.Series(rows, dtype=pl.UInt32).filter(inside), labels)
     return place
 
 
-def of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
+def tree_of_activities(profile: Profile, place: pl.Series, *, by_totals: bool = False) -> pl.DataFrame:
     """The tree of GPU work by places of its own, in which ops are by name, or by what their kernels do.
 
     Args:
@@ -512,15 +512,15 @@ def _totals_in_ranges(profile: Profile) -> pl.DataFrame:
 def nodes_of_activities(profile: Profile) -> tuple[pl.Series, pl.Series]:
     """For each activity its op, recorded or inferred (null where there is none), and what it is called in trees."""
     ops, activities, instances = profile["ops"], profile["activities"], inferred_instances(profile)
-    named = ops["name"].cast(pl.String).gather(or_null(op_row_of_activities(profile)))
-    inferred = instances["op"].gather(or_null(instance_of_activities(profile)))
+    named = ops["name"].cast(pl.String).gather(nullable_rows(op_row_of_activities(profile)))
+    inferred = instances["op"].gather(nullable_rows(instance_of_activities(profile)))
     recorded = activities["session"].is_in(recorded_sessions(profile).implode())
     rest = pl.when(recorded).then(pl.lit("(no op)")).otherwise(pl.lit(UNATTRIBUTED))
     op = pl.select(pl.coalesce(named, inferred)).to_series()
     return op, pl.select(pl.coalesce(op, rest)).to_series()
 
 
-def or_null(rows: Ints) -> pl.Series:
+def nullable_rows(rows: Ints) -> pl.Series:
     """Row numbers, null where there is none."""
     numbers = pl.Series(rows)
     return numbers.set(numbers == NONE, None).cast(pl.UInt32)
@@ -529,13 +529,13 @@ def or_null(rows: Ints) -> pl.Series:
 @once_per_profile(*_FRAMES)
 def by_layer(profile: Profile) -> pl.DataFrame:
     """Inferred ops in the layers of the network that they belong to."""
-    return of_activities(profile, layer_places(profile))
+    return tree_of_activities(profile, layer_places(profile))
 
 
 def layer_places(profile: Profile) -> pl.Series:
     """For each activity the layer of its inferred op."""
     instances = inferred_instances(profile)
-    return instances["layer"].gather(or_null(instance_of_activities(profile))).fill_null("(no layer)")
+    return instances["layer"].gather(nullable_rows(instance_of_activities(profile))).fill_null("(no layer)")
 
 
 @dataclass(frozen=True, slots=True)

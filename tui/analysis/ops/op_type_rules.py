@@ -62,7 +62,7 @@ class Rules:
         return self.groups.get(op_type, op_type)
 
 
-def user_rules_path() -> Path:
+def op_type_rules_path() -> Path:
     """Where a user's own rules are looked for."""
     return user_path(SHIPPED)
 
@@ -73,14 +73,14 @@ def op_rules() -> Rules:
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    return rules_with_users(SHIPPED, user_rules_path(), parse_rules, _merged)
+    return rules_with_users(SHIPPED, op_type_rules_path(), parse_op_type_rules, _merged)
 
 
 def _merged(own: Rules, shipped: Rules) -> Rules:
     return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups}, (*own.op_rules, *shipped.op_rules))
 
 
-def parse_rules(text: str, source: str) -> Rules:
+def parse_op_type_rules(text: str, source: str) -> Rules:
     """Read rules from TOML.
 
     Args:

@@ -250,10 +250,10 @@ def ops(profile: Profile) -> pl.DataFrame:
     Where no session records ops, these are `inferred_ops`. Else they are `recorded_ops`, `printed_ops`, and those that
     are inferred for the other sessions with the same columns: of them only GPU time and launches are known.
     """
-    return by_name(profile) if has_recorded_ops(profile) else inferred_ops(profile)
+    return all_ops_by_name(profile) if has_recorded_ops(profile) else inferred_ops(profile)
 
 
-def by_name(profile: Profile) -> pl.DataFrame:
+def all_ops_by_name(profile: Profile) -> pl.DataFrame:
     """Ops of every session with the columns of `recorded_ops`, whether they are recorded or inferred."""
     inferred = inferred_ops(profile).select(
         "session",

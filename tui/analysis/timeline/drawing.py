@@ -64,7 +64,7 @@ def bins(lane: Lane, edges: Ints) -> Bins:
     return Bins(busy, looks, count, of_kinds)
 
 
-def spanning(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
+def spanning_items(lane: Lane, edges: Ints, looks: Kinds) -> Ints:
     """For each slice the item of its look that is active from its begin to its end; `NOTHING` where there is none.
 
     Of several it is the latest started. Only the last `MAX_OVERLAPPING` that started before a slice are examined.
@@ -233,7 +233,7 @@ def lane_cells(
     levels = np.where(found.looks == NOTHING, 0, np.clip(-(-8 * found.busy_ns // cells), 1, 8))
     texts: list[str] = _TABLES[signs][found.looks, levels].tolist()
     solid = np.zeros(len(texts), np.bool_)
-    items = spanning(lane, edges, found.looks)
+    items = spanning_items(lane, edges, found.looks)
     if name is not None:
         for first, last in _runs(items):
             look = ItemKind(int(lane.looks[items[first]]))
@@ -295,16 +295,16 @@ def legend(lanes: Iterable[Lane], signs: Signs = Signs.PATTERNS) -> list[tuple[I
     return [(look, "█", words) for words, look in by_title.items()]
 
 
-def in_short(glyphs: str) -> str:
+def glyph_range(glyphs: str) -> str:
     """Some glyphs, or the first and the last of many.
 
-    >>> in_short("◦○●"), in_short("▁▂▃▄▅▆▇█")
+    >>> glyph_range("◦○●"), glyph_range("▁▂▃▄▅▆▇█")
     ('◦○●', '▁…█')
     """
     return glyphs if len(glyphs) <= SHOWN_GLYPHS else f"{glyphs[0]}…{glyphs[-1]}"
 
 
-def other_signs() -> list[tuple[str, str]]:
+def other_symbols() -> list[tuple[str, str]]:
     """The other signs of the timeline, and what they mean."""
     return [
         (

@@ -159,7 +159,7 @@ class Segments:
         return found
 
 
-def segments_of(starts: Ints, ends: Ints, looks: Kinds) -> Segments:
+def disjoint_segments(starts: Ints, ends: Ints, looks: Kinds) -> Segments:
     """Segments in order that do not overlap."""
     kinds = np.flatnonzero(np.bincount(looks, minlength=1)).astype(np.int8) if len(looks) else np.zeros(0, np.int8)
     of_kind = np.zeros(int(kinds.max(initial=0)) + 1, np.int8)
@@ -193,16 +193,16 @@ def flattened(
     """
     reached = np.maximum.accumulate(ends) if len(ends) else ends
     if not len(starts) or not (reached[:-1] - starts[1:] >= resolution_ns).any():
-        return segments_of(starts, ends, looks)
+        return disjoint_segments(starts, ends, looks)
     if resolution_ns > 1 or not before:
-        return segments_of(*_segment_parts(starts, ends, looks, resolution_ns))
+        return disjoint_segments(*_segment_parts(starts, ends, looks, resolution_ns))
     found = [
         _by_importance(starts[part], ends[part], looks[part], before) for part in _parts_between_pauses(starts, reached)
     ]
     del reached
     joined = [np.concatenate(values) for values in zip(*found, strict=True)]
     del found
-    return segments_of(*joined)
+    return disjoint_segments(*joined)
 
 
 def _parts_between_pauses(starts: Ints, reached: Ints) -> Iterator[slice]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.analysis.timeline.lanes import Lane
-    from tui.analysis.timeline.shown import Shown
+    from tui.analysis.timeline.shown import ShownLanes
     from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class LaneActivity:
     """What a lane did between two moments."""
 
     busy_ns: int
@@ -79,12 +79,12 @@ def main_item(lane: Lane, first_ns: int, last_ns: int) -> int | None:
     return int(items[np.argmax(taken)])
 
 
-def between(lane: Lane, first_ns: int, last_ns: int) -> Between:
+def lane_activity(lane: Lane, first_ns: int, last_ns: int) -> LaneActivity:
     """What a lane did between two moments."""
     edges = np.array([first_ns, last_ns], np.int64)
     busy = lane.segments.until(edges).sum(axis=1)
     begun = np.searchsorted(lane.starts, edges, side="left")
-    return Between(int(busy[1] - busy[0]), int(begun[1] - begun[0]))
+    return LaneActivity(int(busy[1] - busy[0]), int(begun[1] - begun[0]))
 
 
 def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> TimeInterval | None:
@@ -112,7 +112,7 @@ def _ranges_with_gaps(lane: Lane, here: int, step: int, least_ns: int) -> Iterat
         yield max(low, first), min(high, first + GAP_BLOCK)
 
 
-def longest_gaps(lane: Lane, count: int) -> list[TimeInterval]:
+def longest_lane_gaps(lane: Lane, count: int) -> list[TimeInterval]:
     """The longest gaps of a lane, the longest first, the earlier of equals first."""
     starts, ends = lane.gaps()
     lengths = ends - starts
@@ -139,7 +139,7 @@ def names_around(profile: Profile, lane: Lane, gap: TimeInterval) -> tuple[str, 
     first = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
     after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))
     before = first + int(np.flatnonzero(lane.ends[first:after] == gap.start_ns)[-1])
-    return name_of(profile, lane, before), name_of(profile, lane, after)
+    return item_name(profile, lane, before), item_name(profile, lane, after)
 
 
 def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int | None:
@@ -150,7 +150,7 @@ def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int 
     return next(of_it, None)
 
 
-def place_of(profile: Profile, lane: Lane, row: int) -> int | None:
+def item_of_row(profile: Profile, lane: Lane, row: int) -> int | None:
     """Where in a lane a row of its frame is; None where it is not in it."""
     start = profile[lane.frame]["start_ns"][row]
     if start is None:
@@ -160,17 +160,17 @@ def place_of(profile: Profile, lane: Lane, row: int) -> int | None:
     return first + int(found[0]) if len(found) else None
 
 
-def places_of(profile: Profile, lanes: Sequence[Lane], frame: str, rows: Sequence[int]) -> list[tuple[int, int]]:
+def items_of_rows(profile: Profile, lanes: Sequence[Lane], frame: str, rows: Sequence[int]) -> list[tuple[int, int]]:
     """The lanes that rows of a frame are in and where in them, those of single streams first."""
     found = []
     for number, lane in enumerate(lanes):
         if lane.frame == frame:
-            places = [place_of(profile, lane, row) for row in rows]
+            places = [item_of_row(profile, lane, row) for row in rows]
             found += [(number, place) for place in places if place is not None]
     return sorted(found, key=lambda place: lanes[place[0]].kind is LaneKind.GPU)
 
 
-def names_at(profile: Profile, lane: Lane, first_ns: int, last_ns: int) -> pl.DataFrame:
+def names_in_slice(profile: Profile, lane: Lane, first_ns: int, last_ns: int) -> pl.DataFrame:
     """What is active in a slice of time by name, what takes most of it first: name, count, time_ns (of the slice)."""
     items = items_at(lane, first_ns, last_ns)
     taken = np.minimum(lane.ends[items], last_ns) - np.maximum(lane.starts[items], first_ns)
@@ -185,7 +185,7 @@ def names_at(profile: Profile, lane: Lane, first_ns: int, last_ns: int) -> pl.Da
     )
 
 
-def top_of_gpus(profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> pl.DataFrame:
+def top_of_gpus(profile: Profile, shown: ShownLanes, first_ns: int, last_ns: int) -> pl.DataFrame:
     """What the GPUs ran between two moments by the ruler, by name, what took most of it first.
 
     Args:
@@ -218,7 +218,7 @@ def top_of_gpus(profile: Profile, shown: Shown, first_ns: int, last_ns: int) -> 
     )
 
 
-def name_of(profile: Profile, lane: Lane, item: int) -> str:
+def item_name(profile: Profile, lane: Lane, item: int) -> str:
     """The name of an item of a lane."""
     name = profile[lane.frame]["name"][int(lane.rows[item])]
     return "" if name is None else str(name)
@@ -282,7 +282,7 @@ class Hits:
         return (at if by > 0 else at - 1) % len(self.starts)
 
 
-def find_name(profile: Profile, shown: Shown, text: str, *, whole: bool = False) -> Hits:
+def find_name(profile: Profile, shown: ShownLanes, text: str, *, whole: bool = False) -> Hits:
     """The items whose name holds a text; a capital in it makes the case count.
 
     A lane of all streams of a GPU is left out: its items are those of the streams.
@@ -306,7 +306,7 @@ def find_name(profile: Profile, shown: Shown, text: str, *, whole: bool = False)
     return _hits(shown, matching)
 
 
-def find_critical_path(profile: Profile, shown: Shown) -> Hits:
+def find_critical_path(profile: Profile, shown: ShownLanes) -> Hits:
     """The GPU work, calls and ops on the critical paths of the iterations."""
     found = traces(base_profile(profile))
     on_path: dict[int, set[int]] = {}
@@ -336,7 +336,7 @@ def find_critical_path(profile: Profile, shown: Shown) -> Hits:
     return _hits(shown, matching)
 
 
-def _hits(shown: Shown, matching: Callable[[Lane], Flags]) -> Hits:
+def _hits(shown: ShownLanes, matching: Callable[[Lane], Flags]) -> Hits:
     """The items that are wanted, but for lanes of all streams of a GPU."""
     by_lane = {}
     for place, lane in enumerate(shown.lanes):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownLanes:
     """Lanes over the same time."""
 
     lanes: tuple[Lane, ...]
@@ -53,7 +53,7 @@ class Shown:
         return max((lane.resolution_ns for lane in self.lanes), default=1)
 
 
-def shown_lanes(profile: Profile, session: int | None = None) -> Shown:
+def shown_lanes(profile: Profile, session: int | None = None) -> ShownLanes:
     """The lanes to show.
 
     Sessions have clocks of their own. They are shown together where the input records the Unix time of the zero of each
@@ -66,7 +66,7 @@ def shown_lanes(profile: Profile, session: int | None = None) -> Shown:
     found = lanes(profile)
     sessions = tuple(sorted({lane.session for lane in found}))
     if len(sessions) < 2:
-        return Shown(found, dict.fromkeys(sessions, 0), sessions, "")
+        return ShownLanes(found, dict.fromkeys(sessions, 0), sessions, "")
     clock_origins = profile["sessions"].filter(pl.col("session").is_in(sessions)).select("session", "origin_ns")
     origins = {number: origin for number, origin in clock_origins.iter_rows() if origin is not None}
     why = "their clocks are not comparable"
@@ -74,11 +74,13 @@ def shown_lanes(profile: Profile, session: int | None = None) -> Shown:
         zero = min(origins.values())
         shifts = {number: origin - zero for number, origin in origins.items()}
         if _overlap(found, shifts):
-            return Shown(found, shifts, sessions, f"{len(sessions)} sessions, aligned by the clocks of their machines")
+            return ShownLanes(
+                found, shifts, sessions, f"{len(sessions)} sessions, aligned by the clocks of their machines"
+            )
         why = "they did not run at the same time"
     chosen = session if session in sessions else sessions[0]
     own = tuple(lane for lane in found if lane.session == chosen)
-    return Shown(own, {chosen: 0}, sessions, f"session {chosen} of {len(sessions)}: {why}")
+    return ShownLanes(own, {chosen: 0}, sessions, f"session {chosen} of {len(sessions)}: {why}")
 
 
 def _overlap(found: Sequence[Lane], shifts: Mapping[int, int]) -> bool:
@@ -105,7 +107,7 @@ def fitting_lanes(found: Sequence[Lane], room: int) -> list[int]:
     return chosen
 
 
-def title(lane: Lane) -> str:
+def lane_title(lane: Lane) -> str:
     """The full name of a lane, outside of its group."""
     if lane.on_gpu:
         gpu = f"GPU {_number(lane.device)}"
@@ -117,7 +119,7 @@ def title(lane: Lane) -> str:
     return f"{thread}{'API calls' if lane.kind is LaneKind.CALLS else lane.kind.value}{level}"
 
 
-def label(lane: Lane, above: Lane | None) -> str:
+def lane_label(lane: Lane, above: Lane | None) -> str:
     """What stands before a lane, below the lane that is drawn above it: what that shows already is left out."""
     prefix = ""
     if above is None or above.session != lane.session:
@@ -126,17 +128,17 @@ def label(lane: Lane, above: Lane | None) -> str:
         same = above.on_gpu and above.device == lane.device
     else:
         same = above.thread == lane.thread
-    whole = title(lane)
+    whole = lane_title(lane)
     if same:
         own = whole.removeprefix(f"GPU {_number(lane.device)} ").removeprefix(f"thread {lane.tid} ")
         return f"{prefix}  {own}"
     return whole
 
 
-def within(words: str, tid: int | None, cells: int) -> str:
+def fit_label(words: str, tid: int | None, cells: int) -> str:
     """The words of a lane in so many cells: what it holds stays whole, of a long thread number the end.
 
-    >>> within("thread 410982080032 API calls", 410982080032, 17), within("thread 601 ranges", 601, 12)
+    >>> fit_label("thread 410982080032 API calls", 410982080032, 17), fit_label("thread 601 ranges", 601, 12)
     ('…080032 API calls', '601 ranges')
     """
     before, thread, holds = words.partition(f"thread {tid} ")
@@ -238,7 +240,7 @@ def timeline_lanes(profile: Profile) -> pl.DataFrame:
         rows.append(
             (
                 lane.session,
-                title(lane),
+                lane_title(lane),
                 lane.kind.value,
                 lane.device,
                 lane.stream,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.analysis.timeline.lanes import Lane
-    from tui.analysis.timeline.shown import Shown
+    from tui.analysis.timeline.shown import ShownLanes
     from tui.fmt import Unit
     from tui.model.profile import Profile
 
@@ -198,10 +198,10 @@ def _written(value_ns: int, unit: Unit, step: int) -> str:
     return f"{value_ns / unit.scale:,.{decimals}f} {symbol}"
 
 
-def exactly(value_ns: int) -> str:
+def exact_time(value_ns: int) -> str:
     """A moment with all its digits.
 
-    >>> exactly(8_355_600_000), exactly(120)
+    >>> exact_time(8_355_600_000), exact_time(120)
     ('8.3556 s', '120 ns')
     """
     return distinct_times([value_ns])[0]
@@ -224,19 +224,19 @@ def distinct_times(values_ns: Sequence[int]) -> list[str]:
     return [f"{whole}{point}{rest[:decimals]} {unit.symbol}" for whole, rest in zip(wholes, rests, strict=True)]
 
 
-def to_cells(value_ns: int, cell_ns: int) -> str:
+def time_in_cell_precision(value_ns: int, cell_ns: int) -> str:
     """A time with the precision of a cell.
 
-    >>> to_cells(8_355_612_345, 20_000)
+    >>> time_in_cell_precision(8_355_612_345, 20_000)
     '8.35561 s'
-    >>> to_cells(3_769_892_000, 20_000_000)
+    >>> time_in_cell_precision(3_769_892_000, 20_000_000)
     '3.77 s'
     """
     step = 10 ** (len(str(cell_ns)) - 1)
-    return exactly((value_ns + step // 2) // step * step)
+    return exact_time((value_ns + step // 2) // step * step)
 
 
-def labeled(
+def place_labels(
     labels: Iterable[tuple[int, str]], cells: int, *, tick: str, signs: Mapping[int, str] = MappingProxyType({})
 ) -> list[str]:
     """Labels on a line, each behind a tick in its cell; one that has no room is left out, its tick stays.
@@ -247,9 +247,9 @@ def labeled(
         tick: What stands in the cell of a label.
         signs: Cells in which something else stands, which no label covers.
 
-    >>> "".join(labeled([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16, tick="|"))
+    >>> "".join(place_labels([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16, tick="|"))
     '|0 ms   |2 ms   '
-    >>> "".join(labeled([(0, "0 ms"), (8, "2 ms")], 16, tick="|", signs={3: "v"}))
+    >>> "".join(place_labels([(0, "0 ms"), (8, "2 ms")], 16, tick="|", signs={3: "v"}))
     '|  v    |2 ms   '
     """
     line = [" "] * cells
@@ -279,12 +279,12 @@ class Track:
     """For moments by the ruler the mean between each two neighboring ones, from 0 to 1 (the scale's top)."""
 
 
-def tracks(profile: Profile, shown: Shown) -> tuple[Track, ...]:
+def tracks(profile: Profile, shown: ShownLanes) -> tuple[Track, ...]:
     """The tracks that the profile feeds, for the sessions that are shown."""
     return tuple(track for make in (_utilization, _copies, _memory) for track in make(profile, shown))
 
 
-def _utilization(_: Profile, shown: Shown) -> Iterator[Track]:
+def _utilization(_: Profile, shown: ShownLanes) -> Iterator[Track]:
     """The busy share of the GPUs; of a GPU with several streams the time that any of them was busy."""
     of_gpus: dict[tuple[int, int | None], Lane] = {}
     for lane in shown.lanes:
@@ -304,7 +304,7 @@ def _utilization(_: Profile, shown: Shown) -> Iterator[Track]:
         yield Track(f"GPU utilization{several}", None, shares)
 
 
-def _copies(profile: Profile, shown: Shown) -> Iterator[Track]:
+def _copies(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
     """Bytes copied per second."""
     rows = _by_ruler(
         profile["activities"].filter(
@@ -325,7 +325,7 @@ def _copies(profile: Profile, shown: Shown) -> Iterator[Track]:
     yield Track(f"copy peak {brief_rate(most * 1e9)}", ItemKind.COPY, shares)
 
 
-def _memory(profile: Profile, shown: Shown) -> Iterator[Track]:
+def _memory(profile: Profile, shown: ShownLanes) -> Iterator[Track]:
     """Memory of the GPUs that the framework's allocator has given out, of the device that holds most."""
     rows = _by_ruler(
         profile["memory_events"].filter(
@@ -346,7 +346,7 @@ def _memory(profile: Profile, shown: Shown) -> Iterator[Track]:
     yield Track(f"allocated, peak {brief_size(most)}", None, shares)
 
 
-def _by_ruler(rows: pl.DataFrame, shown: Shown, *more: str) -> pl.DataFrame:
+def _by_ruler(rows: pl.DataFrame, shown: ShownLanes, *more: str) -> pl.DataFrame:
     """The rows of the sessions that are shown, their starts by the ruler."""
     shift = pl.col("session").replace_strict(dict(shown.shifts), default=None, return_dtype=pl.Int64)
     return rows.select("session", *more, start_ns=pl.col("start_ns") + shift).drop_nulls("start_ns")

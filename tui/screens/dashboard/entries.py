@@ -11,7 +11,7 @@ import polars as pl
 from textual.content import Content
 
 from tui.analysis.allocator import allocations, allocators, memory_devices, memory_of, memory_peak
-from tui.analysis.dashboard import Use
+from tui.analysis.dashboard import GpuTimeUse
 from tui.analysis.dashboard_facts import KINDS, definition
 from tui.analysis.expert.words import counted, percent, size
 from tui.analysis.gpu_time.breakdown import Category
@@ -195,10 +195,12 @@ def link_of_category(category: str, *, with_api: bool, with_ops: bool) -> Link |
 
 def link_of_use(use: str) -> Link:
     """To the GPU work of a use."""
-    kinds = {Use.MEMCPY: "memcpy", Use.MEMSET: "memset", Use.UNIFIED_MEMORY: "um"}
-    if (kind := kinds.get(Use(use))) is not None:
+    kinds = {GpuTimeUse.MEMCPY: "memcpy", GpuTimeUse.MEMSET: "memset", GpuTimeUse.UNIFIED_MEMORY: "um"}
+    if (kind := kinds.get(GpuTimeUse(use))) is not None:
         return Link("kernels", f"kind={kind}")
-    return link_of_tensor_cores({Use.TENSOR_CORES: "yes", Use.OTHER_KERNELS: "no"}.get(Use(use), "?"))
+    return link_of_tensor_cores(
+        {GpuTimeUse.TENSOR_CORES: "yes", GpuTimeUse.OTHER_KERNELS: "no"}.get(GpuTimeUse(use), "?")
+    )
 
 
 def link_of_op(row: Row) -> Link:
@@ -267,12 +269,12 @@ class Entry:
     """The figure that it is, where that is not the panel's own."""
 
 
-def fraction(value: float | None, most: object) -> float | None:
+def bar_fraction(value: float | None, most: object) -> float | None:
     """The length of a bar; None where it is unknown."""
     return value / most if value is not None and isinstance(most, int | float) and most else None
 
 
-def aligned(*columns: Sequence[str]) -> list[str]:
+def align_columns(*columns: Sequence[str]) -> list[str]:
     """Figures of several columns as one text a line, each column as wide as its widest."""
     widths = [max(map(len, column), default=0) for column in columns]
     return [
@@ -281,7 +283,7 @@ def aligned(*columns: Sequence[str]) -> list[str]:
     ]
 
 
-def meaning(name: str) -> list[Line]:
+def meaning_lines(name: str) -> list[Line]:
     """What a figure means, for the details."""
     known = definition(name)
     return [
@@ -303,10 +305,10 @@ def entry_details(entry: Entry, name: str) -> Details:
         text = metric(value, entry.values.get("unit")) if kind is ColumnKind.MEASURE else whole_value(kind, value)
         lines.append((known.title if known is not None else column, text, ""))
     of = entry.metric or name
-    return sections([("", lines), *([(definition(of).title, meaning(of))] if of else [])])
+    return sections([("", lines), *([(definition(of).title, meaning_lines(of))] if of else [])])
 
 
-def need_text(need: Need) -> Details:
+def need_details(need: Need) -> Details:
     """What is missing and what it would show, then how to record it."""
     gives = (f"  {plain(need.gives)}", "$text-muted")
     heading = Content.assemble((f"no {plain(need.name)}", "bold $warning"), gives)
@@ -331,7 +333,7 @@ def session_entries(whole: Profile) -> list[Entry]:
             BarRow(
                 str(row["session"]),
                 " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["short"]) if part),
-                fraction(row["gpu_ns"], most),
+                bar_fraction(row["gpu_ns"], most),
                 brief_duration(row["gpu_ns"]) if row["gpu_ns"] is not None else str(row["holds"]).partition(",")[0],
             ),
             Link(session=row["session"]),
@@ -354,7 +356,7 @@ def layer_entries(profile: Profile) -> list[Entry]:
         figures = "  ".join(brief_duration(row[name]) for name in row_of)
         label = f"{row['phase']}, {row['executor']}"
         entries.append(
-            Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), link_of_layers(row), row)
+            Entry(BarRow(label, label, bar_fraction(row["measured_ns"], most), figures), link_of_layers(row), row)
         )
     return entries
 
@@ -375,12 +377,12 @@ def memory_entries(profile: Profile) -> list[Entry]:
     for row in peaks.iter_rows(named=True):
         gpu = _gpu_of(row, several=several)
         when = brief_duration(row["peak_at_ns"]) if row["peak_at_ns"] is not None else _event_at(profile, row)
-        share = fraction(row["peak_bytes"], row["reserved_peak_bytes"])
+        share = bar_fraction(row["peak_bytes"], row["reserved_peak_bytes"])
         entries.append(Entry(BarRow(f"peak {gpu}", f"{gpu} peak ({when})", share, size(row["peak_bytes"])), link, row))
     for row in held.iter_rows(named=True):
         gpu = _gpu_of(row, several=several)
         used = f"{gpu} in use, of {size(row['reserved_bytes'])} reserved"
-        share = fraction(row["allocated_bytes"], row["reserved_bytes"])
+        share = bar_fraction(row["allocated_bytes"], row["reserved_bytes"])
         entries.append(Entry(BarRow(f"held {gpu}", used, share, size(row["allocated_bytes"])), link, row))
         if row["free_bytes"] and (apart := row["fragmentation_pct"]) is not None:
             free = f"{gpu} free memory, fragmented"
@@ -515,5 +517,5 @@ def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[
             else replace(same[0], name=", ".join(need.name for need in same), gives="", unknown="")
         )
         entries.append(Entry(BarRow(need.name, need.missing, None, ""), links[0] if links else None))
-        texts.append(need_text(need))
+        texts.append(need_details(need))
     return entries, texts

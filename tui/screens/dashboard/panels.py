@@ -16,7 +16,7 @@ from tui.analysis.dashboard_facts import definition
 from tui.fitting import cell_width, pad
 from tui.fmt import brief_value, format_value
 from tui.keys import Scope, bindings_for
-from tui.screens.dashboard.entries import Entry, entry_details, meaning
+from tui.screens.dashboard.entries import Entry, entry_details, meaning_lines
 from tui.text import plain
 from tui.widgets.charts.bar_list import BarList, SortableBarList, TextList
 from tui.widgets.charts.bars import StackedBar
@@ -479,7 +479,7 @@ def fact_details(fact: Fact) -> Details:
     return sections(
         [
             ("", [(fact.label, value, ""), ("From", fact.source, "")]),
-            (known.title, meaning(fact.name)),
+            (known.title, meaning_lines(fact.name)),
         ]
     )
 

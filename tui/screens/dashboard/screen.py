@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.events import DescendantFocus
 from textual.worker import get_current_worker
 
-from tui.analysis.dashboard import ORDERS, DashboardParts, iteration_spreads, parts
+from tui.analysis.dashboard import ORDERS, DashboardParts, dashboard_parts, iteration_spreads
 from tui.analysis.dashboard_facts import definition
 from tui.analysis.gpu_time.breakdown import busy_over_time, utilization, wall_bounds
 from tui.analysis.gpu_time.idle_gaps import busy_time
@@ -123,7 +123,7 @@ class DashboardPanels(ViewBody):
             uses=self._show_iterations,
         )
         worker = get_current_worker()
-        for show, made in zip(shows, parts(profile, gpu=gpu), strict=True):
+        for show, made in zip(shows, dashboard_parts(profile, gpu=gpu), strict=True):
             if worker.is_cancelled:
                 return
             self.app.call_from_thread(self._take, request, show, made)

@@ -13,8 +13,8 @@ from tui.labels import distinct_symbols
 from tui.screens.dashboard.entries import (
     Entry,
     Link,
-    aligned,
-    fraction,
+    align_columns,
+    bar_fraction,
     iteration_filter,
     link_of_category,
     link_of_finding,
@@ -81,7 +81,7 @@ def wall_entries(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
             BarRow(
                 row["category"],
                 row["category"],
-                fraction(row["time_ns"], most),
+                bar_fraction(row["time_ns"], most),
                 brief_duration(row["time_ns"]),
                 row["wall_pct"],
                 part=LOOK_OF[Category(row["category"])],
@@ -119,7 +119,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                 BarRow(
                     str(session),
                     f"session {session}: GPU work",
-                    fraction(on_gpu, wall),
+                    bar_fraction(on_gpu, wall),
                     f"of {brief_duration(wall)}",
                     100 * on_gpu / wall if wall else None,
                 ),
@@ -134,7 +134,7 @@ def wall_of_sessions(rows: pl.DataFrame, profile: Profile) -> list[Entry]:
                     BarRow(
                         f"{session} {row['category']}",
                         row["category"],
-                        fraction(row["time_ns"], wall),
+                        bar_fraction(row["time_ns"], wall),
                         brief_duration(row["time_ns"]),
                         row["wall_pct"],
                         part=LOOK_OF[Category(row["category"])],
@@ -162,7 +162,7 @@ def utilization_entries(devices: pl.DataFrame, *, several_sessions: bool) -> lis
                 BarRow(
                     f"{name} {word}",
                     f"{name} {word}",
-                    fraction(share, 100),
+                    bar_fraction(share, 100),
                     brief_duration(row[column]),
                     share,
                 ),
@@ -187,7 +187,7 @@ def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
             BarRow(
                 word,
                 f"{word}: iteration {row['iteration']}",
-                fraction(row["duration_ns"], most),
+                bar_fraction(row["duration_ns"], most),
                 brief_duration(row["duration_ns"]),
             ),
             link_of_iteration(row),
@@ -203,7 +203,7 @@ def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
                 BarRow(
                     "steady",
                     f"steady: {first} to {last}, mean",
-                    fraction(mean, most),
+                    bar_fraction(mean, most),
                     brief_duration(mean),
                 ),
                 Link("iterations", iteration_filter(first, last, courses[0].session)),
@@ -216,7 +216,7 @@ def iteration_entries(courses: Sequence[IterationCourse]) -> list[Entry]:
 def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
     spreads: list[dict[str, Any]] = [course.spread for course in courses]
     most = max((spread["avg_ns"] for spread in spreads), default=None)
-    figures = aligned(
+    figures = align_columns(
         [f"{count(spread['iterations'])} ×" for spread in spreads],
         [brief_duration(spread["avg_ns"]) for spread in spreads],
     )
@@ -225,7 +225,7 @@ def _means(courses: Sequence[IterationCourse]) -> list[Entry]:
             BarRow(
                 str(spread["session"]),
                 f"session {spread['session']}: mean",
-                fraction(spread["avg_ns"], most),
+                bar_fraction(spread["avg_ns"], most),
                 figure,
             ),
             Link("iterations", f"session={spread['session']}"),
@@ -261,7 +261,7 @@ def gap_entries(rows: pl.DataFrame, *, several: bool) -> list[Entry]:
                 f"{row['session']} {row['activity']}",
                 f"{_place(row) if several else ''}{_when(row) if by_iteration else row['cpu_in'] or ''}{arrow}"
                 f"{names.get(row['after'], '?')}".strip(),
-                fraction(row["duration_ns"], most),
+                bar_fraction(row["duration_ns"], most),
                 brief_duration(row["duration_ns"]),
                 row["wall_pct"],
             ),

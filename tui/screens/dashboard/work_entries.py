@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import ORDERS, REST, Use, top
+from tui.analysis.dashboard import ORDERS, REST, GpuTimeUse, top_rows
 from tui.analysis.ops.op_type_rules import UNKNOWN
 from tui.fmt import brief_duration, brief_rate, brief_size, count
 from tui.screens.dashboard.entries import (
     Entry,
     Link,
-    aligned,
-    fraction,
+    align_columns,
+    bar_fraction,
     link_of_copies,
     link_of_group,
     link_of_name,
@@ -34,7 +34,7 @@ USES: Final = "T"
 COULD: Final = "t"
 """The sign of what could and does not."""
 _LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um")
-LOOK_OF: Final[Mapping[str, str]] = dict(zip(Use, _LOOKS, strict=True))
+LOOK_OF: Final[Mapping[str, str]] = dict(zip(GpuTimeUse, _LOOKS, strict=True))
 """What each use of GPU time is drawn as."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLAIMED: Final = "unclassified"
@@ -77,10 +77,10 @@ def _top_entries(
     """
     by = counted if order == "calls" else order
     shown = order if order != "calls" else "total_ns"
-    rows = top(all_rows, by)
+    rows = top_rows(all_rows, by)
     most = rows[by].max()
     records = list(rows.iter_rows(named=True))
-    figures = aligned(
+    figures = align_columns(
         *([[_sign(row) for row in records]] if any(map(_sign, records)) else []),
         [_times(row[counted]) for row in records],
         [brief_duration(row[shown]) for row in records],
@@ -90,7 +90,7 @@ def _top_entries(
             BarRow(
                 f"{row[label]} {row.get('op_source', '')}",
                 str(row[label]),
-                fraction(row[by], most),
+                bar_fraction(row[by], most),
                 figure,
                 row["time_pct"],
                 symbol=label == "name",
@@ -121,10 +121,10 @@ def _kind(row: dict[str, Any]) -> str:
 def _times(number: int | None) -> str:
     if number is None:
         return plain(UNKNOWN_CALLS)
-    return f"{count(number)}{times_sign()}"
+    return f"{count(number)}{times_symbol()}"
 
 
-def times_sign() -> str:
+def times_symbol() -> str:
     """What stands behind how often something was."""
     return "×"
 
@@ -142,7 +142,7 @@ def ops_note(board: Dashboard, order: str) -> str:
 def counted_note(counted: str, order: str) -> str:
     """What is counted, and in order of what the lines are."""
     words = {ORDERS[1]: f"by {counted}", ORDERS[2]: "by average"}.get(order, "")
-    return ", ".join(filter(None, (f"{times_sign()} {counted}", words)))
+    return ", ".join(filter(None, (f"{times_symbol()} {counted}", words)))
 
 
 def split_entries(board: Dashboard) -> list[Entry]:
@@ -175,7 +175,7 @@ def _parts(
             BarRow(
                 row[label],
                 (words or {}).get(row[label], row[label]),
-                fraction(row["total_ns"], most),
+                bar_fraction(row["total_ns"], most),
                 brief_duration(row["total_ns"]),
                 row["time_pct"],
                 part=(looks or {}).get(row[label], place),
@@ -224,14 +224,14 @@ def copy_entries(board: Dashboard) -> list[Entry]:
         [brief_duration(row["total_ns"]) for row in records],
         [brief_rate(row["throughput"]) if row["throughput"] is not None else "" for row in records],
     ]
-    figures = aligned(*(column for column in columns if any(column)))
-    sign = times_sign()
+    figures = align_columns(*(column for column in columns if any(column)))
+    sign = times_symbol()
     return [
         Entry(
             BarRow(
                 f"{row['kind']} {row['copy_kind']}",
                 f"{_direction(row)} {sign}{count(row['calls'])}",
-                fraction(row["total_ns"], most),
+                bar_fraction(row["total_ns"], most),
                 figure,
                 kind="um" if row["kind"] == "um" else "memory",
             ),

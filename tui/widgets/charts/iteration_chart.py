@@ -56,7 +56,7 @@ _SHORT = dict(
 )
 
 
-def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:
+def iterations_summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:
     """All iterations of a session in a line: how many, how long, which are chosen, and which could be.
 
     Args:

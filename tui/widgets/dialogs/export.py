@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.options import path_exists, user_path
-from tui.output.documents import missing
+from tui.output.documents import missing_package
 from tui.output.export import FORMATS, for_clipboard, format_of, formula_warning, write
 from tui.text import plain
 from tui.widgets.app_services import copy_text
@@ -121,7 +121,7 @@ class ExportDialog(Dialog[str]):
 
     def _say_what_is_missing(self) -> None:
         """Say what has to be installed for the format, or nothing."""
-        wanting = missing(self._format.value)
+        wanting = missing_package(self._format.value)
         self._say(f"! {wanting}" if wanting else "", wrong=bool(wanting))
 
     @on(ChoiceLine.Chosen)

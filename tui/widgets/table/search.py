@@ -20,7 +20,7 @@ from tui.fitting import cell_width
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import phase_of
 from tui.query.compile import as_global_filter
-from tui.query.complete import begun, suggestion
+from tui.query.complete import best_completion, column_term
 from tui.query.parse import equals_filter, narrowed, parse
 from tui.query.texts import smart_case
 from tui.query.values import Both, Compare, Contains, Either, Node, Operator, QueryError
@@ -377,7 +377,7 @@ class SearchController:
         column = self._model.current_column()
         if column is None:
             return
-        term, hint, others = begun(column, self._model.spec.columns, self._model.frame)
+        term, hint, others = column_term(column, self._model.spec.columns, self._model.frame)
         try:
             text = narrowed(self._model.state.filter, term)
         except QueryError:
@@ -519,7 +519,7 @@ class SearchController:
             self._pane.table.move_to(row)
 
     def _complete(self, text: str) -> str | None:
-        return suggestion(text, columns=self._model.spec.columns, frame=self._model.frame)
+        return best_completion(text, columns=self._model.spec.columns, frame=self._model.frame)
 
     # --- matches and equal values ------------------------------------------------------------------------------------
 

@@ -11,10 +11,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.analysis.timeline.drawing import NOTHING, Signs, in_short, legend, whole_percent
+from tui.analysis.timeline.drawing import NOTHING, Signs, glyph_range, legend, whole_percent
 from tui.analysis.timeline.lanes import ItemKind
-from tui.analysis.timeline.shown import within
-from tui.analysis.timeline.window import exactly, labeled, ruler
+from tui.analysis.timeline.shown import fit_label
+from tui.analysis.timeline.window import exact_time, place_labels, ruler
 from tui.fitting import clip, pad
 from tui.text import plain
 from tui.widgets.charts.bars import area
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.analysis.timeline.drawing import LaneCells
-    from tui.analysis.timeline.shown import Shown
+    from tui.analysis.timeline.shown import ShownLanes
     from tui.analysis.timeline.window import Window
     from tui.widgets.timeline.view import TimelineView
 
@@ -138,7 +138,7 @@ class TimelinePainter:
         head = pad(f" {clip(label, view.label_cells - 2)}", view.label_cells)
         return Strip([Segment(head, self._look_of("ruler")), Segment(drawn, self._look_of(color))], view.size.width)
 
-    def _lane_line(self, shown: Shown, window: Window, number: int) -> Strip:
+    def _lane_line(self, shown: ShownLanes, window: Window, number: int) -> Strip:
         view = self._view
         place, line, lines = view.lines[number]
         has_cursor = place == view.lane
@@ -179,7 +179,7 @@ class TimelinePainter:
 
     def _looks(
         self,
-        shown: Shown,
+        shown: ShownLanes,
         place: int,
         cells: LaneCells,
         of_line: npt.NDArray[np.int8],
@@ -225,7 +225,9 @@ class TimelinePainter:
     def _component(self, name: str) -> Style:
         return self._view.get_component_rich_style(f"timeline--{name}", partial=True)
 
-    def _label_segment(self, shown: Shown, place: int, above: int | None, busy_ns: int, *, has_cursor: bool) -> Segment:
+    def _label_segment(
+        self, shown: ShownLanes, place: int, above: int | None, busy_ns: int, *, has_cursor: bool
+    ) -> Segment:
         view = self._view
         assert view.window is not None, "there are lanes"
         lane, window = shown.lanes[place], view.window
@@ -233,7 +235,7 @@ class TimelinePainter:
         share = f"{whole_percent(busy_ns, span)} "
         room = view.label_cells - SHARE_CELLS - 1
         mark = ">" if has_cursor else " "
-        words = within(view.label_of(place, above), lane.tid, room - 1)
+        words = fit_label(view.label_of(place, above), lane.tid, room - 1)
         text = mark + pad(words, room - 1)
         style = self._label_style(has_cursor=has_cursor)
         return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
@@ -251,15 +253,15 @@ class TimelinePainter:
     def _ruler_line(self, window: Window) -> Strip:
         view = self._view
         found = ruler(window)
-        base = exactly(found.base_ns) if found.base_ns else ""
+        base = exact_time(found.base_ns) if found.base_ns else ""
         moments = {view.cursor_ns: "▼"}
         if view.mark_ns is not None and view.mark_ns != view.cursor_ns:
             moments[view.mark_ns] = "M"
         signs = {window.cell_of(at): sign for at, sign in moments.items()}
-        line = labeled(found.ticks, window.cells, tick="╷", signs=signs)
+        line = place_labels(found.ticks, window.cells, tick="╷", signs=signs)
         return self._head_line(base, line)
 
-    def _iterations_line(self, shown: Shown, window: Window) -> Strip:
+    def _iterations_line(self, shown: ShownLanes, window: Window) -> Strip:
         view = self._view
         marks = view.iterations.get(shown.lanes[view.lane].session, ())
         first, last = (bisect_left(marks, at, key=itemgetter(0)) for at in (window.first_ns, window.last_ns))
@@ -280,7 +282,7 @@ class TimelinePainter:
             # The iteration that the screen begins in: without a tick, since it does not begin there.
             placed.insert(0, (0, begun))
             signs[0] = " "
-        line = labeled(placed, window.cells, tick="╷", signs=signs)
+        line = place_labels(placed, window.cells, tick="╷", signs=signs)
         return self._head_line("iterations" if marks else "", line)
 
     def _head_line(self, head: str, line: Sequence[str]) -> Strip:
@@ -288,7 +290,7 @@ class TimelinePainter:
         text = pad(clip(f" {head}", cells), cells)
         return Strip([Segment(text + "".join(line), style)], self._view.size.width)
 
-    def _legend_line(self, shown: Shown) -> Strip:
+    def _legend_line(self, shown: ShownLanes) -> Strip:
         """The signs of each look that is on the screen, and what it means."""
         view = self._view
         places = dict.fromkeys(place for place, _, _ in view.lines)
@@ -296,7 +298,7 @@ class TimelinePainter:
         muted, width = self._look_of("ruler"), view.size.width
         found = legend((shown.lanes[place] for place in places), view.signs)
         for number, (look, glyphs, words) in enumerate(found):
-            sign, is_last = in_short(glyphs), number == len(found) - 1
+            sign, is_last = glyph_range(glyphs), number == len(found) - 1
             cells = len(sign) + len(words) + 3
             if used + cells + (0 if is_last else len(MORE_SIGNS)) > width:
                 segments.append(Segment(MORE_SIGNS, muted))

@@ -12,8 +12,8 @@ from textual.widget import Widget
 
 from tui.analysis.timeline.drawing import LaneCells, Signs, lane_cells
 from tui.analysis.timeline.lanes import ItemKind
-from tui.analysis.timeline.lookup import gap_at, items_at, main_item, name_of, next_gap
-from tui.analysis.timeline.shown import Shown, fitting_lanes, label
+from tui.analysis.timeline.lookup import gap_at, item_name, items_at, main_item, next_gap
+from tui.analysis.timeline.shown import ShownLanes, fitting_lanes, lane_label
 from tui.analysis.timeline.window import Window, tracks, whole_window
 from tui.fitting import cell_width
 from tui.fmt import brief_duration, count
@@ -96,7 +96,7 @@ class TimelineView(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.profile: Profile | None = None
-        self.shown: Shown | None = None
+        self.shown: ShownLanes | None = None
         self.window: Window | None = None
         self.iterations: Mapping[int, Marks] = {}
         """For each session where its iterations begin, with their numbers, and where none is on any more."""
@@ -124,7 +124,7 @@ class TimelineView(Widget, can_focus=True):
         self._reachable: list[int] | None = None
         self._label_cells: int | None = None
         self._lines: tuple[tuple[int, int, int], ...] | None = None
-        self._tracks: tuple[Shown, tuple[Track, ...]] | None = None
+        self._tracks: tuple[ShownLanes, tuple[Track, ...]] | None = None
         self._track_shares: dict[Window, list[npt.NDArray[np.float64]]] = {}
         self._painter = TimelinePainter(self)
 
@@ -503,7 +503,7 @@ class TimelineView(Widget, can_focus=True):
             assert self.profile is not None
             lane, profile = self.shown.lanes[place], self.profile
             edges = window.edges() - self.shift(place)
-            cells = lane_cells(lane, edges, lambda item: name_of(profile, lane, item), signs=self.signs)
+            cells = lane_cells(lane, edges, lambda item: item_name(profile, lane, item), signs=self.signs)
             busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
             found = lanes[place] = cells, int(busy[1] - busy[0])
         return found
@@ -517,7 +517,7 @@ class TimelineView(Widget, can_focus=True):
         """
         assert self.shown is not None, "there are lanes"
         lanes = self.shown.lanes
-        words = label(lanes[place], None if above is None else lanes[above])
+        words = lane_label(lanes[place], None if above is None else lanes[above])
         several = len(self.shown.shifts) > 1 and not words.startswith(" ")
         return plain(f"{lanes[place].session}: {words}" if several else words)
 

@@ -27,7 +27,7 @@ from tui.analysis.expert.words import (
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import COMMUNICATION, WorkKind, work_kinds
-from tui.analysis.rank_summary import labels
+from tui.analysis.rank_summary import session_labels
 from tui.text import number_in
 
 if TYPE_CHECKING:
@@ -310,11 +310,11 @@ def straggler(case: Case) -> Verdict:
         "iterations": answer.iterations,
         "wait_ns": first["wait_ns"],
     }
-    who = labels(case.profile)[first["session"]]
+    who = session_labels(case.profile)[first["session"]]
     if first["times"] < case.limit("C5", "times") or share < case.limit("C5", "share_pct"):
         return Clean(f"no rank is repeatedly last; {who} is in {first['times']} of {steps}", numbers)
     names, part = collectives(case.profile)["name"].unique(maintain_order=True), ongoing_ranks_note(case.profile)
-    others = [label for session, label in labels(case.profile).items() if session != first["session"]]
+    others = [label for session, label in session_labels(case.profile).items() if session != first["session"]]
     waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"
     return Found(
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last in {first['times']} of {steps}, and {waiting} "
@@ -361,7 +361,7 @@ def rank_spread(case: Case) -> Verdict:
     numbers = {"spread_pct": spread, "ranks": table.height}
     if spread <= case.limit("C7", "spread_pct"):
         return Clean(f"compute times of ranks differ by {percent(spread)}", numbers)
-    names = labels(case.profile)
+    names = session_labels(case.profile)
     return Found(
         f"Compute times of ranks differ by {percent(spread)} of the mean: {names[table['session'][0]]} "
         f"{duration(computing[0])}, {names[table['session'][-1]]} {duration(computing[-1])}.",

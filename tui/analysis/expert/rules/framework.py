@@ -11,7 +11,7 @@ from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.words import called, counted, duration, named, percent, ranked, tallied, whole
-from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, phases_of
+from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_of_names
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.needs import Tool, tools_of
 
@@ -222,7 +222,7 @@ def _loads(case: Case) -> tuple[pl.DataFrame, str, str]:
     found = case.profile["ranges"].clear(), "ranges", ""
     for frame, view, column in (("ops", "ops-and-kernels", "op"), ("ranges", "ranges", "name")):
         names = case.names(frame, "")
-        loads = names.filter(pl.Series(phases_of(names) == HostPhase.DATALOADER))
+        loads = names.filter(pl.Series(host_phases_of_names(names) == HostPhase.DATALOADER))
         if loads.len():
             rows = case.profile[frame].filter(pl.col("name").is_in(loads.implode()))
             by_name = ranked(tallied(rows, "calls", "duration_ns"), "duration_ns")
