@@ -276,7 +276,7 @@ def growth_bar(share: float, width: int) -> tuple[str, str, str]:
     Returns:
         What stands left of the middle line, the line, and what stands right of it.
 
-    >>> growth_bar(-0.5, 9), growth_bar(1, 9), growth_bar(-0.6, 6)
+    >>> growth_bar(-0.5, 9), growth_bar(1, 9), growth_bar(-0.75, 6)
     (('  ██', '│', '    '), ('    ', '│', '████'), ('▐█', '│', '  '))
     """
     side = (width - 1) // 2
