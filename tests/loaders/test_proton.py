@@ -68,7 +68,9 @@ def test_innermost_scopes_are_ops_with_their_kernels() -> None:
     ]
     chosen = next(ops(profile).iter_rows(named=True))
     held = kernels_of_selected_op(profile, {"ops": chosen})
-    assert held.select(pl.col("name").cast(str), "total_ns").rows() == [("gemm", 400)]
+    assert held.select(pl.col("name").cast(str), "total_ns", "avg_ns", pl.col("time_pct").round(2)).rows() == [
+        ("gemm", 400, 200, 57.14)
+    ]
 
 
 def test_kernels_and_scopes() -> None:

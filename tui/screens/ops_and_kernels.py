@@ -9,6 +9,7 @@ import polars as pl
 from textual import on
 
 from tui.analysis.capabilities import missing_needs, why_none
+from tui.analysis.durations import average
 from tui.analysis.estimated_savings import estimated_savings
 from tui.analysis.kernels import LAUNCHES, kernels
 from tui.analysis.needs import GPU_WORK
@@ -76,7 +77,15 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
         if row["session"] in recorded_sessions(profile).to_list():
             return rows
         # Of totals it is not known which kernels are an op's; Proton's are listed below its scopes.
-        held = kernels_in_scopes(profile).filter(session=row["session"], op=row["op"])
+        whole = kernels(profile).filter(session=row["session"])["total_ns"].sum()
+        held = (
+            kernels_in_scopes(profile)
+            .filter(session=row["session"], op=row["op"])
+            .with_columns(
+                avg_ns=average(pl.col("total_ns"), pl.col("calls")), time_pct=100 * pl.col("total_ns") / (whole or None)
+            )
+            .sort("total_ns", descending=True, nulls_last=True)
+        )
         known = kernels(profile).select("session", "name", "kind", "short_name", "uses_tensor_core")
         return pl.concat(
             [
