@@ -187,7 +187,7 @@ async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None
         assert is_worked_out.wait()
         yield from dashboard_parts(*given, **how)
 
-    with patch.object(dashboard_screen, "parts", late):
+    with patch.object(dashboard_screen, "dashboard_parts", late):
         async with app.run_test(size=(80, 24)) as pilot:
             try:
                 for key in while_reading:
