@@ -67,11 +67,11 @@ def after(keys: bytes, told: Path, expected: list[object], *, while_loading: boo
 @pytest.mark.parametrize(
     ("keys", "view", "row", "while_loading"),
     [
-        pytest.param(b"7jj", "iterations", 2, False, marks=pytest.mark.slow),
-        pytest.param(b"47j", "iterations", 1, False, marks=pytest.mark.slow),
+        pytest.param(b"7jj", "iterations", 3, False, marks=pytest.mark.slow),
+        pytest.param(b"47j", "iterations", 2, False, marks=pytest.mark.slow),
         pytest.param(b":kernels\rjj", "kernels", 2, False, marks=pytest.mark.slow),
-        pytest.param(b":kernels\r7jj", "iterations", 2, False, marks=pytest.mark.slow),
-        (b"7jj", "iterations", 2, True),
+        pytest.param(b":kernels\r7jj", "iterations", 3, False, marks=pytest.mark.slow),
+        (b"7jj", "iterations", 3, True),
         pytest.param(b":kernels\rfgemm\rjj", "kernels", 2, False, marks=pytest.mark.slow),
     ],
     ids=[
