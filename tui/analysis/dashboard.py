@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class GpuTimeUse(StrEnum):
-    """What GPU time goes into."""
+    """What GPU time is spent on."""
 
     TENSOR_CORES = "Using tensor cores"
     OTHER_KERNELS = "All other kernels"

@@ -104,7 +104,7 @@ class FoundProfile:
     """When it was opened before, in seconds since 1970."""
     notes: int = 0
     figures: FirstFigures | None = None
-    """What is known of it without reading it anew."""
+    """What is known of it without reading it again."""
     error: str = ""
     """Why it cannot be read; empty where that is not known, or it can."""
 

@@ -470,7 +470,7 @@ def work_of_texts(
     except UnknownWorkError as error:
         return str(error)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-        # A dataset may hold any text in their place, and numbers that no program works out with.
+        # A dataset may hold any text in their place, and numbers that no program computes with.
         return NOT_READABLE
     # Sizes come from the file: what no GPU can do is no work.
     return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else NOT_READABLE

@@ -83,7 +83,7 @@ def tools_of(profile: Profile) -> tuple[Tool, ...]:
 def records_copies(profile: Profile) -> bool:
     """Whether all its sessions are of tools that record copies and memsets wherever they record kernels.
 
-    With the others, that there are none in the input may only mean that nobody asked for them.
+    With the others, that there are none in the input may only mean that no one asked for them.
     """
     return set(tools_of(profile)) <= _OF_ALL_GPU_WORK
 

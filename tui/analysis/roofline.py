@@ -267,7 +267,7 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
     """FLOPs and bytes of the calls that launched GPU work, by the formula of their op.
 
     Columns: row, flops, bytes, formula, compute_type, unknown (why they are not known; the others are null then). Each
-    distinct set of arguments is worked out once: a million calls have a few hundred.
+    distinct set of arguments is computed once: a million calls have a few hundred.
     """
     numbered = profile["ops"].with_row_index("row")
     launched = (op_instances(profile)["gpu_total_ns"] > 0).fill_null(False)

@@ -41,7 +41,7 @@ STEP_S: Final = 0.02
 
 
 class IdleWork:
-    """Knows when nobody waits for a picture.
+    """Knows when no one waits for a picture.
 
     Args:
         app: Whose loop runs the timers.

@@ -98,7 +98,7 @@ def is_survived(app: App[None], error: Exception) -> bool:
 _FORCED_S: Final = 3.0
 """So long a screen may take to go when it is asked to from outside."""
 _PATIENCE_S: Final = 0.3
-"""So long threads may take that work at what nobody waits for any more."""
+"""So long threads may take that work at what no one waits for any more."""
 _OF_SIGNAL: Final = 128
 """Added to a signal it is the exit status of what was ended by it, as shells have it."""
 _CLEAR: Final = (

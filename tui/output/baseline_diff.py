@@ -45,7 +45,7 @@ class BaselineDiff:
     Args:
         labels: What the baseline and the candidate are called.
         comparison: From `tui.analysis.compare.run_times.compare_runs`.
-        than_pct: It fails where something is slower by more than so many per cent; None: the usual limit is shown.
+        than_pct: It fails where something is slower by more than so many percent; None: the usual limit is shown.
     """
 
     def __init__(self, labels: tuple[str, str], comparison: RunComparison, than_pct: float | None) -> None:
@@ -87,7 +87,7 @@ class BaselineDiff:
         return text
 
     def as_json(self, files: Sequence[str] = (), bounds: Bounds | None = None) -> str:
-        """All of it as one object on a line, in nanoseconds and per cent.
+        """All of it as one object on a line, in nanoseconds and percent.
 
         Args:
             files: The runs that were compared with the baseline.

@@ -170,7 +170,7 @@ _FIGURE: Final = pl.Schema(
         "unknown_reason": pl.String,
     }
 )
-"""Of a figure that summarizes a profile: nanoseconds, per cent or a number of things, by its name; and why a side
+"""Of a figure that summarizes a profile: nanoseconds, percent or a number of things, by its name; and why a side
 of it is unknown, or what it leaves out."""
 
 
@@ -181,7 +181,7 @@ class Diff:
         sides: What is compared.
         tolerant: Match kernels, ops and API calls also without what versions change in their names.
         gpu: The name of the GPU, as the user gives it.
-        than_pct: The candidate fails where it is slower by more than so many per cent; None: nothing can fail.
+        than_pct: The candidate fails where it is slower by more than so many percent; None: nothing can fail.
     """
 
     def __init__(

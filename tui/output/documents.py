@@ -150,7 +150,7 @@ def _header_part(text: str) -> str:
 
 
 MAX_ROWS: Final = 20_000
-"""Hundreds of pages: nobody reads more."""
+"""Hundreds of pages: no one reads more."""
 
 PAGE: Final = (841.89, 595.28)
 """A4, across, in points."""

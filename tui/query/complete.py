@@ -38,7 +38,7 @@ _PLAIN_NAME: Final = r"[^\W\d][\w.%]*"
 """What a column can be called without quotes."""
 
 _LONGEST: Final = 200
-"""Characters of a value that is offered: nobody wants to complete a longer one blindly."""
+"""Characters of a value that is offered: no one wants to complete a longer one blindly."""
 
 
 class Offer(StrEnum):

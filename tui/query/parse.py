@@ -275,7 +275,7 @@ def _open_group(tokens: list[Token]) -> int:
 
 _UNITS: Final = frozenset(unit for units in UNITS.values() for unit in units)
 _PLAIN: Final = re.compile(r"[\w.%+*,\[\]{}@#$-]+")
-"""Words that need no quotes, unless they are a unit. More would do without, but nobody should have to know which."""
+"""Words that need no quotes, unless they are a unit. More would do without, but no one should have to know which."""
 
 _PLAIN_COLUMN: Final = re.compile(r"[^\W\d][\w.%]*")
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

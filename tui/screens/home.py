@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tui.screens.explorer import Explorer
 
 SHOWN_EVERY_S: Final = 0.3
-"""The list is shown anew at most so often while figures come in."""
+"""The list is refreshed at most so often while figures come in."""
 WIDE: Final = 110
 """From so many columns on the preview stands beside the list."""
 FIRST_OPEN: Final = "Open a profile first: enter opens the one under the cursor."

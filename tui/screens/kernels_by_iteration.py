@@ -116,7 +116,7 @@ class KernelsByIterationScreen(ViewScreen):
         return LinkedTables(self.LEVELS)
 
     def path(self) -> list[str]:
-        """The rows that have been gone into; before that how iterations were found."""
+        """The opened rows; before that how iterations were found."""
         return super().path() or found_words(self.profile)
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
@@ -171,7 +171,7 @@ class KernelsByOpScreen(ViewScreen):
         return LinkedTables(self.LEVELS)
 
     def path(self) -> list[str]:
-        """The rows that have been gone into; before that how iterations were found, and whether ops are inferred."""
+        """The opened rows; before that how iterations were found, and whether ops are inferred."""
         gone_into = super().path()
         if gone_into:
             return gone_into

@@ -103,7 +103,7 @@ def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> lis
     spare -= open_up(current, spare - peek)
     for place in (*below, *reversed(range(current))):
         spare -= open_up(place, spare)
-    # What nobody has a use for stays empty below the last rows.
+    # What no one has a use for stays empty below the last rows.
     heights[-1 if heights[-1] > 1 else current] += spare
     return heights
 
@@ -203,7 +203,7 @@ def linked_tables(screen: Screen[Any]) -> LinkedTables | None:
 
 
 class LinkedTables(ViewBody):
-    """Tables below each other; on a short screen those that are not gone into make way for the one that is.
+    """Tables below each other; on a short screen those that are not open make way for the one that is.
 
     ``enter`` goes one level deeper, ``q`` and ``esc`` one up; the tables below follow the cursor.
 
@@ -458,7 +458,7 @@ class LinkedTables(ViewBody):
         return True
 
     def path(self) -> list[str]:
-        """The rows that have been gone into."""
+        """The opened rows."""
         above = self.levels[: self.current]
         crumbs = [level.crumb(self._selected[level.name]) for level in above if level.name in self._selected]
         return [*crumbs, self.levels[self.current].spec.title.lower()] if self.current else []

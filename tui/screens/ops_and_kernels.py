@@ -328,7 +328,7 @@ class OpsAndKernelsScreen(ViewScreen):
         super().show_only(query)
 
     def path(self) -> list[str]:
-        """The grouping, and the rows that have been gone into."""
+        """The grouping, and the opened rows."""
         return [*([self.grouping.title] if self.grouping is not None else []), *super().path()]
 
     def place(self) -> Place:

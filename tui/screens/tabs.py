@@ -197,7 +197,7 @@ class TabbedTables(ViewBody):
         return True
 
     def path(self) -> list[str]:
-        """The tab, where it is not the first, and the rows that have been gone into."""
+        """The tab, where it is not the first, and the opened rows."""
         return [*([self.tab.title] if self._place else []), *self.tables.path()]
 
     @property

@@ -88,7 +88,7 @@ class TimelineScreen(ViewScreen):
         """What is to be done as soon as the lanes are there."""
         self._settling: TimerHandle | None = None
         self._top_of: tuple[Profile, ShownLanes, int, int, int] | None = None
-        """What the top work was worked out of."""
+        """What the top work was computed from."""
 
     def compose_body(self) -> Iterable[Widget]:
         """The lanes, two lines below them, and a bar to find names."""
@@ -147,7 +147,7 @@ class TimelineScreen(ViewScreen):
         return self.explorer.notes.note_spot(lane.frame, (lane.session, lane.pid, lane.tid, lane.depth, start_ns))
 
     def show_details_again(self) -> None:
-        """Show the details anew, where they are open."""
+        """Refresh the details, where they are open."""
         detail = self.query_one(DetailPane)
         if detail.is_open:
             detail.show(self.item_details())
@@ -259,7 +259,7 @@ class TimelineScreen(ViewScreen):
             self._work_out_top(*looked_at[:4])
 
     def _is_top_of(self, looked_at: tuple[Profile, ShownLanes, int, int, int]) -> bool:
-        """Whether the top work was worked out of this: profiles and lanes are the same objects, not equal ones."""
+        """Whether the top work was computed from this: profiles and lanes are the same objects, not equal ones."""
         known = self._top_of
         return (
             known is not None and known[0] is looked_at[0] and known[1] is looked_at[1] and known[2:] == looked_at[2:]

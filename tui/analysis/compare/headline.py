@@ -90,7 +90,7 @@ class SideFigure:
 def figures_of(side: Side) -> dict[str, SideFigure]:
     """The figures of one side by the names of `tui.analysis.compare.headline.FIGURES`.
 
-    Times are nanoseconds, shares per cent; sums are per iteration where the side is.
+    Times are nanoseconds, shares percent; sums are per iteration where the side is.
     """
     return _times(side) | _work(side) | {"tc_share_pct": _tensor_cores(side.profile)} | _calls(side)
 
@@ -446,7 +446,7 @@ def judge(figures: Sequence[Figure], than_pct: float) -> Judgment | None:
 
     Args:
         figures: From `tui.analysis.compare.headline.headline`.
-        than_pct: The share, in per cent.
+        than_pct: The share, in percent.
 
     Returns:
         None where there is no figure to judge by that both sides have.

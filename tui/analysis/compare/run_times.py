@@ -131,7 +131,7 @@ class Change:
     """Nanoseconds."""
     candidate: ConfidenceInterval
     change_pct: ConfidenceInterval
-    """In per cent of the baseline."""
+    """In percent of the baseline."""
     share: float
     """Of the GPU time, on the side where it is larger; of times that are no such work 1."""
 
@@ -254,7 +254,7 @@ def _without_common_change(sides: list[list[list[Floats]]]) -> tuple[list[list[l
         sides: Of each side for each kernel the times of each run.
 
     Returns:
-        The times, and by how many per cent kernels of the candidate changed in common; None of fewer than
+        The times, and by how many percent kernels of the candidate changed in common; None of fewer than
         `MIN_COMMON` kernels, whose times stay as they are.
     """
     medians = [np.array([[np.median(run) for run in runs] for runs in side]) for side in sides]

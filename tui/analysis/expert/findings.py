@@ -115,7 +115,7 @@ _UNKNOWN_PCT: Final = {Severity.ERROR.value: 101.0, Severity.WARNING.value: 1.0}
 _SUMMARIES: Final = ("U3", "U8", "U10", "L8", "L9", "I10")
 """Rules that sum up what others of the same cause explain: they never stand first."""
 HOT_KERNEL: Final = "P10"
-"""The rule that finds most of the GPU time in one kernel, of which nobody knows how much can be saved."""
+"""The rule that finds most of the GPU time in one kernel, of which no one knows how much can be saved."""
 MANY: Final = 200_000
 """Rows of which it is worth the while to have two threads."""
 

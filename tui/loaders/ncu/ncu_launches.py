@@ -394,7 +394,7 @@ def _add_findings(rows: pl.DataFrame, shares: Mapping[str, float], collector: Co
 
     Args:
         rows: From `add_launches`.
-        shares: Of each kernel what per cent of the time of all kernels it took.
+        shares: Of each kernel what percentage of the time of all kernels it took.
         collector: Takes them.
     """
     rules = rows.filter(pl.col("rule").is_not_null() & pl.col("rule_text").is_not_null())

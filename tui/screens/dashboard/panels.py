@@ -272,7 +272,7 @@ class ChartPanel(Panel):
             return entry_details(self.entry, self.panel.metric)
 
     class Opened(_Of):
-        """The user goes into a line."""
+        """The user opens a line."""
 
     class Highlighted(_Of):
         """The cursor is on another line."""

@@ -1,4 +1,4 @@
-"""A bar chart whose lines can be gone into."""
+"""A bar chart whose lines can be opened."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BarList(Widget, can_focus=True):
             return self.bars
 
     class RowOpened(_OfRow):
-        """The user goes into a line."""
+        """The user opens a line."""
 
     class RowHighlighted(_OfRow):
         """The cursor is on another line."""
@@ -79,7 +79,7 @@ class BarList(Widget, can_focus=True):
         self.cursor = 0
         """The line that the cursor is on."""
         self.is_waiting = False
-        """The lines are still being worked out."""
+        """The lines are still being computed."""
 
     @property
     def rows(self) -> tuple[BarRow, ...]:

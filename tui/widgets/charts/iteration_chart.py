@@ -245,7 +245,7 @@ class IterationChart(Widget, can_focus=True):
             self.row = row
 
     class Opened(Message):
-        """The user goes into the row under the cursor."""
+        """The user opens the row under the cursor."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -367,7 +367,7 @@ class IterationChart(Widget, can_focus=True):
 
     def _move_to(self, row: int) -> None:
         if self.rows.is_empty():
-            # They are still being worked out.
+            # They are still being computed.
             return
         self.follow(row)
         self.post_message(self.Moved(self, self.cursor))
@@ -392,12 +392,12 @@ class IterationChart(Widget, can_focus=True):
         self._redraw()
 
     def _redraw(self) -> None:
-        """Draw everything anew."""
+        """Redraw everything."""
         self._bars, self._drawn_bars = {}, {}
         self._redraw_cursor()
 
     def _redraw_cursor(self) -> None:
-        """Draw anew what tells of the cursor and the span, or the bars of another window."""
+        """Redraw what shows the cursor and the span, or the bars of another window."""
         self._lines = []
         self.refresh()
 
@@ -520,7 +520,7 @@ class TimesChart(Widget):
 
         Args:
             rows: As `tui.analysis.iterations.times.BarRows` takes them, in order.
-            is_all: What they were used for is not still being worked out.
+            is_all: What they were used for is not still being computed.
         """
         self._rows, self._is_all = rows, is_all
         self.display = rows is not None and rows.height > 1

@@ -35,7 +35,7 @@ CLIPBOARD: Final = "clipboard"
 CLIPBOARD_ROWS: Final = 5_000
 """More are never let through by a terminal."""
 WORDS: Final = {"xlsx": "excel", "markdown": "md"}
-"""Short words for formats, where their names are long or nobody calls them so."""
+"""Short words for formats, where their names are long or no one calls them so."""
 TARGET: Final = "Write to (full precision, base units)"
 TARGETS: Final = {"pdf": "Write to (values with units, as on the screen)"}
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")

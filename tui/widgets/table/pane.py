@@ -106,7 +106,7 @@ class TablePane(Vertical):
         """The cursor has come to rest on a row, or there is none."""
 
     class RowOpened(_OfRow):
-        """The user goes into a row."""
+        """The user opens a row."""
 
         row: Row
 

@@ -478,7 +478,7 @@ class SearchController:
         if not bar.is_open and (applied.error or applied.find_error):
             self._open(QueryMode.FILTER if applied.error else QueryMode.FIND)
             bar.open(bar.mode, self._model.state.filter if applied.error else self._model.state.find)
-            # Nobody typed the text into the bar: what esc gives back is what could be understood before it.
+            # No one typed the text into the bar: what esc gives back is what could be understood before it.
             self._before = {
                 QueryMode.FIND: "" if applied.find_error else self._model.state.find,
                 QueryMode.FILTER: self._model.valid_filter,

@@ -98,7 +98,7 @@ class TimelinePainter:
         self._named: dict[str, Style] = {}
 
     def forget_lines(self) -> None:
-        """Draw everything anew."""
+        """Redraw everything."""
         self._strips.clear()
 
     def forget_styles(self) -> None:
@@ -110,7 +110,7 @@ class TimelinePainter:
     def line(self, y: int) -> Strip:
         """One line of the widget."""
         view = self._view
-        # Asked for once: Textual works it out anew each time.
+        # Asked for once: Textual computes it again each time.
         width, height = view.size
         if view.shown is None or view.window is None or not view.shown.lanes:
             text = view.message if y == 0 else ""

@@ -49,9 +49,9 @@ GROWTH: Final = ((True, 4), (False, 2), (True, 8), (False, 3), (True, 16), (Fals
 """Lanes become taller in these steps: GPU lanes (True) or all others, and up to how many lines each."""
 
 AHEAD_LANES: Final = 4
-"""So many lanes are worked out ahead at a time: a key that comes meanwhile hardly waits."""
+"""So many lanes are computed ahead at a time: a key that comes meanwhile hardly waits."""
 WINDOWS_KEPT: Final = 20
-"""Parts of the time whose lanes are worked out, or were."""
+"""Parts of the time whose lanes are computed, or were."""
 
 Marks = tuple[tuple[int, str], ...]
 """Moments by the ruler, and what stands there."""
@@ -77,7 +77,7 @@ def lane_heights(lanes: Sequence[Lane], spare: int) -> list[int]:
 class TimelineView(Widget, can_focus=True):
     """Lanes over time with a cursor: a cell of a lane, or one of the items in it.
 
-    Only the lines on the screen are worked out, each from sums that are there already.
+    Only the lines on the screen are computed, each from sums that are there already.
     """
 
     BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TIMELINE) if getattr(binding, "id", "") in MOVE_IDS]
@@ -245,7 +245,7 @@ class TimelineView(Widget, can_focus=True):
     # --- changing ----------------------------------------------------------------------------------------------------
 
     def redraw(self) -> None:
-        """Everything is worked out anew."""
+        """Everything is computed again."""
         self._reachable = self._lines = None
         self._drawn.clear()
         self._track_shares.clear()
@@ -253,7 +253,7 @@ class TimelineView(Widget, can_focus=True):
         self.refresh()
 
     def redraw_looks(self) -> None:
-        """What is known of the lanes is drawn anew; below them nothing changes."""
+        """What is known of the lanes is redrawn; below them nothing changes."""
         self._painter.forget_lines()
         lines = self.head + len(self.lines) if self.shown is not None and self.shown.lanes else self.size.height
         self.refresh(Region(0, 0, self.size.width, lines))
@@ -306,7 +306,7 @@ class TimelineView(Widget, can_focus=True):
             self.refresh()
 
     def refresh_lane(self, lane: int) -> None:
-        """Draw a lane and the ruler anew: the cursor moved in it."""
+        """Redraw a lane and the ruler: the cursor moved in it."""
         numbers = [number for number, (place, _, _) in enumerate(self.lines) if place == lane]
         if numbers:
             self.refresh(Region(0, self.head + numbers[0], self.size.width, len(numbers)))
@@ -438,7 +438,7 @@ class TimelineView(Widget, can_focus=True):
         """Closer."""
         self.zoom(1)
 
-    # --- what is worked out ------------------------------------------------------------------------------------------
+    # --- what is computed ------------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines of a part of it, as they are drawn."""

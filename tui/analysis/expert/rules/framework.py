@@ -98,7 +98,7 @@ def sync_batch_norm(case: Case) -> Verdict:
     inside = rows.drop_nulls("iteration")
     if rows.height > case.limit("P13", "ops") and inside.is_empty():
         return CannotTell(f"{counted(rows.height, 'call')} of SyncBatchNorm, but no iterations")
-    # Of those that are in none nobody knows how many an iteration has.
+    # Of those that are in none no one knows how many an iteration has.
     rows = inside if inside.height else rows
     each = rows.height / max(inside["iteration"].n_unique(), 1)
     numbers = {"ops": rows.height, "per_iteration": each}
