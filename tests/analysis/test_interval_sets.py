@@ -49,10 +49,10 @@ def test_sets_of_intervals_are_sets_of_instants(one: list[tuple[int, int]], othe
         (a - b, instants(one) - instants(other)),
     ):
         assert covered(found) == expected
-        assert found.length == len(expected)
+        assert found.length_ns == len(expected)
     assert is_in_order(a | b)
-    assert a.length + b.length == (a | b).length + (a & b).length
-    assert a.length == (a - b).length + (a & b).length
+    assert a.length_ns + b.length_ns == (a | b).length_ns + (a & b).length_ns
+    assert a.length_ns == (a - b).length_ns + (a & b).length_ns
 
 
 @given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
@@ -61,7 +61,7 @@ def test_what_is_covered_and_what_is_not_is_all_of_a_stretch(intervals: list[tup
     found = interval_set(intervals)
     here = int(found.within(np.array([first]), np.array([last]))[0])
     assert here == len({moment for moment in instants(intervals) if first <= moment < last})
-    assert here + found.gaps(first, last).length == last - first
+    assert here + found.gaps(first, last).length_ns == last - first
 
 
 @given(INTERVALS, st.integers(1, 4))
@@ -95,7 +95,7 @@ def test_pairs_that_overlap_are_those_that_share_time() -> None:
 def test_nothing_is_a_set_too() -> None:
     some = interval_set([(3, 4)])
     assert (EMPTY | some, some | EMPTY, some - EMPTY) == (some, some, some)
-    assert ((EMPTY & some).length, (EMPTY - some).length, (some & EMPTY).length) == (0, 0, 0)
-    assert EMPTY.gaps(2, 9).length == 7
+    assert ((EMPTY & some).length_ns, (EMPTY - some).length_ns, (some & EMPTY).length_ns) == (0, 0, 0)
+    assert EMPTY.gaps(2, 9).length_ns == 7
     assert EMPTY.until(np.array([5])).tolist() == [0]
-    assert covered_at_least(EMPTY.starts, EMPTY.ends, 1).length == 0
+    assert covered_at_least(EMPTY.starts, EMPTY.ends, 1).length_ns == 0

@@ -43,7 +43,7 @@ def test_lengths_by_class(work: list[tuple[int, int, int]]) -> None:
     expected = []
     for wanted in sets:
         on = np.isin(classes, list(wanted))
-        expected.append(union_of(line.starts[on], line.ends[on]).length)
+        expected.append(union_of(line.starts[on], line.ends[on]).length_ns)
     assert lengths_by_class(line, classes, sets) == expected
 
 
@@ -54,7 +54,7 @@ def test_together(work: list[tuple[int, int, int]], resolution_ns: int) -> None:
     starts = line.starts[chosen]
     ends = np.maximum(starts, line.ends[chosen] - (resolution_ns - 1))
     found = concurrency(line, chosen)
-    assert found.length == covered_at_least(starts, ends, 2).length
+    assert found.length_ns == covered_at_least(starts, ends, 2).length_ns
     assert found.most == max_concurrent(starts, ends)
 
 
@@ -73,7 +73,7 @@ def test_unions_by_class(work: list[tuple[int, int, int]]) -> None:
 @given(WORK, WORK)
 def test_joint_length(one: list[tuple[int, int, int]], other: list[tuple[int, int, int]]) -> None:
     first, second = (union_of(line.starts, line.ends) for line, _ in (line_of(one), line_of(other)))
-    assert length_of_union(first, second) == (first | second).length
+    assert length_of_union(first, second) == (first | second).length_ns
 
 
 @given(WORK, st.integers(1, 5))

@@ -140,7 +140,7 @@ def test_rounded_starts_are_adjusted_to_the_reported_busy_time(work: list[tuple[
     before = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
     begun = np.where(before - starts < 10, starts, before)
     result = min(int((np.maximum(ends, begun) - begun).sum()), int(ends.max() - starts[0]))
-    assert union_of(placed.starts, placed.ends).length == busy_time(made)["busy_ns"][0] == result
+    assert union_of(placed.starts, placed.ends).length_ns == busy_time(made)["busy_ns"][0] == result
     assert placed.starts.min() >= line.starts[0]
     assert placed.ends.max() <= line.ends.max()
     assert (np.diff(placed.starts) >= 0).all()

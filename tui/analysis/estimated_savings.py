@@ -75,7 +75,7 @@ def estimated_savings(profile: Profile, activities: pl.Series) -> tuple[Saving, 
 @once_per_profile("activities", "sessions")
 def _busy_ns(profile: Profile) -> tuple[int, ...]:
     """How long each GPU had any work, in the order of `adjusted_timelines`."""
-    return tuple(union_of(line.starts, line.ends).length for line in adjusted_timelines(profile))
+    return tuple(union_of(line.starts, line.ends).length_ns for line in adjusted_timelines(profile))
 
 
 def _saving(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Saving:
@@ -108,5 +108,5 @@ def _saved_ns(line: Timeline, mask: Flags) -> tuple[int, int]:
     near = mask | ((line.starts < last_ns) & (line.ends > first_ns))
     starts, ends, chosen = line.starts[near], line.ends[near], mask[near]
     halved = np.where(chosen, ends - (ends - starts) // 2, ends)
-    with_all, with_half = (union_of(starts, until).length for until in (ends, halved))
-    return with_all - union_of(starts[~chosen], ends[~chosen]).length, with_all - with_half
+    with_all, with_half = (union_of(starts, until).length_ns for until in (ends, halved))
+    return with_all - union_of(starts[~chosen], ends[~chosen]).length_ns, with_all - with_half

@@ -217,7 +217,7 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
                 int((~is_copy & (kind != WorkKind.MEMSET)).sum()),
                 int((ends - starts).sum()),
                 min(covered_time(starts, ends, line.resolution_ns), last - int(starts[0])),
-                (busy & shared).length if len(parts) > 1 else 0,
+                (busy & shared).length_ns if len(parts) > 1 else 0,
                 covered_time(starts[talks], ends[talks], line.resolution_ns),
                 covered_time(starts[is_copy], ends[is_copy], line.resolution_ns),
                 int(starts[0]),

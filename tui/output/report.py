@@ -118,7 +118,7 @@ def _drawn(profile: Profile, shown: ShownLanes, style: Style) -> list[str]:
         lane = shown.lanes[place]
         edges = window.edges() - shown.shifts[lane.session]
         drawn = lane_cells(lane, edges, partial(item_name, profile, lane))
-        share = whole_percent(lane.segments.length, shown.end_ns - shown.begin_ns)
+        share = whole_percent(lane.segments.length_ns, shown.end_ns - shown.begin_ns)
         shown_words = fit_label(words, lane.tid, room)
         lines.append(_line(shown_words, share, drawn.texts, room))
     entries = legend(shown.lanes[place] for place in places)

@@ -181,7 +181,7 @@ def _rows(
         counts = np.bincount(classes, minlength=len(GpuUse))
         # What is active with a category before it counts there; all of them together are the time that it was busy.
         kinds = list(_GPU_CATEGORIES.values())
-        lengths = [*lengths_by_class(line, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length]
+        lengths = [*lengths_by_class(line, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length_ns]
         for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
             times[category] = 0
             if counts[kind]:

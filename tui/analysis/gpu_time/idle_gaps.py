@@ -37,7 +37,7 @@ class IdleGaps:
     """Index in the timeline of the work that follows each gap."""
 
     @property
-    def lengths(self) -> Ints:
+    def lengths_ns(self) -> Ints:
         """Length of each gap, ns."""
         lengths: Ints = self.ends - self.starts
         return lengths
@@ -127,7 +127,7 @@ def busy_time(profile: Profile) -> pl.DataFrame:
             len(line.starts),
             int(line.starts[0]),
             int(line.ends.max()),
-            busy.length,
+            busy.length_ns,
         )
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
@@ -265,7 +265,7 @@ def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
     calls = partition_by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
     for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
-        long = found.take(_longest(found.lengths, most))
+        long = found.take(_longest(found.lengths_ns, most))
         intervals = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
         parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), intervals), launched))
     if not parts:
@@ -302,7 +302,7 @@ def _gaps(
     rows = pl.DataFrame(
         {
             "start_ns": found.starts,
-            "duration_ns": found.lengths,
+            "duration_ns": found.lengths_ns,
             "before": activities["name"].gather(before),
             "after": activities["name"].gather(after),
             "iteration": activities["iteration"].gather(after),
@@ -363,7 +363,7 @@ def idle_time(profile: Profile) -> pl.DataFrame:
     calls = launch_calls(profile)["launch_ns"]
     rows = []
     for line, found in zip(timelines(profile), device_gaps(profile), strict=True):
-        length = found.lengths
+        length = found.lengths_ns
         launch = calls.gather(pl.Series(line.rows_at(found.after)))
         known = launch.is_not_null().to_numpy()
         by_host = known & (launch.fill_null(0).to_numpy() > found.starts)

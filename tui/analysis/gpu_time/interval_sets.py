@@ -106,7 +106,7 @@ class IntervalSet:
     """How long all intervals before each one are together."""
 
     @property
-    def length(self) -> int:
+    def length_ns(self) -> int:
         """How long all intervals are together."""
         return int(self.before[-1] + self.ends[-1] - self.starts[-1]) if len(self.starts) else 0
 
@@ -140,7 +140,7 @@ class IntervalSet:
     def __or__(self, other: IntervalSet) -> IntervalSet:
         """The time that is in either.
 
-        >>> (union_of(np.array([0]), np.array([5])) | union_of(np.array([3, 9]), np.array([6, 10]))).length
+        >>> (union_of(np.array([0]), np.array([5])) | union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         7
         """
         if not len(self.starts):
@@ -152,7 +152,7 @@ class IntervalSet:
     def __and__(self, other: IntervalSet) -> IntervalSet:
         """The time that is in both.
 
-        >>> (union_of(np.array([0]), np.array([5])) & union_of(np.array([3, 9]), np.array([6, 10]))).length
+        >>> (union_of(np.array([0]), np.array([5])) & union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         2
         """
         mine, theirs = overlapping_pairs(self, other)
@@ -163,7 +163,7 @@ class IntervalSet:
     def __sub__(self, other: IntervalSet) -> IntervalSet:
         """The time that is in this one and not in the other.
 
-        >>> (union_of(np.array([0]), np.array([5])) - union_of(np.array([3, 9]), np.array([6, 10]))).length
+        >>> (union_of(np.array([0]), np.array([5])) - union_of(np.array([3, 9]), np.array([6, 10]))).length_ns
         3
         """
         if not len(self.starts) or not len(other.starts):
@@ -173,7 +173,7 @@ class IntervalSet:
     def clipped(self, first: int, last: int) -> IntervalSet:
         """What of them lies between two moments.
 
-        >>> union_of(np.array([0, 8]), np.array([5, 20])).clipped(3, 10).length
+        >>> union_of(np.array([0, 8]), np.array([5, 20])).clipped(3, 10).length_ns
         4
         """
         if not len(self.starts) or (self.starts[0] >= first and self.ends[-1] <= last):
@@ -184,7 +184,7 @@ class IntervalSet:
     def gaps(self, first: int, last: int) -> IntervalSet:
         """The time from ``first`` to ``last`` that the intervals do not cover.
 
-        >>> union_of(np.array([2]), np.array([3])).gaps(0, 10).length
+        >>> union_of(np.array([2]), np.array([3])).gaps(0, 10).length_ns
         9
         """
         starts = np.concatenate((np.array([first], np.int64), self.ends))
@@ -277,7 +277,7 @@ def length_of_union(one: IntervalSet, other: IntervalSet) -> int:
     7
     """
     if not len(one.starts):
-        return other.length
+        return other.length_ns
     found = 0
     edges = [NEVER, *one.starts[BLOCK::BLOCK].tolist(), FOREVER]
     for block, first, last in zip(blocks(len(one.starts)), edges, edges[1:], strict=False):
@@ -305,7 +305,7 @@ def overlapping_pairs(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]
 def covered_at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
     """The time in which so many intervals or more are active.
 
-    >>> covered_at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length
+    >>> covered_at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length_ns
     5
     """
     if len(starts) < count:

@@ -81,7 +81,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     directions = classify_values(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
     rows = [
-        _row(line, busy.length, line.of(kinds), line.of(directions), streams)
+        _row(line, busy.length_ns, line.of(kinds), line.of(directions), streams)
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
@@ -131,7 +131,7 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
         up,
         down,
         max(0, up + down - either),
-        at_once.length,
+        at_once.length_ns,
         at_once.most,
         _streams(line, is_kernel, streams),
     )

@@ -281,16 +281,16 @@ class _Union:
     def __init__(self, resolution_ns: int = 1) -> None:
         self._reached = RunningLatestEnd()
         self._resolution_ns = resolution_ns
-        self.length = 0
+        self.length_ns = 0
 
     def add(self, starts: Ints, ends: Ints) -> Ints:
         """Count the next ones; the latest end before each of them."""
         before, reached = self._reached.before(ends)
         if self._resolution_ns == 1:
-            self.length += int((reached - np.maximum(before, starts)).sum())
+            self.length_ns += int((reached - np.maximum(before, starts)).sum())
             return before
         begun = np.where(before < starts + self._resolution_ns, starts, before)
-        self.length += int((np.maximum(ends, begun) - begun).sum())
+        self.length_ns += int((np.maximum(ends, begun) - begun).sum())
         return before
 
 
@@ -305,7 +305,7 @@ def covered_time(starts: Ints, ends: Ints, resolution_ns: int) -> int:
     union = _Union(resolution_ns)
     for block in blocks(len(starts)):
         union.add(starts[block], ends[block])
-    return union.length
+    return union.length_ns
 
 
 def lengths_by_class(
@@ -334,7 +334,7 @@ def lengths_by_class(
                 # To compare with each is quicker than to look up in a table.
                 on = np.logical_or.reduce([own == found for found in wanted])
                 union.add(starts[on], ends[on])
-    return [unions[wanted].length if wanted else 0 for wanted in held]
+    return [unions[wanted].length_ns if wanted else 0 for wanted in held]
 
 
 def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, IntervalSet]:
@@ -370,7 +370,7 @@ def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, Int
 class Concurrency:
     """How much of some work was active at once."""
 
-    length: int
+    length_ns: int
     """How long two or more were active."""
     most: int
     """The most that were active at once; one that ends as another starts is not on with it."""
@@ -401,7 +401,9 @@ def concurrency(line: Timeline, chosen: Flags) -> Concurrency:
         beside = late[:-1] | (starts[1:] < ends[:-1])
         crowd.append((starts[:-1][beside], ends[:-1][beside]))
         waiting = starts[-1:], ends[-1:], late[-1:]
-    if not twice.length:
+    if not twice.length_ns:
         return Concurrency(0, int(chosen.any()))
     crowd.append((waiting[0], waiting[1]))
-    return Concurrency(twice.length, max_concurrent(*(np.concatenate(column) for column in zip(*crowd, strict=True))))
+    return Concurrency(
+        twice.length_ns, max_concurrent(*(np.concatenate(column) for column in zip(*crowd, strict=True)))
+    )

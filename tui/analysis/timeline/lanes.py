@@ -135,7 +135,7 @@ class Segments:
     """For each block and kind the time of all segments of the blocks before it."""
 
     @property
-    def length(self) -> int:
+    def length_ns(self) -> int:
         """All of them together."""
         return int(self._sums[-1].sum()) if len(self._sums) else 0
 

@@ -234,7 +234,7 @@ def timeline_lanes(profile: Profile) -> pl.DataFrame:
     for lane in lanes(profile):
         first, last = int(lane.starts[0]), int(lane.reached[-1])
         # Where starts are rounded, what is unknown to overlap can add up to more than there is.
-        busy = min(lane.segments.length, last - first)
+        busy = min(lane.segments.length_ns, last - first)
         shown = together if lane.session in together.shifts else shown_lanes(profile, lane.session)
         span = shown.end_ns - shown.begin_ns
         rows.append(

@@ -51,11 +51,11 @@ def waits(case: Case) -> Verdict:
     threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
     if threads:
         longest, of_thread = max(
-            ((intervals_of_rows(part), part) for part in threads), key=lambda found: found[0].length
+            ((intervals_of_rows(part), part) for part in threads), key=lambda found: found[0].length_ns
         )
         by_name = tallied(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
-    taken = longest.length if threads else total(rows["total_ns"])
+    taken = longest.length_ns if threads else total(rows["total_ns"])
     share = case.share(taken)
     lost = _idle_after(case, longest) if threads and case.span_ns else None
     numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"]), "idle_ns": lost}
@@ -106,7 +106,7 @@ def _idle_after(case: Case, waits: IntervalSet) -> int:
         inside = (at >= 0) & (waits.ends < gaps.ends[here])
         gap, first = np.unique(here[inside], return_index=True)
         waited = np.add.reduceat((waits.ends - waits.starts)[inside], first) if len(first) else np.zeros(0, np.int64)
-        lost.append(int(np.minimum(waited, gaps.lengths[gap]).sum()))
+        lost.append(int(np.minimum(waited, gaps.lengths_ns[gap]).sum()))
     return max(lost)
 
 
@@ -272,7 +272,7 @@ def synchronous_copies(case: Case) -> Verdict:
     if threads:
         # Calls of several threads, and driver calls within runtime calls, are on at the same time.
         blocked = intervals_of_rows(single)
-        taken = _within_span(case, blocked) if case.span_ns else blocked.length
+        taken = _within_span(case, blocked) if case.span_ns else blocked.length_ns
     share = 100 * taken / case.whole_ns
     numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):

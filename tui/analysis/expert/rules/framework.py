@@ -190,7 +190,7 @@ def load_faster(case: Case) -> str:
 
 def loading_within(case: Case, idle: IntervalSet) -> int:
     """How much of a set of time the program loads input data in, by the names of ops and ranges, ns."""
-    return (host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER, EMPTY) & idle).length
+    return (host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER, EMPTY) & idle).length_ns
 
 
 @rule("I5", "dataloader", Family.ITERATIONS, needs.start_times, needs.ops_or_ranges, link=words.TENSORBOARD)
@@ -202,9 +202,9 @@ def dataloader(case: Case) -> Verdict:
     busy = EMPTY
     for line in case.lines:
         busy = busy | union_of(line.starts, line.ends)
-    waited = (loading & busy.gaps(int(busy.starts[0]), int(busy.ends[-1]))).length
+    waited = (loading & busy.gaps(int(busy.starts[0]), int(busy.ends[-1]))).length_ns
     share = 100 * waited / case.wall_ns
-    numbers = {"wait_ns": waited, "wait_pct": share, "load_ns": loading.length}
+    numbers = {"wait_ns": waited, "wait_pct": share, "load_ns": loading.length_ns}
     if share <= case.limit("I5", "span_pct"):
         return Clean(f"the GPU idles {percent(share)} of the wall time while input is loaded", numbers)
     return Found(

@@ -46,7 +46,7 @@ _PAUSES: Final = pl.Schema({"device": pl.Int32, "start_ns": pl.Int64, "gap_ns": 
 def long_gaps(case: Case) -> Verdict:
     """Long gaps between GPU work."""
     least = case.limit("U2", "gap_ns")
-    lengths = np.concatenate([gaps.lengths for _, gaps in case.device_gaps])
+    lengths = np.concatenate([gaps.lengths_ns for _, gaps in case.device_gaps])
     lengths = lengths[lengths >= least]
     number, idle, longest = len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
     share, of_one = case.of_wall(idle), 100 * longest / case.wall_ns
@@ -84,9 +84,10 @@ def long_gaps(case: Case) -> Verdict:
 def _long_gap_cause(case: Case, otherwise: str) -> tuple[str, str]:
     """The main cause of long gaps, by time, and what to do about it."""
     parts = [
-        gaps.take(np.flatnonzero(gaps.lengths >= case.limit("U2", "gap_ns"))).intervals for _, gaps in case.device_gaps
+        gaps.take(np.flatnonzero(gaps.lengths_ns >= case.limit("U2", "gap_ns"))).intervals
+        for _, gaps in case.device_gaps
     ]
-    lengths = sum(part.length for part in parts)
+    lengths = sum(part.length_ns for part in parts)
     if (start := warm_start(case)) is not None:
         first, begins, last = start
         if 2 * sum(int(part.until(np.array([begins]))[0]) for part in parts) > lengths:
@@ -176,7 +177,7 @@ def _late_by_name(case: Case) -> pl.DataFrame:
 def micro_gaps(case: Case) -> Verdict:
     """Many tiny gaps between GPU work."""
     most = case.limit("U7", "gap_ns")
-    tiny = [gaps.lengths[gaps.lengths < most] for _, gaps in case.device_gaps]
+    tiny = [gaps.lengths_ns[gaps.lengths_ns < most] for _, gaps in case.device_gaps]
     idle, number = sum(int(lengths.sum()) for lengths in tiny), sum(map(len, tiny))
     share = case.of_wall(idle)
     numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share}
@@ -202,10 +203,10 @@ def silent_pauses(case: Case) -> Verdict:
     names = case.profile["activities"]["name"]
     parts = [pl.DataFrame(schema=_PAUSES)]
     for line, gaps in case.device_gaps:
-        long = np.flatnonzero(gaps.lengths >= least)
+        long = np.flatnonzero(gaps.lengths_ns >= least)
         if not len(long):
             continue
-        starts, lengths = gaps.starts[long], gaps.lengths[long]
+        starts, lengths = gaps.starts[long], gaps.lengths_ns[long]
         inside = case.in_calls.within(starts, starts + lengths)
         calls = np.searchsorted(case.calls_begun, starts + lengths) - np.searchsorted(case.calls_begun, starts)
         quiet = (inside * 100 < case.limit("U9", "api_pct") * lengths) & (
@@ -294,11 +295,11 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
     if (start := warm_start(case)) is not None:
         first, begins, last = start
         before = int(idle.until(np.array([begins]))[0])
-        if 2 * before > idle.length:
+        if 2 * before > idle.length_ns:
             what = f"For {duration(before)} of the idle time the run was starting up, before iteration {first}."
             return what, judge_what_repeats(case, first, last), Cause.START_UP
     before = int(busy.starts[0]) - begin
-    if 2 * before > idle.length:
+    if 2 * before > idle.length_ns:
         call = longest_start_up_call(case)
         by_call = f" {call[0].upper()}{call[1:]}." if call else ""
         return (
@@ -307,21 +308,21 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
             Cause.START_UP,
         )
     after = end - int(busy.ends[-1])
-    if 2 * after > idle.length:
+    if 2 * after > idle.length_ns:
         return (
             f"For {duration(after)} of the idle time the CPU went on after the last GPU work.",
             "Shut-down is paid once. Leave it out of what you compare.",
             Cause.START_UP,
         )
     loading = loading_within(case, idle)
-    if 2 * loading > idle.length:
+    if 2 * loading > idle.length_ns:
         return f"For {duration(loading)} of the idle time it waited for input data.", load_faster(case), Cause.INPUT
     least = case.limit("U2", "gap_ns")
     lengths = idle.ends - idle.starts
     long = lengths[lengths >= least]
-    if 2 * int(long.sum()) > idle.length:
-        in_calls = (case.in_calls & idle).length
-        where = "in" if 2 * in_calls > idle.length else "outside"
+    if 2 * int(long.sum()) > idle.length_ns:
+        in_calls = (case.in_calls & idle).length_ns
+        where = "in" if 2 * in_calls > idle.length_ns else "outside"
         meanwhile = f" The CPU was mostly {where} {case.api_name} calls." if len(case.in_calls.starts) else ""
         return (
             f"{duration(int(long.sum()))} of the idle time is in {counted(len(long), 'gap')} of "
@@ -333,15 +334,15 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str, str]:
         )
     if not len(case.in_calls.starts):
         return "", "Give it more work at a time (larger batch). Load and copy input while it computes.", ""
-    in_calls = (case.in_calls & idle).length
-    if 2 * in_calls > idle.length:
+    in_calls = (case.in_calls & idle).length_ns
+    if 2 * in_calls > idle.length_ns:
         return (
             f"For {duration(in_calls)} of the idle time the CPU was in {case.api_name} calls.",
             f"{fewer_launches(case)} Avoid synchronize calls in the loop.",
             "",
         )
     return (
-        f"For {duration(idle.length - in_calls)} of the idle time the CPU was outside {case.api_name} calls.",
+        f"For {duration(idle.length_ns - in_calls)} of the idle time the CPU was outside {case.api_name} calls.",
         f"{fewer_launches(case)} Move input and logging off the launching thread.",
         "",
     )
@@ -401,7 +402,7 @@ def _cause_of_stretches(case: Case) -> str:
     for found in ("U1", "U2"):
         if case.found(found):
             return case.cause(found)
-    lengths = np.concatenate([gaps.lengths for _, gaps in case.device_gaps] or [np.zeros(0, np.int64)])
+    lengths = np.concatenate([gaps.lengths_ns for _, gaps in case.device_gaps] or [np.zeros(0, np.int64)])
     longest = int(np.sort(lengths)[-FEW_GAPS:].sum())
     return Cause.PAUSES if 2 * longest > int(lengths.sum()) else ""
 

@@ -137,7 +137,7 @@ def profiler_overhead(case: Case) -> Verdict:
         return CannotTell("profiler overhead is known of the whole run only")
     if overhead.height:
         # What threads do at the same time counts once, and what lies outside of the wall time does not count.
-        taken = intervals_of_rows(overhead).clipped(*case.wall).length
+        taken = intervals_of_rows(overhead).clipped(*case.wall).length_ns
         whole, of = case.wall_ns, "wall time"
     else:
         taken, whole, of = round(by_tool["value"].sum()), case.span_ns, "GPU span"
