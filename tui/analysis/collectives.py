@@ -45,10 +45,10 @@ def collectives(profile: Profile) -> pl.DataFrame:
     it is, else what is inferred from the kernel's name), communicator (the process group with its ranks; empty where
     the input records none), group_size (its ranks), seq (its number in the process group; null where not recorded).
     """
-    talks = pl.Series(work_kinds(profile) == WorkKind.COMMUNICATION)
+    communicates = pl.Series(work_kinds(profile) == WorkKind.COMMUNICATION)
     rows = (
         profile["activities"]
-        .filter(talks)
+        .filter(communicates)
         .select("session", "device", "name", "start_ns", "duration_ns", "iteration", "arguments", "activity")
         .drop_nulls(["start_ns", "duration_ns"])
         .sort("session", "start_ns", "activity")

@@ -207,7 +207,7 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
     for part, busy in zip(parts, own, strict=True):
         starts, ends, kind = line.starts[part], line.ends[part], kinds[part]
         last = int(ends.max())
-        is_copy, talks = kind == WorkKind.COPY, kind == WorkKind.COMMUNICATION
+        is_copy, communicates = kind == WorkKind.COPY, kind == WorkKind.COMMUNICATION
         rows.append(
             (
                 line.session,
@@ -218,7 +218,7 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
                 int((ends - starts).sum()),
                 min(covered_time(starts, ends, line.resolution_ns), last - int(starts[0])),
                 (busy & shared).length_ns if len(parts) > 1 else 0,
-                covered_time(starts[talks], ends[talks], line.resolution_ns),
+                covered_time(starts[communicates], ends[communicates], line.resolution_ns),
                 covered_time(starts[is_copy], ends[is_copy], line.resolution_ns),
                 int(starts[0]),
                 last,

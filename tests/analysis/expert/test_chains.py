@@ -31,7 +31,7 @@ def stream(seed: int, kernels: int, names: int) -> KernelSequence:
 def dearest(sequence: KernelSequence) -> int:
     """The most idle time of repeats of a chain that do not overlap, of the dearest chain of each length."""
     names, starts, ends = (values.tolist() for values in (sequence.names, sequence.starts, sequence.ends))
-    talks = sequence.talks.tolist()
+    is_communication = sequence.is_communication.tolist()
     best = 0
     for length in LENGTHS:
         idle: dict[tuple[int, ...], list[tuple[int, int]]] = {}
@@ -39,7 +39,7 @@ def dearest(sequence: KernelSequence) -> int:
             own = sum(ends[k] - starts[k] for k in range(at, at + length))
             taken = ends[at + length - 1] - starts[at]
             waits = [starts[k + 1] - ends[k] for k in range(at, at + length - 1)]
-            if own < BUSY * taken and max(waits) < GAP and not any(talks[at : at + length]):
+            if own < BUSY * taken and max(waits) < GAP and not any(is_communication[at : at + length]):
                 idle.setdefault(tuple(names[at : at + length]), []).append((at, taken - own))
         often = [places for places in idle.values() if len(places) > REPEATS]
         if not often:
@@ -72,10 +72,10 @@ def test_some_chain_is_found() -> None:
 def test_what_another_stream_fills_is_no_waiting_of_the_gpu() -> None:
     """Ten kernels of 5 us, 15 us apart, while a collective runs beside all of them: nothing is idle."""
     steps = [run(step * 3 * MS + n * 20 * US, 5 * US, ADD) for step in range(10) for n in range(10)]
-    talks = [run(step * 3 * MS, 500 * US, NCCL, stream=9) for step in range(10)]
+    communication = [run(step * 3 * MS, 500 * US, NCCL, stream=9) for step in range(10)]
     assert isinstance(ask("P11", traced(*steps)), Found)
-    assert isinstance(ask("P11", traced(*steps, *talks)), Clean)
-    alone, beside = ask("A7", traced(*steps)), ask("A7", traced(*steps, *talks))
+    assert isinstance(ask("P11", traced(*steps, *communication)), Clean)
+    alone, beside = ask("A7", traced(*steps)), ask("A7", traced(*steps, *communication))
     assert isinstance(alone, Found)
     assert isinstance(beside, Found)
     assert (alone.cost_ns, beside.cost_ns) == (10 * 9 * 15 * US, 0)

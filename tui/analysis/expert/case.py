@@ -94,7 +94,7 @@ class KernelSequence:
         return found
 
     @cached_property
-    def talks(self) -> npt.NDArray[np.bool_]:
+    def is_communication(self) -> npt.NDArray[np.bool_]:
         """Which of them communicate."""
         found: npt.NDArray[np.bool_] = self.line.of(self.kinds_of_all)[self.places] == WorkKind.COMMUNICATION
         return found
@@ -207,7 +207,7 @@ class Case:
     # --- the session -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def about(self) -> Mapping[str, Any]:
+    def session_row(self) -> Mapping[str, Any]:
         """The row of ``sessions``."""
         rows = self.profile["sessions"]
         if self.session is not None:
@@ -217,12 +217,12 @@ class Case:
     @cached_property
     def tool(self) -> Tool:
         """Who recorded it."""
-        return tool_of(self.about["format"], self.about["tool"])
+        return tool_of(self.session_row["format"], self.session_row["tool"])
 
     @cached_property
     def framework(self) -> str:
         """The framework that ran it: torch, jax or tensorflow; empty where it is another or unknown."""
-        named = str(self.about["framework"] or "").lower()
+        named = str(self.session_row["framework"] or "").lower()
         known = next((name for name in _COMPILERS if name in named), "")
         if known or named:
             return known
@@ -238,7 +238,7 @@ class Case:
     @cached_property
     def is_torch(self) -> bool:
         """Whether PyTorch ran it."""
-        framework = str(self.about["framework"] or "").lower()
+        framework = str(self.session_row["framework"] or "").lower()
         if framework:
             return "torch" in framework
         if any(self.names(frame, r"^aten::|at::native").len() for frame in ("ops", "activities")):
@@ -253,7 +253,7 @@ class Case:
     @cached_property
     def resolution_ns(self) -> int:
         """The coarsest step of its start times; 1 where it is not known."""
-        return int(self.about["start_resolution_ns"] or 1)
+        return int(self.session_row["start_resolution_ns"] or 1)
 
     # --- rows of any frame by name ------------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class Case:
         """Summed durations of some kinds of work."""
         return int(self.work.filter(pl.col("kind").is_in(kinds))["total_ns"].sum())
 
-    def weight(self, rows: pl.DataFrame) -> tuple[int, float]:
+    def total_and_share(self, rows: pl.DataFrame) -> tuple[int, float]:
         """The summed durations of some work by name, and their share of the GPU time in percent."""
         taken = total(rows["total_ns"])
         return taken, self.share(taken)
@@ -411,7 +411,7 @@ class Case:
         """The kernels of each stream in order."""
         return kernel_sequences(self.profile)
 
-    def together(self, column: str) -> int:
+    def overlap_ns(self, column: str) -> int:
         """A time of `tui.analysis.gpu_time.overlap.overlap`, of all GPUs together."""
         return total(overlap(self.profile)[column])
 
@@ -467,7 +467,7 @@ class Case:
         return InUse(self)
 
     @cached_property
-    def together_words(self) -> str:
+    def several_gpus_suffix(self) -> str:
         """The suffix of a time that is summed over several GPUs, which can be longer than the run."""
         return "" if self.busy.height < 2 else f", of {self.busy.height} GPUs together"
 

@@ -283,7 +283,7 @@ def _cost_pct(verdict: Found, case: Case) -> float | None:
     if verdict.cost_ns is None:
         return None
     whole = case.whole_ns
-    if case.wall_ns and case.together_words and case.together_words in verdict.basis:
+    if case.wall_ns and case.several_gpus_suffix and case.several_gpus_suffix in verdict.basis:
         whole *= case.busy.height
     return min(100.0, 100 * verdict.cost_ns / whole) if whole else None
 

@@ -127,12 +127,12 @@ def share_of(part_ns: float, whole_ns: float) -> str:
     return f"{percent(100 * part_ns / whole_ns if whole_ns else 0)} ({of})"
 
 
-def called(name: object) -> str:
+def label(name: object) -> str:
     """A name within a sentence; without uninformative namespaces, of a long one with the inner ones.
 
-    >>> called("void f<int>(float*)")
+    >>> label("void f<int>(float*)")
     '`f`'
-    >>> called("void at::native::(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate<float>(long)")
+    >>> label("void at::native::(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate<float>(long)")
     '`GammaBetaBackwardCUDAKernelTemplate`'
     """
     return f"`{shorten_symbol(short_name(str(name)), NAME_CELLS)}`"
@@ -147,7 +147,7 @@ def counted(number: float, one: str, many: str = "") -> str:
     return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
 
 
-def gpu_called(device: int | None, of: int) -> str:
+def gpu_label(device: int | None, of: int) -> str:
     """A GPU within a sentence: by its number only where there are several."""
     return "the GPU" if of == 1 else "an unnamed GPU" if device is None else f"GPU {device}"
 
@@ -170,10 +170,10 @@ def most_often(by_name: pl.DataFrame, count: str) -> str:
         count: The column with the number of occurrences.
     """
     first, *others = by_name[count].head(2)
-    return "" if first in others else f"; most often {called(by_name['name'][0])}"
+    return "" if first in others else f"; most often {label(by_name['name'][0])}"
 
 
-def behind(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl.DataFrame, str, str]:
+def evidence_of(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl.DataFrame, str, str]:
     """Evidence, view and filter of a finding: the first rows by name, and the view that shows work of these names.
 
     Args:
@@ -218,7 +218,7 @@ def largest(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
     return most.sort(by, descending=True, nulls_last=True, maintain_order=True).head(NAMES_IN_FILTER).select(columns)
 
 
-def tallied(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
+def totals_by_name(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
     """Rows by name: how many (a column called ``count``), sums of some columns, and the first line."""
     return rows.group_by("name").agg(pl.len().cast(pl.Int64).alias(count), pl.col(sums).sum(), pl.col("line").min())
 
@@ -238,7 +238,7 @@ def whole(value: Any) -> int:
     return 0 if value is None else int(value)
 
 
-def real(value: Any) -> float:
+def number_or_zero(value: Any) -> float:
     """A figure of a column as a number; 0 where there is none."""
     return 0.0 if value is None else float(value)
 

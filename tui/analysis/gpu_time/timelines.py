@@ -67,8 +67,8 @@ def _kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
 
 
 def _by_name(names: pl.Series) -> npt.NDArray[np.int8]:
-    types = classify(names).select(pl.col("name").cast(pl.String), talks=pl.col("op_type") == COMMUNICATION)
-    found = names.alias("name").to_frame().join(types, on="name", how="left", maintain_order="left")["talks"]
+    types = classify(names).select(pl.col("name").cast(pl.String), communicates=pl.col("op_type") == COMMUNICATION)
+    found = names.alias("name").to_frame().join(types, on="name", how="left", maintain_order="left")["communicates"]
     return found.fill_null(False).cast(pl.Int8).to_numpy()
 
 

@@ -14,16 +14,16 @@ from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.launches import LAUNCH_CALLS
 from tui.analysis.expert.words import (
-    behind,
-    called,
     counted,
     duration,
+    evidence_of,
+    label,
     largest,
     named,
     percent,
     ranked,
-    tallied,
     total,
+    totals_by_name,
     whole,
 )
 from tui.analysis.gpu_time.interval_sets import EMPTY, RunningLatestEnd, blocks, intervals_of_rows
@@ -53,7 +53,7 @@ def waits(case: Case) -> Verdict:
         longest, of_thread = max(
             ((intervals_of_rows(part), part) for part in threads), key=lambda found: found[0].length_ns
         )
-        by_name = tallied(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+        by_name = totals_by_name(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
     taken = longest.length_ns if threads else total(rows["total_ns"])
     share = case.share(taken)
@@ -77,7 +77,7 @@ def waits(case: Case) -> Verdict:
     of = f"{percent(100 * taken / case.wall_ns)} of the wall time" if case.wall_ns else f"{percent(share)} of GPU time"
     return Found(
         f"The CPU waits {duration(taken)} ({of}) in synchronizing calls, mostly "
-        f"{called(first['name'])}, {counted(first['calls'] or 0, 'call')}.{after}",
+        f"{label(first['name'])}, {counted(first['calls'] or 0, 'call')}.{after}",
         "Wait only where results are read, not after every step."
         + (" .item(), .cpu() and print wait too: read results back later." if case.is_torch else "")
         + (" It costs nothing while the GPU is busy, which totals do not show." * (lost is None)),
@@ -86,7 +86,7 @@ def waits(case: Case) -> Verdict:
         "not estimated: work on the GPU goes on while the CPU waits"
         if lost is None
         else "the idle time of a GPU right after each wait, which is no longer than the wait itself",
-        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+        *evidence_of(rows, "calls", "total_ns", "line", view="api-calls"),
         Severity.INFO if small else None,
     )
 
@@ -237,7 +237,7 @@ def pageable_async(case: Case) -> Verdict:
     return Found(
         f"{counted(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
         f"{'blocks' if rows.height == 1 else 'block'} the CPU for {duration(taken)}"
-        f"{': ' if by_name.height == 1 else ', mostly '}{called(by_name['name'][0])}.",
+        f"{': ' if by_name.height == 1 else ', mostly '}{label(by_name['name'][0])}.",
         f"Use pinned memory: {'pin_memory=True of the DataLoader, or .pin_memory()' if case.is_torch else _PINNED}.",
         numbers,
         taken,
@@ -279,7 +279,7 @@ def synchronous_copies(case: Case) -> Verdict:
         return Clean(f"blocking copies take {percent(share)} of the {case.whole_words}", numbers)
     first = rows.row(0, named=True)
     return Found(
-        f"{called(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {case.whole_words}) in "
+        f"{label(first['name'])} blocks the CPU for {duration(taken)} ({percent(share)} of the {case.whole_words}) in "
         f"{counted(calls, 'call')}" + (f" of {threads} threads." if threads > 1 else "."),
         f"Copy asynchronously from pinned memory{_asynchronous(case, str(first['name']))}. "
         "Wait only where data is needed.",
@@ -288,7 +288,7 @@ def synchronous_copies(case: Case) -> Verdict:
         "all time in these calls, which can include waits for kernels launched before"
         if case.wall_ns
         else "all time in these calls, without the time of kernels, for which they can wait",
-        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+        *evidence_of(rows, "calls", "total_ns", "line", view="api-calls"),
     )
 
 

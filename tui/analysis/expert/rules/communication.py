@@ -11,15 +11,15 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import (
-    behind,
-    called,
     counted,
     duration,
+    evidence_of,
+    label,
     named,
+    number_or_zero,
     percent,
     ranked,
     rate,
-    real,
     size,
     total,
     whole,
@@ -55,7 +55,7 @@ def much_communication(case: Case) -> Verdict:
     if rows.is_empty():
         return Clean(NONE)
     if case.span_ns:
-        taken, of_what = case.together("comm_ns"), case.wall_words
+        taken, of_what = case.overlap_ns("comm_ns"), case.wall_words
         share = case.of_wall(taken)
     else:
         taken, of_what = total(rows["total_ns"]), "GPU time"
@@ -64,12 +64,12 @@ def much_communication(case: Case) -> Verdict:
     if share <= case.limit("C1", "comm_pct"):
         return Clean(f"communication takes {percent(share)} of the {of_what}", numbers)
     return Found(
-        f"Communication takes {duration(taken)} ({percent(share)} of the {of_what}), mostly {called(rows['name'][0])}.",
+        f"Communication takes {duration(taken)} ({percent(share)} of the {of_what}), mostly {label(rows['name'][0])}.",
         less_communication(case),
         numbers,
-        case.together("exposed_comm_ns") if case.span_ns else taken,
+        case.overlap_ns("exposed_comm_ns") if case.span_ns else taken,
         ("the exposed part" if case.span_ns else "all communication, hidden or not")
-        + f", waits for other ranks included{case.together_words}",
+        + f", waits for other ranks included{case.several_gpus_suffix}",
         *_shown(case),
     )
 
@@ -80,7 +80,7 @@ def less_communication(case: Case) -> str:
     if own.height and 2 * (waited := whole(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
         last = f"For {duration(waited)} of it this rank waits for the last one: look at that rank first (C5)"
         return f"{last}. Otherwise {_LESS}"
-    ranks = case.about["world_size"]
+    ranks = case.session_row["world_size"]
     if (ranks or 2) > 1 and case.whole["sessions"].height == 1 and case.busy.height < 2:
         how = "Open all ranks together first" if ranks else "If other ranks were recorded, open all together first"
         return f"{how}: this one may wait for a slower rank (C5). Otherwise {_LESS}"
@@ -88,7 +88,7 @@ def less_communication(case: Case) -> str:
 
 
 def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:
-    return behind(communication_of(case), "calls", "total_ns", "line")
+    return evidence_of(communication_of(case), "calls", "total_ns", "line")
 
 
 @rule("C2", "exposed-comm", Family.COMMUNICATION, communicates, link=words.TRACELENS)
@@ -96,7 +96,7 @@ def exposed_communication(case: Case) -> Verdict:
     """Exposed communication: no kernel overlaps with it."""
     if communication_of(case).is_empty():
         return Clean(NONE)
-    taken, exposed = case.together("comm_ns"), case.together("exposed_comm_ns")
+    taken, exposed = case.overlap_ns("comm_ns"), case.overlap_ns("exposed_comm_ns")
     share, overlap = case.of_wall(exposed), 100 * (taken - exposed) / taken if taken else 0.0
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "overlap_pct": overlap}
     if share <= case.limit("C2", "exposed_pct") or overlap >= case.limit("C2", "overlap_pct"):
@@ -111,7 +111,7 @@ def exposed_communication(case: Case) -> Verdict:
         "Start communication during the backward pass (DDP bucket size), in a stream of its own.",
         numbers,
         exposed,
-        f"all of the time in which only communication ran{case.together_words}",
+        f"all of the time in which only communication ran{case.several_gpus_suffix}",
         *_shown(case),
     )
 
@@ -124,9 +124,9 @@ def communication_on_compute_stream(case: Case) -> Verdict:
     streams = case.profile["activities"].select("device", "stream")
     mixed = pl.DataFrame(
         [
-            (*streams.row(sequence.first_row), int(sequence.talks.sum()), len(sequence))
+            (*streams.row(sequence.first_row), int(sequence.is_communication.sum()), len(sequence))
             for sequence in case.sequences
-            if sequence.talks.any() and not sequence.talks.all()
+            if sequence.is_communication.any() and not sequence.is_communication.all()
         ],
         schema={"device": pl.Int32, "stream": pl.Int64, "communication": pl.Int64, "kernels": pl.Int64},
         orient="row",
@@ -154,7 +154,7 @@ def computing_per_communication(case: Case) -> Verdict:
     """Little computing per communication."""
     if communication_of(case).is_empty():
         return Clean(NONE)
-    talking, computing = case.together("comm_ns"), case.together("compute_ns")
+    talking, computing = case.overlap_ns("comm_ns"), case.overlap_ns("compute_ns")
     if not talking:
         return CannotTell("communication kernels have no durations")
     ratio = computing / talking
@@ -227,13 +227,13 @@ def tiny_messages(case: Case) -> Verdict:
     by_name = ranked(by_name, "messages")
     return Found(
         f"{percent(share)} of {counted(rows.height, 'collective moves', 'collectives move')} less than "
-        f"{size(int(case.limit('C8', 'message_bytes')))}, mostly {called(by_name['name'][0])} with "
+        f"{size(int(case.limit('C8', 'message_bytes')))}, mostly {label(by_name['name'][0])} with "
         f"{size(int(by_name['mean_bytes'][0]))} on average.",
         "Use larger buckets (bucket_cap_mb of DDP), gradient accumulation, or coarser sharding.",
         numbers,
         total(small["duration_ns"]),
         "all of these collectives, waits for other ranks included",
-        *behind(by_name),
+        *evidence_of(by_name),
     )
 
 
@@ -272,7 +272,7 @@ def contention(case: Case) -> Verdict:
         return Clean(f"while kernels compute, messages reach {reached} of their rate alone", numbers)
     alone = 1e9 * worst["bytes"] / worst["alone_ns"]
     return Found(
-        f"{called(worst['name'])} of {size(worst['bytes'])} reaches {rate(alone * worst['rate_pct'] / 100)} while "
+        f"{label(worst['name'])} of {size(worst['bytes'])} reaches {rate(alone * worst['rate_pct'] / 100)} while "
         f"kernels compute, {rate(alone)} alone.",
         "Compare step times with and without overlap. Fewer channels (NCCL_MAX_CTAS) leave more SMs for computing.",
         numbers,
@@ -314,7 +314,7 @@ def straggler(case: Case) -> Verdict:
     if first["times"] < case.limit("C5", "times") or share < case.limit("C5", "share_pct"):
         return Clean(f"no rank is repeatedly last; {who} is in {first['times']} of {steps}", numbers)
     names, part = collectives(case.profile)["name"].unique(maintain_order=True), ongoing_ranks_note(case.profile)
-    others = [label for session, label in session_labels(case.profile).items() if session != first["session"]]
+    others = [name for session, name in session_labels(case.profile).items() if session != first["session"]]
     waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"
     return Found(
         f"{who[0].upper()}{who[1:]} is the straggler: it arrives last in {first['times']} of {steps}, and {waiting} "
@@ -337,7 +337,7 @@ def _what_it_does_longer(case: Case, session: int, who: str, wait_ns: int) -> st
     extra_ns = pl.col("total_ns").filter(own).sum() - pl.col("total_ns").filter(~own).sum() / max(others, 1)
     most = case.computing.group_by("name").agg(extra_ns.alias("extra_ns")).top_k(1, by="extra_ns")
     if most.height and 2 * most["extra_ns"][0] >= wait_ns:
-        kernel, longer = called(most["name"][0]), duration(most["extra_ns"][0])
+        kernel, longer = label(most["name"][0]), duration(most["extra_ns"][0])
         than = "the other one" if others == 1 else "the others on average"
         return f"Check why {who} runs {kernel} {longer} longer than {than}: its input, its share of the data, its code."
     return f"Check what {who} does longer: its input, its share of the data, other work on its host, its clocks."
@@ -354,7 +354,7 @@ def rank_spread(case: Case) -> Verdict:
         .agg(pl.col("compute_ns", "exposed_comm_ns", "idle_ns").sum(), pl.col("total_span_ns").max().alias("span_ns"))
         .sort("compute_ns", "session", descending=[True, False])
     )
-    computing, mean = table["compute_ns"], real(table["compute_ns"].mean())
+    computing, mean = table["compute_ns"], number_or_zero(table["compute_ns"].mean())
     if not total(computing):
         return CannotTell("no rank computes")
     spread = 100 * (computing[0] - computing[-1]) / mean

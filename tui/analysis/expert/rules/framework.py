@@ -10,7 +10,7 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
-from tui.analysis.expert.words import called, counted, duration, named, percent, ranked, tallied, whole
+from tui.analysis.expert.words import counted, duration, label, named, percent, ranked, totals_by_name, whole
 from tui.analysis.gpu_time.host_calls import HostPhase, host_phases, host_phases_of_names
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.analysis.needs import Tool, tools_of
@@ -81,7 +81,7 @@ def debug_modes(case: Case) -> Verdict:
     if not on:
         return Clean("no debug mode is on")
     return Found(
-        f"Debug mode is on: {', '.join(map(called, sorted(set(on))[:5]))}.",
+        f"Debug mode is on: {', '.join(map(label, sorted(set(on))[:5]))}.",
         "Switch it off when you measure: it checks every op.",
         {"modes": len(set(on))},
         None,
@@ -162,7 +162,7 @@ def data_parallel(case: Case) -> Verdict:
         )
     if distributed and not talks and (hidden := needs.single_kernels(case)):
         return CannotTell(hidden)
-    if distributed and not talks and (case.about["world_size"] or 1) > 1:
+    if distributed and not talks and (case.session_row["world_size"] or 1) > 1:
         return Found(
             "DistributedDataParallel runs without NCCL kernels.",
             'Initialize with backend="nccl".',
@@ -225,6 +225,6 @@ def _loads(case: Case) -> tuple[pl.DataFrame, str, str]:
         loads = names.filter(pl.Series(host_phases_of_names(names) == HostPhase.DATALOADER))
         if loads.len():
             rows = case.profile[frame].filter(pl.col("name").is_in(loads.implode()))
-            by_name = ranked(tallied(rows, "calls", "duration_ns"), "duration_ns")
+            by_name = ranked(totals_by_name(rows, "calls", "duration_ns"), "duration_ns")
             found = by_name, view, named(by_name["name"], column)
     return found

@@ -15,14 +15,14 @@ from tui.analysis.expert.rules.communication import less_communication
 from tui.analysis.expert.rules.framework import load_faster, loading_within
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, longest_start_up_call, warm_start
 from tui.analysis.expert.words import (
-    behind,
-    called,
     counted,
     duration,
-    gpu_called,
+    evidence_of,
+    gpu_label,
+    label,
     named,
+    number_or_zero,
     percent,
-    real,
     share_of,
     total,
     whole,
@@ -68,12 +68,12 @@ def long_gaps(case: Case) -> Verdict:
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) in "
         f"{counted(number, 'gap')} of {duration(least)} or more. "
-        f"The longest, {duration(longest)}, is before {called(first['after'])}"
+        f"The longest, {duration(longest)}, is before {label(first['after'])}"
         f"{_meanwhile(case, first['cpu_in'], first['call'])}.",
         advice,
         numbers,
         idle,
-        f"all of these gaps{case.together_words}",
+        f"all of these gaps{case.several_gpus_suffix}",
         evidence,
         "kernels",
         named(evidence["after"]),
@@ -102,7 +102,7 @@ def _meanwhile(case: Case, host: str | None, call: str | None) -> str:
     """What the CPU did in a gap, in words."""
     if host is None:
         return ""
-    return f"; the CPU was outside {case.api_name} calls" if host == NO_CALL else f"; the CPU was in {called(call)}"
+    return f"; the CPU was outside {case.api_name} calls" if host == NO_CALL else f"; the CPU was in {label(call)}"
 
 
 def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -135,13 +135,13 @@ def host_bound(case: Case) -> Verdict:
     in_long = 2 * long > idle
     return Found(
         f"GPU idle {duration(idle)} ({percent(share)} of the {case.wall_words}) before late launches: "
-        f"{counted(waits, 'time')}, most often before {called(by_name['name'][0])}."
+        f"{counted(waits, 'time')}, most often before {label(by_name['name'][0])}."
         + (f" Gaps of {duration(case.limit('U2', 'gap_ns'))} or more are {duration(long)} of it." if long else ""),
         advice if in_long else fewer_launches(case),
         numbers,
         idle,
-        f"all idle time before late launches{case.together_words}",
-        *behind(by_name),
+        f"all idle time before late launches{case.several_gpus_suffix}",
+        *evidence_of(by_name),
         cause=cause if in_long else "",
     )
 
@@ -190,7 +190,7 @@ def micro_gaps(case: Case) -> Verdict:
         larger_kernels(case),
         numbers,
         idle,
-        f"all of these gaps{case.together_words}",
+        f"all of these gaps{case.several_gpus_suffix}",
         view="kernels",
         filter="kind=kernel",
     )
@@ -239,7 +239,7 @@ def silent_pauses(case: Case) -> Verdict:
         advice,
         {"pauses": pauses.height, "idle_ns": idle},
         idle,
-        f"all of these pauses{case.together_words}",
+        f"all of these pauses{case.several_gpus_suffix}",
         pauses,
         "kernels",
         named(pauses["after"].head(EVIDENCE_ROWS)),
@@ -267,7 +267,7 @@ def low_gpu_utilization(case: Case) -> Verdict:
         .select("device", "busy_pct", "busy_ns", "idle_ns", "wall_ns")
     )
     worst = rows.row(0, named=True)
-    busy, gpu = worst["busy_pct"], gpu_called(worst["device"], rows.height)
+    busy, gpu = worst["busy_pct"], gpu_label(worst["device"], rows.height)
     gpu = "GPU" if rows.height == 1 else f"{gpu[0].upper()}{gpu[1:]}"
     numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "wall_ns": wall, "device": worst["device"]}
     busy_text = f"{gpu} busy {share_of(worst['busy_ns'], wall)}"
@@ -390,7 +390,7 @@ def low_stretches(case: Case) -> Verdict:
         "Leave start-up and shut-down out of what you compare. Check what the program does in the rest.",
         numbers,
         idle,
-        f"the idle time in these stretches{case.together_words}",
+        f"the idle time in these stretches{case.several_gpus_suffix}",
         stretches,
         "gpus",
         cause=cause,
@@ -413,7 +413,7 @@ def low_compute(case: Case) -> Verdict:
     if case.is_table_cut:
         return CannotTell("rows of the printed table are missing")
     if case.span_ns:
-        compute, busy, how = case.together("compute_ns"), case.together("busy_ns"), "of its busy time"
+        compute, busy, how = case.overlap_ns("compute_ns"), case.overlap_ns("busy_ns"), "of its busy time"
     else:
         compute = total(case.computing["total_ns"]) + case.time_of("graph", "memset")
         busy, how = case.gpu_ns, "of all GPU time"
@@ -428,12 +428,12 @@ def low_compute(case: Case) -> Verdict:
     talks = first is not None and first["op_type"] == COMMUNICATION
     return Found(
         f"The GPU computes for only {percent(share)} {how}"
-        + (f". {called(first['name'])} takes {duration(first['total_ns'])}." if first else "."),
+        + (f". {label(first['name'])} takes {duration(first['total_ns'])}." if first else "."),
         less_communication(case) if talks else "Keep data on the device, and overlap copies with kernels.",
         numbers,
         busy - compute,
-        f"all busy time without a kernel that computes{case.together_words}",
-        *behind(other, "calls", "total_ns"),
+        f"all busy time without a kernel that computes{case.several_gpus_suffix}",
+        *evidence_of(other, "calls", "total_ns"),
         cause=Cause.COMMUNICATION if talks else "",
     )
 
@@ -455,8 +455,8 @@ def fluctuating(case: Case) -> Verdict:
         .sort(pl.col("p5_pct") - pl.col("p95_pct"), "device")
     )
     worst = swings.row(0, named=True)
-    low, high = real(worst["p5_pct"]), real(worst["p95_pct"])
-    gpu = gpu_called(worst["device"], swings.height)
+    low, high = number_or_zero(worst["p5_pct"]), number_or_zero(worst["p95_pct"])
+    gpu = gpu_label(worst["device"], swings.height)
     numbers = {name: worst[name] for name in ("p5_pct", "p50_pct", "p95_pct")}
     if high < case.limit("U10", "high_pct") or low >= case.limit("U10", "low_pct"):
         return Clean(
@@ -492,11 +492,11 @@ def unused_gpus(case: Case) -> Verdict:
     seen = case.profile["devices"]
     if seen.is_empty():
         return CannotTell("the GPUs that the program saw are not recorded")
-    source = case.about["source"]
+    source = case.session_row["source"]
     together = case.whole["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
     used = case.whole["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
     idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
-    if ((case.about["world_size"] or 1) > 1 or case.about["rank"] is not None) and idle.height:
+    if ((case.session_row["world_size"] or 1) > 1 or case.session_row["rank"] is not None) and idle.height:
         return CannotTell("one rank of several: the other ranks use the other GPUs")
     if idle.height and case.work.filter(pl.col("op_type") == COMMUNICATION).height:
         return CannotTell("the program communicates with other ranks, which can use the other GPUs")
@@ -531,11 +531,11 @@ def unequal_gpus(case: Case) -> Verdict:
     if spread <= case.limit("U5", "spread_pct"):
         return Clean(f"the GPU with least work has {percent(spread)} less than the one with most", numbers)
     return Found(
-        f"{gpu_called(least['device'], 2)} is busy for {duration(least['busy_ns'])}, {gpu_called(most['device'], 2)} "
+        f"{gpu_label(least['device'], 2)} is busy for {duration(least['busy_ns'])}, {gpu_label(most['device'], 2)} "
         f"for {duration(most['busy_ns'])}: {percent(spread)} less.",
         "Divide batches or pipeline stages by the time that they take, not by their number.",
         numbers,
-        int(most["busy_ns"] - real(ordered["busy_ns"].mean())),
+        int(most["busy_ns"] - number_or_zero(ordered["busy_ns"].mean())),
         "what the busiest GPU has more than the mean",
         ordered.select("device", "busy_ns", "busy_pct"),
         "gpus",

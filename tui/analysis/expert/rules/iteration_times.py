@@ -14,7 +14,7 @@ from tui.analysis.expert.in_use import GRAPH_LAUNCHES
 from tui.analysis.expert.rule import CannotTell, Cause, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.rules.one_time_costs import judge_what_repeats, warm_start
-from tui.analysis.expert.words import counted, duration, percent, real, these_alone, total, whole
+from tui.analysis.expert.words import counted, duration, number_or_zero, percent, these_alone, total, whole
 from tui.analysis.iterations.segments import iteration_at
 from tui.analysis.iterations.serving import captured_tokens, steps_of_server
 from tui.analysis.ops.op_costs import op_instances
@@ -41,7 +41,7 @@ def no_iterations(case: Case) -> Verdict:
     if case.profile.aggregation.is_part:
         return Clean(f"{case.profile.aggregation.words} chosen")
     if number > 1:
-        return Clean(f"{counted(number, 'iteration')}, {case.about['iteration_source'] or 'as recorded'}")
+        return Clean(f"{counted(number, 'iteration')}, {case.session_row['iteration_source'] or 'as recorded'}")
     launches = total(case.kernels["calls"])
     if not number and launches < case.limit("I1", "launches"):
         return CannotTell(f"{counted(launches, 'launch has', 'launches have')} no iterations")
@@ -157,8 +157,8 @@ def _what_grew(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
     known = others.select("busy_ns", "idle_ns").drop_nulls()
     if known.is_empty():
         return ""
-    more_busy = slow["busy_ns"] - real(known["busy_ns"].median())
-    more_idle = slow["idle_ns"] - real(known["idle_ns"].median())
+    more_busy = slow["busy_ns"] - number_or_zero(known["busy_ns"].median())
+    more_idle = slow["idle_ns"] - number_or_zero(known["idle_ns"].median())
     return " (the GPU is idle longer)" if more_idle > more_busy else " (its GPU work takes longer)"
 
 
@@ -425,10 +425,10 @@ def kv_bandwidth(case: Case) -> Verdict:
         return CannotTell("bytes of attention not known: that needs shapes, and steps that sum up their requests")
     if calls["roof_ns"].null_count():
         return CannotTell("the peaks of this GPU are not known")
-    took, roof = whole(calls["gpu_ns"].sum()), real(calls["roof_ns"].sum())
+    took, roof = whole(calls["gpu_ns"].sum()), number_or_zero(calls["roof_ns"].sum())
     of_steps = case.profile["activities"].join(decode, on=["session", "iteration"], how="semi")
     share = 100 * took / max(whole(of_steps["duration_ns"].sum()), 1)
-    rate = real(calls["bytes"].sum()) / took / 1e3
+    rate = number_or_zero(calls["bytes"].sum()) / took / 1e3
     numbers = {"roof_pct": 100 * roof / took, "attention_pct": share, "tb_per_s": rate}
     if numbers["roof_pct"] >= case.limit("I16", "roof_pct") or share < case.limit("I16", "attention_pct"):
         return Clean(

@@ -14,10 +14,10 @@ from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity,
 from tui.analysis.expert.rules.occupancy import filled_pct
 from tui.analysis.expert.words import (
     NAMES_IN_FILTER,
-    behind,
-    called,
     counted,
     duration,
+    evidence_of,
+    label,
     largest,
     most_often,
     named,
@@ -185,12 +185,12 @@ def launch_delay(case: Case) -> Verdict:
     worst = largest(late_rows, "late_ns", "name", "activity", "start_ns", "late_ns", "stream", "line")
     return Found(
         f"{percent(share)} of {counted(launches, 'kernel')} start more than {duration(least)} after their launch call, "
-        f"on an idle GPU. The latest is {called(worst['name'][0])}, by {duration(worst['late_ns'][0])}.",
+        f"on an idle GPU. The latest is {label(worst['name'][0])}, by {duration(worst['late_ns'][0])}.",
         "Check what they wait for: another stream or process, an event, or a lower priority.",
         numbers,
         taken,
-        f"all of these delays{case.together_words}",
-        *behind(worst),
+        f"all of these delays{case.several_gpus_suffix}",
+        *evidence_of(worst),
     )
 
 
@@ -297,11 +297,11 @@ def one_stream(case: Case) -> Verdict:
 def no_concurrency(case: Case) -> Verdict:
     """Kernels of several streams never run together."""
     gpus = overlap(case.profile).drop_nulls("kernel_streams").select("device", "kernel_streams", "concurrent_ns")
-    busy = case.together("kernels_ns")
+    busy = case.overlap_ns("kernels_ns")
     streams = max(gpus["kernel_streams"].to_list(), default=0)
     if not busy or streams < 2:
         return Clean("kernels run in one stream")
-    share, fill = 100 * case.together("concurrent_ns") / busy, filled_pct(case)
+    share, fill = 100 * case.overlap_ns("concurrent_ns") / busy, filled_pct(case)
     numbers = {"together_pct": share, "fill_pct": fill, "streams": streams}
     if share >= case.limit("A12", "together_pct") or fill >= case.limit("A12", "fill_pct"):
         return Clean(
@@ -313,7 +313,7 @@ def no_concurrency(case: Case) -> Verdict:
         "Check for hidden dependencies: the default stream, events, allocation or synchronization between launches.",
         numbers,
         int(busy * (1 - fill / 100)),
-        f"the share of the SMs left free{case.together_words}, if other kernels could fill it",
+        f"the share of the SMs left free{case.several_gpus_suffix}, if other kernels could fill it",
         gpus,
         "kernels",
         "kind=kernel",

@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, percent, real, total
+from tui.analysis.expert.words import counted, evidence_of, label, number_or_zero, percent, total
 from tui.analysis.gpu_time.timelines import COMMUNICATION
 from tui.analysis.occupancy import WARP, capabilities
 
@@ -42,7 +42,7 @@ def with_share(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
 def weighted(rows: pl.DataFrame, column: str) -> float:
     """The mean of a column over the time of kernels; 0 where there is none."""
     taken = total(rows["total_ns"])
-    return real(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / taken if taken else 0.0
+    return number_or_zero(rows.select((pl.col(column) * pl.col("total_ns")).sum()).item()) / taken if taken else 0.0
 
 
 def filled_pct(case: Case) -> float:
@@ -75,14 +75,14 @@ def low_occupancy(case: Case) -> Verdict:
     mostly_tensor = 2 * total(tensor["total_ns"]) > total(low["total_ns"])
     return Found(
         f"{percent(share)} of {kernel_time(case)} runs below {low_pct:g}% theoretical occupancy. "
-        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) has {percent(first['occupancy_pct'])}, "
+        f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) has {percent(first['occupancy_pct'])}, "
         f"limited by {first['limiter']}.",
         f"In kernels of your own, {by_limiter(first['limiter'])}."
         + (" Most of these use tensor cores, and are fast at low occupancy." if mostly_tensor else ""),
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
-        *behind(low if low.height else below, *SHOWN),
+        *evidence_of(low if low.height else below, *SHOWN),
         Severity.INFO if mostly_tensor or _is_little(case, low) else None,
     )
 
@@ -115,14 +115,14 @@ def tiny_blocks(case: Case) -> Verdict:
         return Clean("no significant kernel has such small blocks", numbers)
     first = rows.row(0, named=True)
     return Found(
-        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) has blocks of "
+        f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) has blocks of "
         f"{counted(first['threads_per_block'], 'thread')}. {first['blocks_per_sm']} fit on an SM: "
         f"{percent(first['occupancy_pct'])} occupancy.",
         "Use larger blocks, 128 to 256 threads.",
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
-        *behind(rows, *SHOWN),
+        *evidence_of(rows, *SHOWN),
         Severity.INFO if _is_little(case, rows) else None,
     )
 
@@ -147,13 +147,13 @@ def register_ceiling(case: Case) -> Verdict:
         return Clean("no significant kernel uses the most registers a thread can have", numbers)
     first = at_most.row(0, named=True)
     return Found(
-        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) uses {first['registers']} registers per "
+        f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) uses {first['registers']} registers per "
         "thread, the most there are. Values may spill to memory.",
         "Check for spills (-Xptxas -v, ncu). Split the kernel, or use smaller tiles.",
         numbers,
         None,
         "not estimated: the profile does not show spills",
-        *behind(at_most, "grid", "block", "registers", "calls", "total_ns"),
+        *evidence_of(at_most, "grid", "block", "registers", "calls", "total_ns"),
     )
 
 
@@ -177,13 +177,13 @@ def achieved_occupancy(case: Case) -> Verdict:
     first = low.row(0, named=True)
     return Found(
         f"Estimated achieved occupancy is {percent(mean)} on average over {kernel_time(case)}. "
-        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) reaches "
+        f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) reaches "
         f"{percent(first['achieved_pct'])}.",
         "L1 says what limits a kernel, L2 and L3 which grids are too small.",
         numbers,
         None,
         "not estimated: more warps help only where latency is not hidden",
-        *behind(low, *SHOWN, "achieved_pct"),
+        *evidence_of(low, *SHOWN, "achieved_pct"),
     )
 
 
@@ -195,19 +195,19 @@ def small_grids(case: Case) -> Verdict:
     heavy = by_name.filter(pl.col("share_pct") >= case.limit("L2", "kernel_pct"))
     empty = pl.col("total_ns") * (1 - pl.col("blocks") / pl.col("sm_count"))
     small = _dearest(rows.join(heavy.select("name"), on="name", how="semi", maintain_order="left"), empty)
-    numbers = {"kernels": heavy.height, "time_pct": real(heavy["share_pct"].sum())}
+    numbers = {"kernels": heavy.height, "time_pct": number_or_zero(heavy["share_pct"].sum())}
     if small.is_empty():
         return Clean("no significant kernel has fewer blocks than there are SMs", numbers)
     first = small.row(0, named=True)
     return Found(
         f"{counted(heavy.height, 'significant kernel has', 'significant kernels have')} fewer blocks than the GPU has "
-        f"SMs. {called(first['name'])} ({percent(first['share_pct'])} of GPU time) launches "
+        f"SMs. {label(first['name'])} ({percent(first['share_pct'])} of GPU time) launches "
         f"{counted(first['blocks'], 'block')} on {first['sm_count']} SMs.",
         "Launch more blocks (larger batch, smaller tiles, split-K), or overlap other kernels.",
         numbers,
-        int(real(small["gain_ns"].sum())),
+        int(number_or_zero(small["gain_ns"].sum())),
         "the share of the SMs left free, over the time of these kernels",
-        *behind(small, *SHOWN),
+        *evidence_of(small, *SHOWN),
     )
 
 
@@ -228,13 +228,13 @@ def under_one_wave(case: Case) -> Verdict:
     first = small.row(0, named=True)
     return Found(
         f"{percent(share)} of {kernel_time(case)} is in launches smaller than one wave. "
-        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) "
+        f"{label(first['name'])} ({percent(first['share_pct'])} of GPU time) "
         f"fills {percent(100 * first['waves'])} of one.",
         "Give each launch more work (larger batch, more blocks), or overlap other kernels.",
         numbers,
-        int(real(small["gain_ns"].sum())),
+        int(number_or_zero(small["gain_ns"].sum())),
         "the part of one wave that stays empty, over the time of these kernels",
-        *behind(small, *SHOWN),
+        *evidence_of(small, *SHOWN),
     )
 
 
@@ -262,7 +262,7 @@ def tail_effect(case: Case) -> Verdict:
     others = tails["name"].n_unique() - 1
     first = tails.row(0, named=True)
     return Found(
-        f"{called(first['name'])} takes {first['waves']:.2f} waves; the last fills "
+        f"{label(first['name'])} takes {first['waves']:.2f} waves; the last fills "
         f"{percent(100 * (first['waves'] % 1))} of the GPU."
         + (
             f" {counted(others, 'more significant kernel has', 'more significant kernels have')} a tail."
@@ -273,7 +273,7 @@ def tail_effect(case: Case) -> Verdict:
         numbers,
         total(tails["gain_ns"].cast(pl.Int64)),
         "the empty part of the last wave, if all blocks take the same time",
-        *behind(tails, *SHOWN),
+        *evidence_of(tails, *SHOWN),
     )
 
 
@@ -298,13 +298,13 @@ def ragged_blocks(case: Case) -> Verdict:
     lost = pl.col("total_ns") * (1 - pl.col("threads_per_block") / (warps * WARP))
     first = rows.row(0, named=True)
     return Found(
-        f"{called(first['name'])} has blocks of {counted(first['threads_per_block'], 'thread')} "
+        f"{label(first['name'])} has blocks of {counted(first['threads_per_block'], 'thread')} "
         f"({percent(first['share_pct'])} of GPU time). Part of the last warp does nothing.",
         f"Round the block size up to a multiple of {WARP}; 128 to 256 threads suit most kernels.",
         numbers,
-        int(real(rows.select(lost.sum()).item())),
+        int(number_or_zero(rows.select(lost.sum()).item())),
         "the share of unused lanes, over the time of these kernels",
-        *behind(rows, "grid", "block", "threads_per_block", "calls", "total_ns"),
+        *evidence_of(rows, "grid", "block", "threads_per_block", "calls", "total_ns"),
     )
 
 
@@ -320,7 +320,7 @@ def ragged_blocks(case: Case) -> Verdict:
 def sm_efficiency(case: Case) -> Verdict:
     """Estimated SM efficiency is low."""
     fill = filled_pct(case)
-    busy = case.together("compute_ns")
+    busy = case.overlap_ns("compute_ns")
     share = case.of_wall(busy * fill / 100)
     numbers = {"sm_efficiency_pct": share, "fill_pct": fill, "kernel_time_pct": case.of_wall(busy)}
     if share >= case.limit("L8", "fill_pct"):
@@ -331,7 +331,7 @@ def sm_efficiency(case: Case) -> Verdict:
         "Use larger batches. Where the GPU is busy most of the time, look at grids first (L2, L3).",
         numbers,
         int(busy * (1 - fill / 100)),
-        f"SM time without a block while kernels run{case.together_words}; idle time is counted by U1",
+        f"SM time without a block while kernels run{case.several_gpus_suffix}; idle time is counted by U1",
         known(case).sort("waves", "name", nulls_last=True).select("name", *SHOWN).head(EVIDENCE_ROWS),
         "kernels",
         "kind=kernel",

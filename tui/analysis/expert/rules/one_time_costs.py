@@ -10,17 +10,17 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import (
-    behind,
-    called,
     counted,
     duration,
+    evidence_of,
+    label,
     named,
+    number_or_zero,
     percent,
     ranked,
-    real,
-    tallied,
     these_alone,
     total,
+    totals_by_name,
     whole,
 )
 
@@ -57,16 +57,16 @@ def allocation_in_loop(case: Case) -> Verdict:
     too_long = share > case.limit("A8", "span_pct") or taken > case.limit("A8", "total_ns")
     if each < 1 or not too_long:
         return Clean(f"{counted(calls.height, 'call')} {where}, {percent(share)} of their time", numbers)
-    by_name = ranked(tallied(calls, "calls", "duration_ns"), "duration_ns")
+    by_name = ranked(totals_by_name(calls, "calls", "duration_ns"), "duration_ns")
     return Found(
         f"Allocating and freeing GPU memory takes {duration(taken)} {where} ({percent(share)} of their time): "
-        f"{counted(each, 'call')} per iteration, mostly {called(by_name['name'][0])}.",
+        f"{counted(each, 'call')} per iteration, mostly {label(by_name['name'][0])}.",
         "Allocate once before the loop, or use a caching allocator: "
         + ("PyTorch has one." if case.is_torch else "cudaMallocAsync."),
         numbers,
         taken,
         "all of these calls",
-        *behind(by_name, view="api-calls"),
+        *evidence_of(by_name, view="api-calls"),
     )
 
 
@@ -77,7 +77,7 @@ def loading(case: Case) -> Verdict:
     if case.span_ns and rows.height and case.profile["api_calls"].height:
         first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
         within = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
-        by_name = tallied(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+        by_name = totals_by_name(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
         rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
     taken = total(rows["total_ns"])
     share = 100 * taken / case.whole_ns
@@ -86,12 +86,12 @@ def loading(case: Case) -> Verdict:
         return Clean(f"loading and compiling kernels takes {percent(share)} of the {of_what}", numbers)
     return Found(
         f"Loading and compiling kernels takes {duration(taken)} ({percent(share)} of the {of_what}), mostly in "
-        f"{called(rows['name'][0])}.",
+        f"{label(rows['name'][0])}.",
         "Warm up before you measure, or leave the first iterations out. CUDA_MODULE_LOADING=EAGER loads at the start.",
         numbers,
         taken,
         "all of these calls",
-        *behind(rows, view="api-calls"),
+        *evidence_of(rows, view="api-calls"),
     )
 
 
@@ -103,10 +103,10 @@ def start_up(case: Case) -> Verdict:
     heavy = start_up_calls(case)
     if heavy.is_empty():
         return Clean("no call made once at the start takes much of the API time")
-    first, others = heavy.row(0, named=True), [called(name) for name in heavy["name"][1:]]
+    first, others = heavy.row(0, named=True), [label(name) for name in heavy["name"][1:]]
     taken = min(total(heavy["total_ns"]), case.wall_ns or total(heavy["total_ns"]))
     return Found(
-        f"CUDA start-up: {called(first['name'])} takes {duration(first['total_ns'])} in "
+        f"CUDA start-up: {label(first['name'])} takes {duration(first['total_ns'])} in "
         f"{counted(first['calls'], 'call')}, {percent(first['api_pct'])} of the API time. "
         f"The longest takes {duration(first['max_ns'])}."
         + (f" {' and '.join(others)} {'belongs' if len(others) == 1 else 'belong'} to it." if others else ""),
@@ -114,7 +114,7 @@ def start_up(case: Case) -> Verdict:
         {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
         taken,
         "these calls, which a longer run pays only once",
-        *behind(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
+        *evidence_of(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
     )
 
 
@@ -133,7 +133,7 @@ def start_up_calls(case: Case) -> pl.DataFrame:
 def longest_start_up_call(case: Case) -> str:
     """The call in which CUDA starts longest, in words; empty where none is long."""
     calls = start_up_calls(case)
-    return f"{called(calls['name'][0])} took {duration(calls['max_ns'][0])} of it" if calls.height else ""
+    return f"{label(calls['name'][0])} took {duration(calls['max_ns'][0])} of it" if calls.height else ""
 
 
 @rule("P5", "autotuning", Family.PRECISION, needs.gpu_work, needs.several_launches, severity=Severity.INFO)
@@ -161,12 +161,12 @@ def autotuning(case: Case) -> Verdict:
     taken = total(tried_rows["total_ns"])
     return Found(
         f"Autotuning runs during the profile: {counted(len(shown), 'kernel')}, {duration(taken)}"
-        + (f", among them {called(shown[0])}." if checkers.height else "."),
+        + (f", among them {label(shown[0])}." if checkers.height else "."),
         "Warm up before you measure. With fixed shapes each algorithm is tried only once.",
         {"kernels": len(shown), "time_ns": taken},
         taken,
         "all of these kernels",
-        *behind(tried_rows, "calls", "total_ns", "line"),
+        *evidence_of(tried_rows, "calls", "total_ns", "line"),
     )
 
 
@@ -218,7 +218,7 @@ def dynamic_shapes(case: Case) -> Verdict:
         return Clean(f"all but {counted(numbers['shapes'], what[:-1], what)} of each are in every iteration", numbers)
     first = many.row(0, named=True)
     return Found(
-        f"{called(first['name'])} has {first['shapes']} {what} that differ between iterations. "
+        f"{label(first['name'])} has {first['shapes']} {what} that differ between iterations. "
         f"Kernels are tuned or loaded for them during the run ({', '.join(cause)}).",
         "Pad or bucket inputs to few shapes. Tell the compiler which dimensions change (mark_dynamic).",
         numbers,
@@ -264,7 +264,7 @@ def warm_start(case: Case) -> tuple[int, int, int] | None:
     if case.profile.aggregation.is_part or steps.height < 2:
         return None
     took = steps["duration_ns"]
-    warms_up = took[0] > case.limit("I10", "median") * real(took[1:].median())
+    warms_up = took[0] > case.limit("I10", "median") * number_or_zero(took[1:].median())
     if steps.height - warms_up < 2:
         return None
     first = steps.row(int(warms_up), named=True)

@@ -9,7 +9,18 @@ import polars as pl
 from tui.analysis import needs as held
 from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import called, counted, duration, largest, named, percent, rate, real, size, total
+from tui.analysis.expert.words import (
+    counted,
+    duration,
+    label,
+    largest,
+    named,
+    number_or_zero,
+    percent,
+    rate,
+    size,
+    total,
+)
 from tui.analysis.gpu_time.interval_sets import intervals_of_rows
 from tui.analysis.needs import Tool
 from tui.loaders.cupti import ALL, DURING_WORK
@@ -43,13 +54,13 @@ def impossible_rates(case: Case) -> Verdict:
     reached = known.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
     # A copy within the device reads and writes: its bytes count once here, so nothing possible is called impossible.
     wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth"))
-    numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": real(reached["rate"].max())}
+    numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": number_or_zero(reached["rate"].max())}
     if wrong.is_empty():
         return Clean(f"{counted(known.height, 'transfer', 'transfers')} stay below the memory's bandwidth", numbers)
     shown = largest(wrong, "rate", "activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line")
     worst = shown.row(0, named=True)
     return Found(
-        f"{called(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
+        f"{label(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
         f"{rate(worst['rate'])}, above the peak of {rate(worst['memory_bandwidth'])}."
         + (f" {counted(wrong.height - 1, 'more row is', 'more rows are')} as impossible." if wrong.height > 1 else ""),
         "The times or sizes of these rows are wrong. Ignore their rates.",
@@ -114,7 +125,7 @@ def no_wall_time(case: Case) -> Verdict:
 def profiler_overhead(case: Case) -> Verdict:
     """The profiler slowed the run."""
     measured = case.profile["metrics"] if "metrics" in case.profile.frames else pl.DataFrame()
-    if measured.height and case.about["format"] and "nvprof" in case.about["format"]:
+    if measured.height and case.session_row["format"] and "nvprof" in case.session_row["format"]:
         return Found(
             f"nvprof ran each kernel several times to measure hardware metrics ({counted(measured.height, 'row')}).",
             "Record without --metrics and --events to get the times of a run.",

@@ -14,16 +14,16 @@ from tui.analysis.expert import words
 from tui.analysis.expert.in_use import larger_kernels
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import (
-    behind,
-    called,
     counted,
     duration,
+    evidence_of,
+    label,
     most_often,
     named,
     percent,
     ranked,
-    tallied,
     total,
+    totals_by_name,
 )
 from tui.analysis.gpu_time.interval_sets import blocks
 from tui.analysis.grouping import group_rows
@@ -88,10 +88,10 @@ def short_kernels(case: Case) -> Verdict:
         numbers,
         before,
         f"the idle time before them, without gaps of {duration(case.limit('U2', 'gap_ns'))} or more (U2)"
-        f"{case.together_words}"
+        f"{case.several_gpus_suffix}"
         if case.span_ns
         else "not estimated: start times are not recorded",
-        *behind(by_name),
+        *evidence_of(by_name),
     )
 
 
@@ -114,7 +114,7 @@ def _idle_before(case: Case, short: float) -> int | None:
 )
 def mergeable(case: Case) -> Verdict:
     """One short kernel runs many times in a row."""
-    if not any((~sequence.talks).any() for sequence in case.sequences):
+    if not any((~sequence.is_communication).any() for sequence in case.sequences):
         return CannotTell("no compute kernels ran")
     short, least = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
     work = case.profile["activities"].select("name", "line")
@@ -124,18 +124,18 @@ def mergeable(case: Case) -> Verdict:
     numbers = {"runs": runs.height, "launches": total(runs["launches"]), "time_ns": taken, "time_pct": share}
     if share <= case.limit("A7", "time_pct"):
         return Clean(f"runs of one short kernel take {percent(share)} of GPU time", numbers)
-    by_name = ranked(tallied(runs, "runs", "launches", "duration_ns"), "duration_ns")
+    by_name = ranked(totals_by_name(runs, "runs", "launches", "duration_ns"), "duration_ns")
     first = by_name.row(0, named=True)
     if _FOREACH in str(first["name"]) and case.in_use.fused_optimizer:
         return Clean("the runs are launches of a fused optimizer", numbers)
     return Found(
-        f"{called(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
+        f"{label(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
         f"({counted(first['runs'], 'such run')}). All runs of one short kernel take {percent(share)} of GPU time.",
         _one_launch(case, str(first["name"])),
         numbers,
         total(runs["idle_ns"]),
-        f"the idle time of the GPU between the launches of these runs{case.together_words}",
-        *behind(by_name),
+        f"the idle time of the GPU between the launches of these runs{case.several_gpus_suffix}",
+        *evidence_of(by_name),
     )
 
 
@@ -167,7 +167,7 @@ def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, sh
     goes_on = again[
         (starts[again + 1] - ends[again] < short) & (ends[again + 1] - starts[again + 1] < short)
         & (ends[again] - starts[again] < short)
-        & ~sequence.talks[again]
+        & ~sequence.is_communication[again]
     ]  # fmt: skip
     cuts = np.flatnonzero(np.diff(goes_on) > 1) + 1
     first = goes_on[np.concatenate(([0], cuts))] if len(goes_on) else goes_on
@@ -274,7 +274,7 @@ def in_a_row(names: Sequence[str]) -> str:
     >>> in_a_row(["f", "g", "f", "h", "h"])
     '`f`, `g`, `f` and 2 more'
     """
-    runs = [(name, len(list(same))) for name, same in groupby(map(called, names))]
+    runs = [(name, len(list(same))) for name, same in groupby(map(label, names))]
     parts = [f"{times} x {name}" if times > 1 else name for name, times in runs[:SHOWN]]
     more = sum(times for _, times in runs[SHOWN:])
     return ", ".join(parts) + f" and {more} more" * bool(more)
@@ -296,7 +296,7 @@ def worst_chain(
     middle = sequence.part(slice(first, first + WINDOW))
     names, starts, ends = middle.names.astype(np.uint64), middle.starts, middle.ends
     opened, closed = working.until(starts), working.until(ends)
-    talks = np.concatenate(([0], np.cumsum(middle.talks)))
+    communication_before = np.concatenate(([0], np.cumsum(middle.is_communication)))
     breaks = np.concatenate(([0], np.cumsum(starts[1:] - ends[:-1] >= gap_ns)))
     best: Chain | None = None
     code, n = names, len(names)
@@ -308,7 +308,9 @@ def worst_chain(
         taken = ends[length - 1 :] - starts[: n - length + 1]
         own = closed[length - 1 :] - opened[: n - length + 1]
         often = _often(code, often[: len(code)], repeats)
-        unbroken = (talks[length:] == talks[:-length]) & (breaks[length - 1 :] == breaks[: n - length + 1])
+        unbroken = (communication_before[length:] == communication_before[:-length]) & (
+            breaks[length - 1 :] == breaks[: n - length + 1]
+        )
         held = np.flatnonzero((own < busy * taken) & unbroken & often)
         if len(held) <= repeats:
             continue
@@ -376,18 +378,18 @@ def not_fused(case: Case) -> Verdict:
         return Clean(f"elementwise and normalization kernels take {percent(share)} of GPU time", numbers)
     return Found(
         f"Elementwise and normalization kernels take {percent(share)} of GPU time: "
-        f"{counted(launches, 'launch', 'launches')} of {duration(mean)} on average, mostly {called(rows['name'][0])}.",
+        f"{counted(launches, 'launch', 'launches')} of {duration(mean)} on average, mostly {label(rows['name'][0])}.",
         _fuse(case),
         numbers,
         taken // 2,
         "half of that time: fused kernels read and write the data once instead of each time",
-        *behind(rows, "calls", "total_ns", "avg_ns", "line"),
+        *evidence_of(rows, "calls", "total_ns", "avg_ns", "line"),
     )
 
 
 def _fuse(case: Case) -> str:
     """How to fuse small kernels, without what the program already does."""
-    if not case.about["framework"] and not case.is_torch:
+    if not case.session_row["framework"] and not case.is_torch:
         return "Fuse them: one kernel that does several of these steps reads and writes the data once."
     return (
         f"Fuse them: {case.compiler}, or" if case.compiler and not case.in_use.compiler else "Use"
@@ -413,15 +415,15 @@ def unfused_optimizer(case: Case) -> Verdict:
     numbers = {"per_iteration": each, "mean_ns": mean, "iterations": steps}
     if each <= case.limit("P8", "launches") or mean >= case.limit("P8", "mean_ns"):
         return Clean(f"{counted(each, 'launch', 'launches')} per iteration, {duration(mean)} on average", numbers)
-    by_name = ranked(tallied(inside, "launches", "duration_ns"), "launches")
+    by_name = ranked(totals_by_name(inside, "launches", "duration_ns"), "launches")
     return Found(
         f"The optimizer launches {counted(each, 'kernel')} per iteration, {duration(mean)} on average, mostly "
-        f"{called(by_name['name'][0])}.",
+        f"{label(by_name['name'][0])}.",
         "foreach is already in use. Set fused=True, or use a fused optimizer (Apex, DeepSpeed)."
         if case.in_use.foreach_optimizer
         else "Set fused=True or foreach=True of torch.optim, or use a fused optimizer (Apex, DeepSpeed).",
         numbers,
         total(inside["duration_ns"]),
         "all of these kernels; launching them costs CPU time as well",
-        *behind(by_name),
+        *evidence_of(by_name),
     )

@@ -10,7 +10,7 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import EVIDENCE_ROWS, CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.short_kernels import COPY_LESS_OFTEN, RUNTIME_COPIES
-from tui.analysis.expert.words import behind, called, counted, duration, percent, ranked, real, total
+from tui.analysis.expert.words import counted, duration, evidence_of, label, number_or_zero, percent, ranked, total
 from tui.analysis.roofline import ROOF_SHARE, op_work_by_shape
 from tui.analysis.tensor_core_efficiency import (
     TensorCoreUse,
@@ -48,12 +48,12 @@ def no_tensor_cores(case: Case) -> Verdict:
     could = _not_on_them(rows)
     return Found(
         f"Tensor cores unused: {duration(use.eligible_ns)} of kernels ({percent(case.share(use.eligible_ns))} of GPU "
-        f"time) could use them, mostly {called(could['name'][0])}.",
+        f"time) could use them, mostly {label(could['name'][0])}.",
         _use_tensor_cores(case),
         numbers,
         total(could.filter("may")["total_ns"]) // 2,
         _HALF,
-        *behind(could, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_of(could, "launches", "total_ns", "tensor_core_reason"),
     )
 
 
@@ -136,13 +136,13 @@ def few_tensor_cores(case: Case) -> Verdict:
     around = f" Layout changes and the like around them take {duration(left - may)}." if left > may else ""
     return Found(
         f"Tensor cores used for {percent(efficiency)} of the eligible kernel time. {duration(may)} could use them and "
-        f"does not, mostly {called(could['name'][0])}.{around}",
+        f"does not, mostly {label(could['name'][0])}.{around}",
         f"Check these ops: float32{'' if _before_ampere(case) else ' without TF32'}, or sizes that are not multiples "
         "of 8 in half precision.",
         {**numbers, "could_ns": may, "around_ns": left - may},
         may // 2,
         _HALF,
-        *behind(could, "launches", "total_ns", "tensor_core_reason"),
+        *evidence_of(could, "launches", "total_ns", "tensor_core_reason"),
         Severity.INFO if efficiency >= case.limit("P2", "warn_pct") else None,
     )
 
@@ -154,19 +154,19 @@ def double_precision(case: Case) -> Verdict:
     wide = case.kernels.filter(
         (names.str.contains(_DOUBLE) | names.str.contains(_COMPLEX)) & ~names.str.contains("(?i)gcgemm|fft")
     )
-    taken, share = case.weight(wide)
+    taken, share = case.total_and_share(wide)
     numbers = {"time_ns": taken, "time_pct": share}
     if share <= case.limit("P3", "time_pct"):
         return Clean(f"double-precision and complex kernels take {percent(share)} of GPU time", numbers)
     return Found(
-        f"Double-precision or complex kernels take {percent(share)} of GPU time, mostly {called(wide['name'][0])}.",
+        f"Double-precision or complex kernels take {percent(share)} of GPU time, mostly {label(wide['name'][0])}.",
         "If float64 is not intended, find the NumPy array or Python float that it comes from, and cast there."
         if case.framework
         else "If double precision is not needed, compute in float; check for literals without f, as 0.5.",
         numbers,
         taken // 2,
         "half of that time: single precision is at least twice as fast",
-        *behind(wide, "calls", "total_ns", "line"),
+        *evidence_of(wide, "calls", "total_ns", "line"),
     )
 
 
@@ -174,14 +174,14 @@ def double_precision(case: Case) -> Verdict:
 def layout(case: Case) -> Verdict:
     """Kernels only change the layout of data."""
     rows = case.kernels.filter(pl.col("op_type") == "layout")
-    taken, share = case.weight(rows)
+    taken, share = case.total_and_share(rows)
     numbers = {"time_ns": taken, "time_pct": share}
     if share <= case.limit("P4", "time_pct"):
         return Clean(f"layout changes take {percent(share)} of GPU time", numbers)
     first = rows.row(0, named=True)
     return Found(
         f"Layout changes take {percent(share)} of GPU time in {counted(total(rows['calls']), 'launch', 'launches')}, "
-        f"mostly {called(first['name'])}.",
+        f"mostly {label(first['name'])}.",
         "channels_last is already in use: find the ops that change back (contiguous, custom layers)."
         if case.in_use.channels_last
         else "Keep one layout: model and input .to(memory_format=torch.channels_last), with half precision."
@@ -192,7 +192,7 @@ def layout(case: Case) -> Verdict:
         numbers,
         taken,
         "all of these kernels",
-        *behind(rows, "calls", "total_ns", "line"),
+        *evidence_of(rows, "calls", "total_ns", "line"),
     )
 
 
@@ -219,17 +219,17 @@ def hotspot(case: Case) -> Verdict:
     share = case.share(first["total_ns"])
     numbers = {"time_pct": share, "total_ns": first["total_ns"], "calls": first["calls"]}
     if share <= case.limit("P10", "time_pct"):
-        return Clean(f"the longest kernel, {called(first['name'])}, takes {percent(share)} of GPU time", numbers)
+        return Clean(f"the longest kernel, {label(first['name'])}, takes {percent(share)} of GPU time", numbers)
     calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
-        f"{called(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
+        f"{label(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
         COPY_LESS_OFTEN
         if str(first["name"]).startswith(RUNTIME_COPIES)
         else f"Optimize this kernel first. {_what_limits(case)}",
         numbers,
         None,
         "not estimated: it depends on what limits the kernel",
-        *behind(case.computing.head(1), "calls", "total_ns", "line"),
+        *evidence_of(case.computing.head(1), "calls", "total_ns", "line"),
     )
 
 
@@ -273,15 +273,15 @@ def uneven_kernels(case: Case) -> Verdict:
     numbers = {"kernels": uneven.height}
     if uneven.is_empty():
         return Clean("launches of one kernel in one configuration take about the same time", numbers)
-    first, excess = uneven.row(0, named=True), int(real(uneven["excess_ns"].sum()))
+    first, excess = uneven.row(0, named=True), int(number_or_zero(uneven["excess_ns"].sum()))
     return Found(
-        f"{called(first['name'])} takes {duration(first['median_ns'])} (median) to {duration(first['max_ns'])} in one "
+        f"{label(first['name'])} takes {duration(first['median_ns'])} (median) to {duration(first['max_ns'])} in one "
         f"configuration: {duration(first['excess_ns'])} beyond the median in all.",
         "Compare slow launches with the others: contention, clocks, different data.",
         numbers,
         excess,
         "what these launches take beyond their median",
-        *behind(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
+        *evidence_of(uneven, "launches", "median_ns", "max_ns", "total_ns", "excess_ns", "line"),
     )
 
 
@@ -310,7 +310,7 @@ def below_roof(case: Case) -> Verdict:
     iterations = case.iterations.height
     each = f", {duration(saved / iterations)} an iteration" if iterations > 1 else ""
     return Found(
-        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}; most: {called(first['op'])} at "
+        f"At 70% of the roof, ops would take {duration(saved)} less GPU time{each}; most: {label(first['op'])} at "
         f"{percent(first['roof_pct'])} of the roof ({first['bound']}-bound).",
         "Improve the ops that save most: shapes that are multiples of 64, other layouts, types or libraries. Fuse "
         "those bound by memory.",

@@ -12,18 +12,18 @@ from tui.analysis.expert import rule_needs as needs
 from tui.analysis.expert import words
 from tui.analysis.expert.rule import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import (
-    behind,
-    called,
     counted,
     duration,
+    evidence_of,
+    label,
     named,
+    number_or_zero,
     percent,
     ranked,
     rate,
-    real,
     size,
-    tallied,
     total,
+    totals_by_name,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def copies_dominate(case: Case) -> Verdict:
     first = copies.row(0, named=True)
     share_text = f"Copies take {percent(share)} of GPU time"
     if copies.height > 1:
-        share_text += f", {called(first['name'])} alone {percent(case.share(first['total_ns']))}"
+        share_text += f", {label(first['name'])} alone {percent(case.share(first['total_ns']))}"
     if first["calls"]:
         share_text += f": {counted(first['calls'], 'copy', 'copies')} of {duration(first['total_ns'] / first['calls'])}"
         share_text += " on average" if first["calls"] > 1 else ""
@@ -94,7 +94,7 @@ def exposed_copies(case: Case) -> Verdict:
     """Exposed copies: no kernel overlaps with them."""
     if not case.kernel_ns:
         return CannotTell("no kernels ran")
-    exposed, copying = case.together("exposed_copy_ns"), case.together("copies_ns")
+    exposed, copying = case.overlap_ns("exposed_copy_ns"), case.overlap_ns("copies_ns")
     share = case.of_wall(exposed)
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
     if share <= case.limit("T2", "exposed_pct"):
@@ -105,7 +105,7 @@ def exposed_copies(case: Case) -> Verdict:
         _overlap(case),
         numbers,
         exposed,
-        f"all of the time in which only copies ran{case.together_words}",
+        f"all of the time in which only copies ran{case.several_gpus_suffix}",
         *_all_copies(case),
     )
 
@@ -113,8 +113,8 @@ def exposed_copies(case: Case) -> Verdict:
 @rule("T3", "no-copy-overlap", Family.TRANSFERS, needs.timed_copies, link=words.VISUAL_PROFILER)
 def no_overlap(case: Case) -> Verdict:
     """Copies and kernels hardly overlap."""
-    both, copying = case.together("copies_hidden_ns"), case.together("copies_ns")
-    could = min(copying, case.together("kernels_ns"))
+    both, copying = case.overlap_ns("copies_hidden_ns"), case.overlap_ns("copies_ns")
+    could = min(copying, case.overlap_ns("kernels_ns"))
     share, of_span = (100 * both / could if could else 0.0), case.of_wall(copying)
     numbers = {"overlap_pct": share, "overlap_ns": both, "copy_pct": of_span}
     if of_span <= case.limit("T3", "copy_pct"):
@@ -129,7 +129,7 @@ def no_overlap(case: Case) -> Verdict:
         _overlap(case),
         numbers,
         could - both,
-        f"what could overlap and does not{case.together_words}",
+        f"what could overlap and does not{case.several_gpus_suffix}",
         *_all_copies(case),
     )
 
@@ -139,7 +139,7 @@ def no_overlap(case: Case) -> Verdict:
 )
 def no_two_way_copies(case: Case) -> Verdict:
     """Copies to and from the device do not overlap."""
-    up, down, both = (case.together(name) for name in ("to_device_ns", "from_device_ns", "both_ways_ns"))
+    up, down, both = (case.overlap_ns(name) for name in ("to_device_ns", "from_device_ns", "both_ways_ns"))
     numbers = {"overlap_ns": both, "up_pct": case.of_wall(up), "down_pct": case.of_wall(down)}
     least = case.limit("T4", "copy_pct")
     if case.of_wall(up) <= least or case.of_wall(down) <= least:
@@ -158,7 +158,7 @@ def no_two_way_copies(case: Case) -> Verdict:
         "Use two streams: the GPU has a copy engine for each direction.",
         numbers,
         could - both,
-        f"what could overlap and does not{case.together_words}",
+        f"what could overlap and does not{case.several_gpus_suffix}",
         *_all_copies(case),
     )
 
@@ -168,13 +168,13 @@ def peer_copies(case: Case) -> Verdict:
     """Copies within or between devices take much time."""
     copies = copies_by_name(case)
     between = copies.filter(copies["name"].cast(pl.String).str.contains(r"(?i)[DPA]to[DPA]|device.*device|peer"))
-    taken, share = case.weight(between)
+    taken, share = case.total_and_share(between)
     numbers = {"copy_ns": taken, "copy_pct": share}
     if share <= case.limit("T12", "copy_pct"):
         return Clean(f"device-to-device copies take {percent(share)} of GPU time", numbers)
     first = between.row(0, named=True)
     return Found(
-        f"Device-to-device copies take {percent(share)} of GPU time, mostly {called(first['name'])}"
+        f"Device-to-device copies take {percent(share)} of GPU time, mostly {label(first['name'])}"
         + (f" in {counted(first['calls'], 'copy', 'copies')}." if first["calls"] else "."),
         " ".join(
             (
@@ -187,7 +187,7 @@ def peer_copies(case: Case) -> Verdict:
         numbers,
         taken,
         "all of these copies",
-        *behind(between, "calls", "total_ns", "line"),
+        *evidence_of(between, "calls", "total_ns", "line"),
     )
 
 
@@ -232,14 +232,14 @@ def slow_copies(case: Case) -> Verdict:
     slow = by.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
     gain = int((slow["duration_ns"] - slow["could_ns"]).sum())
     return Found(
-        f"Large copies are slow: {called(worst['name'])} reaches {rate(worst['rate'])}, "
+        f"Large copies are slow: {label(worst['name'])} reaches {rate(worst['rate'])}, "
         f"{percent(worst['of_ceiling_pct'])} of the {rate(worst['ceiling'])} typical for this GPU's link.",
         ("" if case.in_use.pinned_memory else "Copy from pinned memory (pin_memory=True, cudaHostAlloc). ")
         + "Check the width of the PCIe link with nvidia-smi -q.",
         numbers,
         gain,
         "the same bytes at the speed of the link",
-        *behind(slow),
+        *evidence_of(slow),
     )
 
 
@@ -278,15 +278,15 @@ def tiny_copies(case: Case) -> Verdict:
     if share <= case.limit("T6", "tiny_pct") or tiny.height < case.limit("T6", "copies"):
         small = size(int(case.limit("T6", "tiny_bytes")))
         return Clean(f"{tiny.height:,} of {counted(rows.height, 'copy is', 'copies are')} below {small}", numbers)
-    by_name = ranked(tallied(tiny, "copies", "size_bytes", "duration_ns"), "copies")
+    by_name = ranked(totals_by_name(tiny, "copies", "size_bytes", "duration_ns"), "copies")
     return Found(
         f"{percent(share)} of {counted(rows.height, 'copy moves', 'copies move')} less than "
-        f"{size(int(case.limit('T6', 'tiny_bytes')))}, mostly {called(by_name['name'][0])}.",
+        f"{size(int(case.limit('T6', 'tiny_bytes')))}, mostly {label(by_name['name'][0])}.",
         "Pack small copies into one buffer. Keep scalars on the device.",
         numbers,
         taken,
         "the time of these copies on the GPU, without what each costs the CPU",
-        *behind(by_name),
+        *evidence_of(by_name),
     )
 
 
@@ -310,8 +310,8 @@ def same_upload(case: Case) -> Verdict:
     least = int(case.limit("T10", "iterations"))
     if steps.height < least:
         return Clean(f"{counted(steps.height, 'iteration uploads', 'iterations upload')} anything")
-    mean = real(steps["bytes"].mean())
-    varies = 100 * real(steps["bytes"].std()) / mean if mean else 0.0
+    mean = number_or_zero(steps["bytes"].mean())
+    varies = 100 * number_or_zero(steps["bytes"].std()) / mean if mean else 0.0
     numbers = {"bytes": mean, "varies_pct": varies, "iterations": steps.height}
     if mean <= case.limit("T10", "least_bytes") or varies >= case.limit("T10", "varies_pct"):
         return Clean(f"{size(int(mean))} a step, varying by {percent(varies)}", numbers)
