@@ -170,7 +170,7 @@ def need_lines(needs: Sequence[Need], style: Style) -> list[str]:
     return lines
 
 
-def meaning_lines(facts: Sequence[Fact], style: Style) -> list[str]:
+def meanings_text(facts: Sequence[Fact], style: Style) -> list[str]:
     """The formula of each known figure."""
     lines: list[str] = []
     for fact in facts:
@@ -287,7 +287,7 @@ class DashboardReport:
         if figures.missing:
             needs = need_lines(figures.missing, style)
             lines += self._part(MISSING_HEADING, needs, style)
-        lines += self._part(MEANINGS_HEADING, meaning_lines(figures.performance, style), style)
+        lines += self._part(MEANINGS_HEADING, meanings_text(figures.performance, style), style)
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from tui.widgets.table.model import Key
 
 
-CHROME: Final = 6
-"""Lines of a screen that are not rows of its tree: crumbs, tabs, a note, headings, status and footer."""
+LINES_AROUND: Final = 6
+"""Lines of a screen around the rows of its tree: crumbs, tabs, a note, headings, status and footer."""
 WORTH_UNFOLDING: Final = 0.01
-"""A group with less of all time stays folded in a tree that is new."""
+"""A group with a smaller share of the time stays folded when a tree is first shown."""
 STEP: Final = 2
 """Cells that a row stands further in than the one that it lies in, where there is room."""
 NAME_LEAST: Final = 16
@@ -88,7 +88,7 @@ class TreeWriter(CellWriter):
         name, room = self.whole(str(value)), max(1, width - cell_width(before))
         if cell_width(name) > room:
             name = without_prefix(name)
-        # Names of ops begin alike: their ends distinguish them. What is no name is a sentence.
+        # Names of ops begin alike: their ends distinguish them. "(unattributed: ...)" is read from its start.
         return before + (clip(name, room) if name.startswith("(") else clip_middle(name, room, tail=TAIL))
 
 
@@ -153,7 +153,7 @@ class TreeModel(TableModel):
         self.unfolded: Flags = np.zeros(0, np.bool_)
         """The rows whose own rows are shown."""
         self.room = 0
-        """Lines for rows: a tree that is new opens with as many levels as fit."""
+        """Lines for rows: when first shown, a tree is unfolded as far as they suffice."""
         self._within: Ints = np.zeros(0, np.int64)
         """What each row has of the weight, with all rows in it."""
         self._order: tuple[pl.DataFrame, Sort | None, Ints] | None = None
@@ -190,7 +190,7 @@ class TreeModel(TableModel):
         return flags
 
     def _fill_room(self, flags: Flags) -> None:
-        """Unfold the group with most of the weight, again and again, as long as what is in it fits in the room.
+        """Unfold the heaviest folded group, again and again, as long as its rows fit in the room.
 
         One with more than half of all is unfolded in any case; one with next to nothing is not.
         """
@@ -292,8 +292,8 @@ class TreePane(TablePane):
     def show(
         self, frame: pl.DataFrame, *, empty: str = "", is_loading: bool = False, spec: TableSpec | None = None
     ) -> None:
-        """Show the rows of a tree; of one that is new, as many levels as fit on the screen."""
-        self.tree_model.room = self.app.size.height - CHROME
+        """Show the rows of a tree; the first time it is unfolded as far as the screen has room."""
+        self.tree_model.room = self.app.size.height - LINES_AROUND
         super().show(frame, empty=empty, is_loading=is_loading, spec=spec)
 
     def _fold_to(self, unfolded: Flags, row: int | None) -> None:
