@@ -79,11 +79,23 @@ def test_json_holds_every_answer_with_its_figures() -> None:
     assert content["counts"]["clean"] == sum(row["state"] == "clean" for row in content["findings"])
 
 
-def test_what_an_iteration_would_gain_is_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_an_iteration_would_gain_is_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     sample = str(SAMPLES / "mlp_modules.pt.trace.json.gz")
+    saves = "In iteration 4, halving `cudaLaunchKernel` saves 71.5 µs of its 179 µs."
+    nothing = "In iteration 4, halving this work saves nothing: it is not on the critical path."
     text = " ".join(ran(capsys, sample)[1].split())
-    assert "In iteration 4, halving `cudaLaunchKernel` saves 71.5 µs of its 179 µs." in text
-    assert "In iteration 4, halving this work saves nothing: it is not on the critical path." in text
+    assert saves in text
+    assert nothing in text
+    report = ["report", "--view", "findings", "--no-cache", sample]
+    assert main([*report, "--format", "markdown"]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert rows[0][-1] == "If faster |"
+    assert [row[-1] for row in rows if "A4" in row[-2]] == [saves.replace("`", r"\`") + " |"]
+    assert f"{nothing} |" in [row[-1] for row in rows]
+    assert main([*report, "--format", "html"]) == 0
+    page = capsys.readouterr().out
+    assert saves.replace("`cudaLaunchKernel`", "<code>cudaLaunchKernel</code>") in page
+    assert nothing in page
     content = json.loads(ran(capsys, sample, "--format", "json")[1])
     known = {row["rule"]: row["what_if"] for row in content["findings"]}
     assert (known["A2"], known["U1"]) == ([], None)

@@ -172,6 +172,44 @@ def _on_path(halved: pl.DataFrame) -> pl.DataFrame:
     return halved.filter(pl.col("path_ns") > 0, pl.col("half_saves_ns") > 0).head(_SAVINGS_SHOWN)
 
 
+class IfFaster:
+    """What an iteration would gain if the work behind a finding took half as long, by its critical path.
+
+    Args:
+        profile: What was read.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._paths: dict[int | None, pl.DataFrame] = {}
+        """The critical path of each session that was asked for."""
+
+    def rows(self, finding: dict[str, Any]) -> pl.DataFrame | None:
+        """A row for each name of work in the evidence; None where it is not known."""
+        names = names_in_evidence(finding)
+        if finding["tool"] != OURS or finding["cost_ns"] is None or not names:
+            return None
+        session = finding["session"]
+        if session not in self._paths:
+            self._paths[session] = critical_path(self._profile, session)
+        found = half_as_long(self._paths[session], names)
+        return found if found.height else None
+
+    def sentence(self, finding: dict[str, Any]) -> str:
+        """The same for people; empty where it is not known."""
+        own = self.rows(finding)
+        if own is None:
+            return ""
+        where = f"In iteration {own['iteration'][0]}, halving"
+        if not own["path_ns"].sum():
+            return f"{where} this work saves nothing: it is not on the critical path."
+        parts = [
+            f"`{clip_middle(short_name(name), NAME_SHOWN)}` saves {brief_duration(saved)} of its {brief_duration(work)}"
+            for name, saved, work in _on_path(own).select("name", "half_saves_ns", "work_ns").iter_rows()
+        ]
+        return f"{where} {'; '.join(parts)}." if parts else ""
+
+
 class Check:
     """The findings of a profile, and what is written of them.
 
@@ -185,8 +223,7 @@ class Check:
         self.findings = findings(profile, gpu=gpu)
         self._of = f" of {iterations_in_words(profile)}" if iterations_in_words(profile) else ""
         self._found = self.findings.filter(pl.col("state") == State.FOUND.value)
-        self._paths: dict[int | None, pl.DataFrame] = {}
-        """The critical path of each session that was asked for."""
+        self._if_faster = IfFaster(profile)
 
     def reaches(self, severity: str) -> bool:
         """Whether anything was found that is at least this severe. Tools' findings without severity are not."""
@@ -228,34 +265,9 @@ class Check:
         if row["recommendation"]:
             lines += style.wrapped(row["recommendation"], first=f"{indent}> ", indent=f"{indent}  ")
         lines += style.wrapped(self._cost_and_rules(row, style), first=indent, indent=indent)
-        if faster := self._if_faster(row):
+        if faster := self._if_faster.sentence(row):
             lines += style.wrapped(faster, first=indent, indent=indent)
         return [*lines, ""]
-
-    def _half_as_long(self, row: dict[str, Any]) -> pl.DataFrame | None:
-        """What an iteration would gain if the work behind a finding took half as long; None where that is not known."""
-        names = names_in_evidence(row)
-        if row["tool"] != OURS or row["cost_ns"] is None or not names:
-            return None
-        session = row["session"]
-        if session not in self._paths:
-            self._paths[session] = critical_path(self._profile, session)
-        found = half_as_long(self._paths[session], names)
-        return found if found.height else None
-
-    def _if_faster(self, row: dict[str, Any]) -> str:
-        """The same in a sentence."""
-        own = self._half_as_long(row)
-        if own is None:
-            return ""
-        where = f"In iteration {own['iteration'][0]}, halving"
-        if not own["path_ns"].sum():
-            return f"{where} this work saves nothing: it is not on the critical path."
-        parts = [
-            f"`{clip_middle(short_name(name), NAME_SHOWN)}` saves {brief_duration(saved)} of its {brief_duration(work)}"
-            for name, saved, work in _on_path(own).select("name", "half_saves_ns", "work_ns").iter_rows()
-        ]
-        return f"{where} {'; '.join(parts)}." if parts else ""
 
     def _cost_and_rules(self, row: dict[str, Any], style: Style) -> str:
         """What a finding costs, why the time is lost, and the rules that found it."""
@@ -279,12 +291,15 @@ class Check:
                 duration(row["cost_ns"]) if row["cost_ns"] is not None else "",
                 brief_percent(row["cost_pct"]) if row["cost_pct"] is not None else "",
                 (row["all_rules"] or "").replace(" ", ", "),
+                self._if_faster.sentence(row),
             ]
             for row in leads(self.findings).iter_rows(named=True)
         ]
         text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(findings_summary(self.findings))})\n\n"
-        headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost %", "Rules"]
-        right = [False, True, False, False, True, True, False]
+        headings = ["Severity", "Session", "Problem", "Recommendation", "Cost", "Cost %", "Rules", "If faster"]
+        right = [False, True, False, False, True, True, False, False]
+        if not any(row[-1] for row in found):
+            headings, right, found = headings[:-1], right[:-1], [row[:-1] for row in found]
         text += markdown_table(headings, found, right) if found else "none\n"
         not_applicable = self._reasons()
         if not_applicable.height:
@@ -305,7 +320,7 @@ class Check:
         path, the most gain first.
         """
         fields = {**document_head("check", self._profile, view="findings"), "counts": dict(counts(self.findings))}
-        halves = (self._half_as_long(row) for row in self.findings.iter_rows(named=True))
+        halves = (self._if_faster.rows(row) for row in self.findings.iter_rows(named=True))
         what_if = [json.dumps(_on_path(own).to_dicts()) if own is not None else None for own in halves]
         rows = self.findings.with_columns(pl.Series("what_if", what_if, dtype=pl.String))
         return document(fields, {"findings": _FindingRows(rows, FINDING_KEY)}, bounds)

@@ -18,6 +18,7 @@ from tui.analysis.notes_table import NOTES
 from tui.analysis.roofline import op_work_by_shape
 from tui.fmt import brief_duration, count
 from tui.model.columns import ColumnKind
+from tui.output.check import IfFaster
 from tui.output.export import About, profile_name
 from tui.output.html_page import (
     Dot,
@@ -109,7 +110,7 @@ class HtmlDashboard(DashboardReport):
             ("Where the time goes", self._charts()),
             (
                 f"Findings ({self._advice.summary})",
-                findings_markup(findings(self._profile, gpu=self._gpu), several=self._several),
+                findings_markup(self._profile, findings(self._profile, gpu=self._gpu)),
             ),
             *((part.spec.title, markup_of_table(part.spec, part.rows)) for part in self._filled()),
             *annotations,
@@ -294,9 +295,9 @@ def _dot_words(row: dict[str, Any]) -> str:
     return f"{row['op']} {row['shapes']}: {row['tflops_per_s']:.3g} TFLOP/s{roof}, {time}"
 
 
-def findings_markup(rows: pl.DataFrame, *, several: bool) -> str:
-    """A finding per cause with what to do and what it costs; then what does not apply, and what is clean."""
-    found = []
+def findings_markup(profile: Profile, rows: pl.DataFrame) -> str:
+    """A finding per cause with what to do, its cost and what half of it saves; then what does not apply, and clean."""
+    several, if_faster, found = profile["sessions"].height > 1, IfFaster(profile), []
     for row in leads(rows).iter_rows(named=True):
         severity = row["severity"] or ""
         where = f"Session {row['session']}: " if several and row["session"] is not None else ""
@@ -308,7 +309,7 @@ def findings_markup(rows: pl.DataFrame, *, several: bool) -> str:
         found.append(
             f'<div class="finding {text(severity)}"><b>{text(severity or row["tool"])}</b> '
             f"{prose(where + (row['problem'] or ''))}\n{paragraph(row['recommendation'] or '')}"
-            f"{paragraph(cost + cause, muted=True)}</div>\n"
+            f"{paragraph(cost + cause, muted=True)}{paragraph(if_faster.sentence(row), muted=True)}</div>\n"
         )
     shown = expert_rows(rows, unfolded=True)
     reasons = shown.filter(shown["state"] == State.NOT_APPLICABLE.value)
@@ -346,9 +347,8 @@ def view_html(profile: Profile, report: str, *, gpu: str | None = None, annotati
 
 def findings_html(profile: Profile, *, gpu: str | None = None, annotations: Sequence[Section] = ()) -> str:
     """All findings as a page."""
-    several = profile["sessions"].height > 1
     rows = findings(profile, gpu=gpu)
-    sections = [(f"Findings ({findings_summary(rows)})", findings_markup(rows, several=several)), *annotations]
+    sections = [(f"Findings ({findings_summary(rows)})", findings_markup(profile, rows)), *annotations]
     return _page(profile, sections, view_notes(profile, "findings"))
 
 
