@@ -105,6 +105,23 @@ def test_the_nth_launch_of_a_capture_is_the_nth_kernel_of_each_replay() -> None:
     assert found["activities"]["op"].n_unique() == 4
 
 
+def test_experts_of_a_replay_keep_the_views_of_their_weights() -> None:
+    experts = capture([GEMM, None], at=0)
+    experts["ops"][0] |= {"name": "vllm::moe_forward", "input_shapes": "[[8, 64], [8, 4], [], []]"}
+    shapes = ("[[4, 32, 96], []]", "[[4, 24, 64], []]", "[[1, 32, 96], []]", "[[8, 64], []]")
+    experts["ops"] += [
+        {**experts["ops"][1], "name": "aten::view", "duration_ns": 0, "input_shapes": one} for one in shapes
+    ]
+    found = with_replayed_ops(together(replays([GEMM, RELU]), experts))["ops"].filter(pl.col("session") == 0)
+    assert found.select(pl.col("name", "input_shapes").cast(pl.String)).rows() == [
+        ("vllm::moe_forward", "[[8, 64], [8, 4], [], []]"),
+        ("aten::op0", "[[0]]"),
+        ("aten::op1", "[[1]]"),
+        *(("aten::view", one) for one in shapes[:2]),
+    ]
+    assert found["parent"].to_list() == [None, 0, 0, 0, 0]
+
+
 def test_streams_that_interleave_are_reported_apart_by_names() -> None:
     made = together(replays([RELU, GEMM, GEMM], streams=(7, 8)), capture([GEMM, RELU, GEMM], at=0))
     assert [row[1] for row in named(with_replayed_ops(made))] == ["aten::op1", "aten::op0", "aten::op2"]

@@ -58,6 +58,8 @@ class Call:
     """The annotation of the server's step that it runs in, which tells the lengths of the requests."""
     kernel: str | None = None
     """Of an op over lists of tensors a kernel that it launched, whose name tells the element type."""
+    inner: tuple[Call, ...] = ()
+    """Of an op over experts the calls in it that tell their sizes: `EXPERT_CALLS`."""
 
     def shape(self, index: int) -> Shape:
         """The shape of a tensor argument.
@@ -575,7 +577,7 @@ def _paged(call: Call) -> Work:
     return Work(round(flops), round(of_query + of_cache), formula, call.types[0])
 
 
-# --- mixtures of experts --------------------------------------------------------------------------------------------
+# --- groups of matrices ----------------------------------------------------------------------------------------------
 
 
 def _grouped(call: Call) -> Work:
@@ -602,22 +604,6 @@ def _grouped(call: Call) -> Work:
     scaled = call.element_bytes(0) == 1
     moved = call.size_bytes(0) + call.size_bytes(1) + out * (2 if scaled else call.element_bytes(0))
     return Work(2 * m * n * k, round(moved), f"Σ 2·M·N·K of {groups} groups, M={m} N={n} K={k}", call.types[0])
-
-
-def _fused_experts(call: Call) -> Work:
-    """VLLM's ``fused_experts(hidden, w1, w2, topk_weights, topk_ids, ...)``: both products of the chosen experts."""
-    (tokens, hidden), (experts, up, _), (_, _, inner) = call.shape(0), call.shape(1), call.shape(2)
-    rows = math.prod(call.shape(4))
-    flops = 2 * rows * (up * hidden + hidden * inner)
-    # Of few rows at most so many experts are read.
-    read = min(experts, rows) / experts * (call.size_bytes(1) + call.size_bytes(2))
-    moved = 2 * call.size_bytes(0) + read
-    formula = f"2·T·topk·(H·up + inner·H), T={tokens} topk={rows // max(tokens, 1)} H={hidden} up={up} inner={inner}"
-    return Work(flops, round(moved), formula, call.types[0])
-
-
-def _experts(call: Call) -> Work:
-    raise UnknownWorkError(f"{call.name} records neither the sizes of the experts nor how many a token chooses")
 
 
 PAGED: Final = (
@@ -669,10 +655,6 @@ COMPUTE_MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         **dict.fromkeys(PAGED, _paged),
         "aten::_grouped_mm": _grouped,
         "aten::_scaled_grouped_mm": _grouped,
-        "vllm::inplace_fused_experts": _fused_experts,
-        "vllm::outplace_fused_experts": _fused_experts,
-        "vllm::moe_forward": _experts,
-        "vllm::moe_forward_shared": _experts,
     }
 )
 

@@ -1,4 +1,7 @@
-"""FLOPs and bytes of any op call, with the formulas of what memory bounds: inputs are read and outputs written once."""
+"""FLOPs and bytes of any op call.
+
+With the formulas of mixtures of experts, and of what memory bounds: inputs are read and outputs written once.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,6 +26,7 @@ from tui.analysis.flop_formulas import (
     broadcast,
     bytes_of_type,
 )
+from tui.correlation.graph_replays import EXPERTS
 
 _RANKED_TYPES: Final = (
     *("bool", "uint8", "int8", "int16", "int32", "int64"),
@@ -173,6 +178,26 @@ def _norm_into(call: Call) -> Work:
     return Work(0, round(sum(call.size_bytes(index) for index in _tensors(call, 5))), "all arguments", "")
 
 
+def _rotary_embedding(call: Call) -> Work:
+    # rotary_embedding(positions, query, key, head_size, cos_sin_cache, is_neox): query and key change in place
+    positions = math.prod(call.shape(0))
+    moved = call.size_bytes(0) + 2 * (call.size_bytes(1) + call.size_bytes(2))
+    moved += positions * call.shape(4)[-1] * call.element_bytes(4)
+    return Work(
+        0, round(moved), "positions + query and key, read and written, + a row of the cache for each position", ""
+    )
+
+
+def _into_cache(call: Call) -> Work:
+    # reshape_and_cache_flash(key, value, key_cache, value_cache, slot_mapping, ...): a row for each slot
+    slots = math.prod(call.shape(4))
+    written = sum(
+        slots * math.prod(call.shape(index)[1:]) * call.element_bytes(cache) for index, cache in ((0, 2), (1, 3))
+    )
+    read = sum(slots * math.prod(call.shape(index)[1:]) * call.element_bytes(index) for index in (0, 1))
+    return Work(0, round(read + written + call.size_bytes(4)), "key + value, read and written, + slots", "")
+
+
 def _add_and_norm(call: Call) -> Work:
     # fused_add_rms_norm(input, residual, weight, epsilon): both are read and written
     moved = 2 * (call.size_bytes(0) + call.size_bytes(1)) + call.size_bytes(2)
@@ -274,6 +299,60 @@ def _gather(call: Call) -> Work:
     moved = 2 * math.prod(call.shape(2)) * call.element_bytes(0) + call.size_bytes(2)
     return Work(0, round(moved), "values + indices + output", "")
 
+
+# --- mixtures of experts --------------------------------------------------------------------------------------------
+
+
+def _fused_experts(call: Call) -> Work:
+    """VLLM's ``fused_experts(hidden, w1, w2, topk_weights, topk_ids, ...)``."""
+    (_, up, _), (_, _, inner) = call.shape(1), call.shape(2)
+    rows, tokens = math.prod(call.shape(4)), call.shape(0)[0]
+    weights = call.size_bytes(1) + call.size_bytes(2)
+    return _both_products(call, rows // max(tokens, 1), up, inner, call.shape(1)[0], weights)
+
+
+def _both_products(call: Call, chosen: int, up: int, inner: int, experts: int, weights: float) -> Work:
+    """Both products of the chosen experts.
+
+    Args:
+        call: Its first argument has a row for each token.
+        chosen: Experts of a token.
+        up: Columns of the first weight.
+        inner: Rows of the second one.
+        experts: The number of experts.
+        weights: Bytes of the weights of all experts.
+    """
+    tokens, hidden = call.shape(0)
+    rows = tokens * chosen
+    flops = 2 * rows * (up * hidden + hidden * inner)
+    # Of few rows at most so many experts are read.
+    moved = 2 * call.size_bytes(0) + min(experts, rows) / experts * weights
+    formula = f"2·T·topk·(H·up + inner·H), T={tokens} topk={chosen} H={hidden} up={up} inner={inner}"
+    return Work(flops, round(moved), formula, call.types[0])
+
+
+EXPERT_CALLS: Final = ("SortTokens", "aten::view")
+"""What `_experts` reads of an op over experts: how many a token chooses, and views of the weights."""
+
+
+def _experts(call: Call) -> Work:
+    """``moe_forward(hidden, router_logits, ...)`` takes the weights from the module: views in it tell their sizes."""
+    hidden, experts = call.shape(0)[-1], call.shape(1)[-1]
+    # SortTokens(scores, experts, ...): both have a column for each expert that a token chooses
+    chosen = {one.shape(1)[-1] for one in call.inner if one.name == "SortTokens"}
+    if len(chosen) != 1:
+        raise UnknownWorkError(f"how many experts a token chooses is not recorded in {call.name}")
+    views = [one for one in call.inner if one.name == "aten::view" and len(one.shape(0)) == 3]
+    for first, second in permutations((one for one in views if one.shape(0)[0] == experts), 2):
+        (_, rows, up), (_, inner, columns) = first.shape(0), second.shape(0)
+        # Two weights of four bits are recorded as one byte.
+        rows, inner = (size * (2 if first.types[0] == "uint8" else 1) for size in (rows, inner))
+        if rows == columns == hidden and up in (inner, 2 * inner):
+            return _both_products(call, chosen.pop(), up, inner, experts, first.size_bytes(0) + second.size_bytes(0))
+    raise UnknownWorkError(f"the sizes of the experts are not recorded in {call.name}")
+
+
+# --- lists of tensors -----------------------------------------------------------------------------------------------
 
 _ELEMENTS: Final = {
     **{"double": 8, "long": 8, "float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "short": 2},
@@ -424,6 +503,11 @@ _MODELS: Final[Mapping[str, Model]] = MappingProxyType(
         "aten::embedding_dense_backward": _embedding_backward,
         "aten::index_select": _index_select,
         "aten::gather": _gather,
+        "vllm::inplace_fused_experts": _fused_experts,
+        "vllm::outplace_fused_experts": _fused_experts,
+        **dict.fromkeys(EXPERTS, _experts),
+        "_C::rotary_embedding": _rotary_embedding,
+        "_C_cache_ops::reshape_and_cache_flash": _into_cache,
         **_OF_LISTS,
     }
 )
@@ -448,7 +532,13 @@ NOT_READABLE: Final = "the recorded arguments are not those of this op"
 
 
 def work_of_texts(
-    op: str | None, shapes: str | None, types: str | None, values: str | None, step: str | None, kernel: str | None
+    op: str | None,
+    shapes: str | None,
+    types: str | None,
+    values: str | None,
+    step: str | None,
+    kernel: str | None,
+    inner: str | None,
 ) -> Work | str:
     """What a call has to do, or why that is not known.
 
@@ -459,14 +549,15 @@ def work_of_texts(
         values: Its ``input_values``.
         step: `Call.step`.
         kernel: `Call.kernel`.
+        inner: `Call.inner`: name, shapes, types and values of each.
     """
     if op is None or formula_of(op) is None:
         return NO_FORMULA
     if shapes is None:
         return NO_LIST if op in _OF_LISTS else NO_SHAPES
     try:
-        arguments = _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))
-        work = work_of_call(Call(op, *arguments, step, kernel))
+        calls = tuple(Call(name, *_arguments(*texts)) for name, *texts in _list(inner))
+        work = work_of_call(Call(op, *_arguments(shapes, types, values), step, kernel, calls))
     except UnknownWorkError as error:
         return str(error)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
@@ -474,6 +565,12 @@ def work_of_texts(
         return NOT_READABLE
     # Sizes come from the file: what no GPU can do is no work.
     return work if 0 <= work.flops < 1 << 62 and 0 < work.bytes < 1 << 62 else NOT_READABLE
+
+
+def _arguments(
+    shapes: str | None, types: str | None, values: str | None
+) -> tuple[tuple[object, ...], tuple[str, ...], tuple[str, ...]]:
+    return _tuples(_list(shapes)), tuple(map(str, _list(types))), tuple(map(str, _list(values)))
 
 
 def _list(text: str | None) -> list[Any]:

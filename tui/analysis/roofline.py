@@ -13,11 +13,12 @@ from tui.analysis.devices import peaks_by_device
 from tui.analysis.flop_formulas import PAGED, WRAPPERS, Work
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.memo import once_per_profile
-from tui.analysis.memory_formulas import LISTED, NO_FORMULA, work_of_texts
-from tui.analysis.ops.op_attribution import PASSES, op_row_of_activities, op_tree, passes
+from tui.analysis.memory_formulas import EXPERT_CALLS, LISTED, NO_FORMULA, work_of_texts
+from tui.analysis.ops.op_attribution import PASSES, inner_calls, op_row_of_activities, op_tree, passes
 from tui.analysis.ops.op_costs import op_instances
 from tui.analysis.ops.ops_by_name import all_ops_by_name, has_recorded_ops, ops, ops_spec
 from tui.analysis.tensor_core_use import with_verdicts
+from tui.correlation.graph_replays import EXPERTS
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
 from tui.model.schema import NAME
@@ -272,12 +273,12 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
     numbered = profile["ops"].with_row_index("row")
     launched = (op_instances(profile)["gpu_total_ns"] > 0).fill_null(False)
     steps = profile["ranges"].filter(pl.col("iteration").is_not_null()).unique(["session", "iteration"])
-    keys = ("name", "input_shapes", "input_types", "input_values", "step", "kernel")
+    keys = ("name", "input_shapes", "input_types", "input_values", "step", "kernel", "inner")
     name = pl.col("name").cast(pl.String)
     calls = (
         numbered.lazy()
         .filter(pl.lit(launched))
-        .select("row", "session", "iteration", *keys[:-2])
+        .select("row", "session", "iteration", *keys[:4])
         .join(
             steps.lazy().select("session", "iteration", pl.col("name").alias("step")),
             on=["session", "iteration"],
@@ -288,6 +289,8 @@ def _work_of_calls(profile: Profile) -> pl.DataFrame:
         .collect()
     )
     calls = calls.join(_kernels_of_lists(profile), on="row", how="left", maintain_order="left")
+    inner = inner_calls(profile, EXPERTS, EXPERT_CALLS)
+    calls = calls.join(inner, on="row", how="left", maintain_order="left")
     distinct = calls.select(keys).unique(maintain_order=True)
     found = [work_of_texts(*row) for row in distinct.select(pl.all().cast(pl.String)).iter_rows()]
     known = [one if isinstance(one, Work) else None for one in found]

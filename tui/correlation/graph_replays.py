@@ -33,6 +33,9 @@ NO_CAPTURE: Final = "graph replay: capture not recorded"
 SEVERAL: Final = "graph replay: several captures fit"
 """Values of ``op_join`` for replayed kernels: how the op was found, or why there is none."""
 
+EXPERTS: Final = ("vllm::moe_forward", "vllm::moe_forward_shared")
+"""Ops that do not record the weights of their experts as arguments, but views of them: see `_weights_of_experts`."""
+
 _NONE: Final[Mapping[int, str]] = MappingProxyType({})
 
 _SOURCE: Final = "graph"
@@ -287,7 +290,7 @@ def _with_ops(
     joined_rows: list[Ints] = []
     joins: list[str] = []
     above: dict[int, tuple[Ints, Ints, Ints]] = {}
-    height = ops.height
+    height, weights = ops.height, _weights_of_experts(ops)
     for rows, sequence, nodes, join in found:
         if sequence is None:
             # Without recorded ops, no work gets a reason.
@@ -295,7 +298,7 @@ def _with_ops(
             joins += [join] * len(joined_rows[-1])
             continue
         if id(sequence) not in above:
-            above[id(sequence)] = _with_parents(sequence.ops, parent)
+            above[id(sequence)] = _with_parents(sequence.ops, parent, weights)
         source, own_parent, position = above[id(sequence)]
         at = position[nodes]
         known = at >= 0
@@ -357,11 +360,29 @@ def _append_ops(ops: pl.DataFrame, more: pl.DataFrame, *, in_sessions: bool) -> 
     return whole.with_columns(pl.col("op").cast(pl.UInt32), *links), number
 
 
-def _with_parents(ops: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
-    """Ops and their ancestors: their rows, the index of the parent of each, and the index of each node's op."""
+def _weights_of_experts(ops: pl.DataFrame) -> Ints:
+    """The rows of the views in ops over experts that have one matrix for each expert: they record its sizes."""
+    outer = ops.filter(pl.col("name").cast(pl.String).is_in(EXPERTS))
+    if outer.is_empty():
+        return np.zeros(0, np.int64)
+    shapes = pl.col("input_shapes").cast(pl.String)
+    experts = shapes.str.extract(r"^\[\[\d+, \d+\], \[\d+, (\d+)\]").alias("experts")
+    views = ops.select("name", "parent", shapes.str.extract(r"^\[\[(\d+), \d+, \d+\]").alias("experts"))
+    return (
+        views.with_row_index("row")
+        .filter(pl.col("name").cast(pl.String) == "aten::view")
+        .join(outer.select(pl.col("op").alias("parent"), experts), on=["parent", "experts"], how="semi")["row"]
+        .cast(pl.Int64)
+        .to_numpy()
+    )
+
+
+def _with_parents(ops: Ints, parent: Ints, weights: Ints) -> tuple[Ints, Ints, Ints]:
+    """Ops, ancestors and the weights in these: their rows, the index of each parent, that of the op of each node."""
     wanted = np.unique(ops[ops >= 0])
     while len(more := np.setdiff1d(parent[wanted][parent[wanted] >= 0], wanted)):
         wanted = np.union1d(wanted, more)
+    wanted = np.union1d(wanted, weights[np.isin(parent[weights], wanted)])
     above = parent[wanted]
     positions = np.where(above >= 0, np.searchsorted(wanted, above), -1)
     return wanted, positions, np.where(ops >= 0, np.searchsorted(wanted, ops), -1)

@@ -300,6 +300,25 @@ CONVOLUTION = (
             2 * 20 + 40 + 2 * 36,
         ),
         (call("_C::fused_add_rms_norm", tensor(2, 8), tensor(2, 8), tensor(8), value("1e-6")), 0, 2 * (64 + 8)),
+        (
+            call(
+                "_C::rotary_embedding",
+                *(tensor(3, of="int64"), tensor(3, 64), tensor(3, 16), value("8"), tensor(4096, 8), value("True")),
+            ),
+            0,
+            8 * 3 + 2 * 2 * (3 * 64 + 3 * 16) + 2 * 3 * 8,
+        ),
+        # Of five rows three have a slot; the cache has elements of one byte.
+        (
+            call(
+                "_C_cache_ops::reshape_and_cache_flash",
+                *(tensor(5, 2, 8), tensor(5, 2, 8)),
+                *(tensor(99, 16, 2, 8, of="float8_e4m3fn") for _ in range(2)),
+                tensor(3, of="int64"),
+            ),
+            0,
+            2 * 3 * 16 * (2 + 1) + 8 * 3,
+        ),
     ],
 )
 def test_work(one: Call, flops: int, moved: int) -> None:
@@ -400,7 +419,7 @@ def test_a_transposed_convolution_counts_its_input() -> None:
         ),
         (
             call("vllm::moe_forward", tensor(8, 4), tensor(8, 2)),
-            "vllm::moe_forward records neither the sizes of the experts nor how many a token chooses",
+            "how many experts a token chooses is not recorded in vllm::moe_forward",
         ),
         (
             call("vllm::unified_attention", *(tensor(2, 4, 8) for _ in range(3))),

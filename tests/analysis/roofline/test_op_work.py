@@ -165,6 +165,30 @@ def test_columns_of_ops_kernels_and_iterations() -> None:
     ]
 
 
+def test_experts_of_a_server_have_the_sizes_of_the_views_in_their_op() -> None:
+    bf16 = '["bfloat16", "bfloat16"]'
+    ops = [
+        op("vllm::moe_forward", 0, input_shapes="[[8, 64], [8, 4]]", input_types=bf16),
+        op("SortTokens", 1, 0, input_shapes="[[8, 2], [8, 2]]", input_types='["bfloat16", "int16"]'),
+        op("aten::view", 2, 0, input_shapes="[[8, 64]]", input_types='["bfloat16"]'),
+        # Four bits a weight: 64 x 96 and 48 x 64 for each of four experts.
+        op("aten::view", 3, 0, input_shapes="[[4, 32, 96], []]", input_types='["uint8", "ScalarList"]'),
+        op("aten::view", 4, 0, input_shapes="[[4, 24, 64], []]", input_types='["uint8", "ScalarList"]'),
+    ]
+    made = profile(ops=ops, activities=[launched(0, 2000)], devices=H200)
+    (row,) = op_work(made).rows(named=True)
+    assert row["formula"] == "2·T·topk·(H·up + inner·H), T=8 topk=2 H=64 up=96 inner=48"
+    assert row["flops"] == 2 * 16 * (64 * 96 + 48 * 64)
+    assert row["bytes"] == 2 * 2 * 8 * 64 + 4 * (32 * 96 + 24 * 64)
+    assert row["peak"] == "bf16"
+    for left_out, why in (
+        (1, "how many experts a token chooses is not recorded in vllm::moe_forward"),
+        (4, "the sizes of the experts are not recorded in vllm::moe_forward"),
+    ):
+        less = [one for one in ops if one["op"] != left_out]
+        assert op_work_unknown(profile(ops=less, activities=[launched(0, 2000)]))["work_unknown"].to_list() == [why]
+
+
 def test_kernels_below_an_op_have_rates_where_they_do_its_work_alone() -> None:
     ops = [op("aten::linear", 0), op("aten::mm", 1, 0, **MM), op("aten::mm", 3, **MM), op("aten::unique", 6)]
     work = [
@@ -221,6 +245,18 @@ def test_float32_is_tf32_or_fp32_by_the_kernel() -> None:
     assert peaks.of("float32", None) is None
     assert peaks.of("float64", True) == ("fp64_tensor", 19.5e12)
     assert peaks.of("complex64", True) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"), [("vllm_decode_full", 32), ("vllm_prefilldecode_piecewise", 8192)], ids=["decode", "mixed"]
+)
+def test_replayed_experts_of_vllm_have_the_sizes_of_their_capture(name: str, tokens: int) -> None:
+    made, _ = load((shared_file(f"corpus2/inference/{name}/graph_execution.json.gz"),))
+    assert made is not None
+    of_experts = op_work_by_shape(made).filter(pl.col("op").cast(pl.String) == "vllm::moe_forward")
+    assert of_experts.select("calls", "flops").rows() == [(24, 2 * tokens * 4 * (3072 * 5888 + 2944 * 3072))]
+    (whole,) = rooflines(made)
+    assert whole.covered_pct == pytest.approx(100, abs=0.04)
 
 
 REFERENCES: Mapping[str, tuple[str, str]] = {

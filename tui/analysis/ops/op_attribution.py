@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +19,8 @@ from tui.model.profile import column_view
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.model.forest import Ints
     from tui.model.profile import Profile
 
@@ -67,6 +70,32 @@ def op_row_of_activities(profile: Profile) -> Ints:
         return rows
     same = column_view(ops, "session").to_numpy()[rows] == column_view(activities, "session").to_numpy()
     return np.where((rows != NONE) & same, rows, NONE)
+
+
+def inner_calls(profile: Profile, outer: Sequence[str], inner: Sequence[str]) -> pl.DataFrame:
+    """What ops of some names call: row (of ``ops``), inner (JSON: name, shapes, types and values of each inner call).
+
+    Args:
+        profile: What was read.
+        outer: The names of the ops.
+        inner: The names of the calls in them, however deep.
+    """
+    ops = profile["ops"]
+    name = ops["name"].cast(pl.String)
+    around = name.is_in(outer).fill_null(False).to_numpy()
+    if not around.any():
+        return pl.DataFrame(schema={"row": pl.UInt32, "inner": pl.String})
+    tree = op_tree(ops)
+    owner = np.where(around, np.arange(ops.height), NONE)
+    for level in tree.levels[1:]:
+        owner[level] = np.where(around[level], level, owner[tree.parent[level]])
+    rows = np.flatnonzero((owner != NONE) & name.is_in(inner).fill_null(False).to_numpy())
+    texts = ops[rows].select(
+        pl.Series("row", owner[rows], dtype=pl.UInt32),
+        pl.concat_list(pl.col("name", "input_shapes", "input_types", "input_values").cast(pl.String)).alias("call"),
+    )
+    found = texts.group_by("row", maintain_order=True).agg("call")
+    return found.select("row", pl.Series("inner", [json.dumps(calls) for calls in found["call"].to_list()], pl.String))
 
 
 def op_names_at(ops: pl.DataFrame, rows: Ints) -> pl.Series:
